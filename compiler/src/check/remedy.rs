@@ -1,6 +1,6 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::expr::{BinaryOp, EvalError, Node};
+use cubinder_bundle::expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
@@ -39,7 +39,7 @@ pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     format!("change the expression{}", in_the_kernel(site, claim))
 }
 
-const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
 
 const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
 
@@ -67,8 +67,12 @@ fn whole_clusters(site: &Site<'_>, claim: &Claim) -> String {
 
 /// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
 fn is_rounded_down(claim: &Claim) -> bool {
-    let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
-    matches!(claim.when, When::Written(_)) && claim.expr.nodes.iter().any(divides)
+    matches!(claim.when, When::Written(_)) && divides(&claim.expr)
+}
+
+/// Whether an expression has a division that leaves out the rest.
+pub(super) fn divides(expr: &Expr) -> bool {
+    expr.nodes.iter().any(|node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..)))
 }
 
 /// What would mend a claim that a case refutes.

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use cubinder_bundle::provenance::Origin;
 use cubinder_bundle::Target;
+use cubinder_bundle::provenance::Origin;
 use rayon::prelude::*;
 
 use super::{Progress, places, provenance};
@@ -145,10 +145,8 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
     let each = tasks.par_iter().with_max_len(1);
     let done: Vec<Done> = each.map(|task| perform_one(session, &jobs, task, progress)).collect();
     progress.end();
-    let empty = |job: &&Job<'_>| Made {
-        signatures: vec![None; job.plan.architectures().len()],
-        codes: Vec::new(),
-    };
+    let empty =
+        |job: &&Job<'_>| Made { signatures: vec![None; job.plan.architectures().len()], codes: Vec::new() };
     let mut made: Vec<Made> = jobs.iter().map(empty).collect();
     for (task, done) in tasks.iter().zip(done) {
         match (task, done) {

@@ -92,10 +92,12 @@ pub(super) fn compile(
             read.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
         // Of the rest the compiler's own facts tell.
         warnings.extend(
-            doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
+            doubts.iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))).cloned(),
         );
+        let accesses: Vec<&Diagnostic> =
+            doubts.iter().filter(|found| found.code == Some(rules::NO_DYNAMIC_SHARED_MEMORY)).collect();
         let with = With { project, session, plan };
-        let finished = finish_plugin(with, plugin, jobs, &read.args, &mut results, warnings);
+        let finished = finish_plugin(with, plugin, jobs, (&read.args, &accesses), &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -116,8 +118,7 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 6] = [
-    rules::NO_DYNAMIC_SHARED_MEMORY,
+const OF_TEXT: [Code; 5] = [
     rules::NO_DEPENDENCY_WAIT,
     rules::RESTRICTED_ALIAS,
     rules::GRID_WAIT,
@@ -182,7 +183,7 @@ fn finish_plugin(
     with: With<'_>,
     plugin: &Resolved,
     jobs: &Jobs<'_>,
-    read: &[Bound],
+    (read, accesses): (&[Bound], &[&Diagnostic]),
     results: &mut impl Iterator<Item = jobs::Made>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
@@ -203,7 +204,7 @@ fn finish_plugin(
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
         let finished = match job.and_then(|job| made.get(job)) {
-            Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
+            Some(made) => finish_unit(&draft.plugin, unit, made, accesses, &mut said),
             None => finish_foreign(&project.root, &draft.plugin, unit, plan, &mut said),
         };
         match finished {
@@ -310,6 +311,7 @@ fn finish_unit(
     plugin: &Plugin,
     unit: &Unit,
     made: &Made<'_>,
+    accesses: &[&Diagnostic],
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
     let Made { job, signatures, codes } = made;
@@ -334,12 +336,26 @@ fn finish_unit(
     for (_, signature) in &signatures {
         warnings.extend(verify::writable_inputs(plugin, unit, signature));
     }
-    let check = |code: &Compiled| check_code(plugin, unit, &signatures, &args, code).err().unwrap_or_default();
+    let check =
+        |code: &Compiled| check_code(plugin, unit, &signatures, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
+    // What the text says of this launch.
+    let is_of_launch =
+        |found: &&&Diagnostic| found.primary.as_ref().is_some_and(|label| label.span == unit.kernel_span);
+    let access = accesses.iter().find(is_of_launch).copied();
+    let shared = |code: &Compiled| no_shared(plugin, unit, access, code);
+    let shared: Vec<_> =
+        compiled.iter().map(|(target, code)| Ok((*target, shared(code)?))).collect::<Result<_, Vec<_>>>()?;
+    let (wrong, doubts): (Vec<_>, Vec<_>) =
+        merge_targets(&shared).into_iter().partition(|found| found.severity == Severity::Error);
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    warnings.extend(doubts);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = |(_, code): &(Target, &Compiled)| CompiledCode {
         object: code.object.clone(),
@@ -364,7 +380,8 @@ fn usable<'s>(
     if !failed.is_empty() {
         return Err(failed);
     }
-    let read = signatures.iter().map(|(target, signature)| Some((*target, signature.as_ref()?.as_ref().ok()?)));
+    let read =
+        signatures.iter().map(|(target, signature)| Some((*target, signature.as_ref()?.as_ref().ok()?)));
     read.collect::<Option<Vec<_>>>()
         .ok_or_else(|| vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))])
 }
@@ -452,6 +469,18 @@ fn check_code(
         return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]);
     };
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
+}
+
+/// What is wrong with a launch without dynamic shared memory, of which the text may tell an `access`.
+fn no_shared(
+    plugin: &Plugin,
+    unit: &Unit,
+    access: Option<&Diagnostic>,
+    code: &Compiled,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let rules = launch_rules(unit, code)?;
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
+    Ok(launch.and_then(|launch| verify::no_shared(unit, launch, rules, access)).into_iter().collect())
 }
 
 /// What a code object demands of the launch.

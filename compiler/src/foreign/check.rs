@@ -6,7 +6,7 @@ use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::Loaded;
 use super::told::{self, Told, Witness};
-use crate::cubin::{self, Dynamic, LaunchRules, PtxEntry, PtxParam};
+use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
@@ -113,9 +113,8 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
 fn accumulated(code: &ForeignCode, told: &[(&ForeignFile, Witness, Vec<Told>)]) -> Vec<verify::Accumulated> {
     let reads = |at: usize| told.iter().find(|(_, _, told)| told.get(at).is_some_and(Told::reads));
     let params = code.signature.params.iter().enumerate();
-    let is_const = |param: &Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
     params
-        .filter(|(_, param)| !is_const(param))
+        .filter(|(_, param)| !is_const(&param.ty))
         .filter_map(|(at, param)| {
             let (file, _, _) = reads(at)?;
             Some(verify::Accumulated {
@@ -238,6 +237,15 @@ fn parameters(
                 )
                 .help("say the type that the kernel has there: an array of smaller elements, for instance"),
             );
+        } else if is_const(&param.ty) && says.is_some_and(|entry| entry.are_written.get(index) == Some(&true))
+        {
+            found.push(
+                error(
+                    format!("`{}` is `{}`, and the kernel writes there", param.name, param.spelling),
+                    place,
+                )
+                .help("say the parameters in the kernel's order, and `const` only where it does not write"),
+            );
         } else if let Some(what) =
             says.and_then(|entry| entry.params.get(index)).and_then(|says| other_kind(&param.ty, *says))
         {
@@ -251,6 +259,10 @@ fn parameters(
         }
     }
     found
+}
+
+fn is_const(ty: &ParamType) -> bool {
+    matches!(ty, ParamType::Pointer { is_const: true, .. })
 }
 
 /// What PTX says of a parameter that cannot be of this type.
@@ -314,7 +326,7 @@ fn addresses(
             ))
             .code(rules::CODE_PARAMETERS)
             .at(place(draft, code), "only 0 is no address")
-            .related(file.span.clone(), "the file says that it is a pointer");
+            .related(file.span.clone(), "this file uses it as a pointer");
             new(&mut found, vec![error.help(remedy(plugin, param))]);
         }
     }
@@ -348,19 +360,9 @@ fn no_shared(
     loaded: &Loaded,
     rules: LaunchRules,
 ) -> Option<Diagnostic> {
-    let gives_none = launch.shared_bytes.constant() == Some(0);
     let says = match loaded.target.kind {
         TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
         TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
     };
-    (gives_none && rules.dynamic_shared == Dynamic::Yes).then(|| {
-        Diagnostic::warning(format!(
-            "`{}` uses dynamic shared memory, and the launch gives none",
-            unit.kernel
-        ))
-        .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-        .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
-        .related(file.span.clone(), says)
-        .help("say in `shared_bytes` how many bytes a block needs")
-    })
+    verify::no_shared(unit, launch, rules, None).map(|warning| warning.related(file.span.clone(), says))
 }

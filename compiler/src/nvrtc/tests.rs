@@ -396,7 +396,10 @@ fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
     let probes = |raw: Result<Raw, Vec<Diagnostic>>| -> std::collections::BTreeSet<String> {
         let raw = raw.unwrap_or_else(|errors| panic!("{}", show(&errors)));
         let text = String::from_utf8(raw.bytes).unwrap();
-        text.lines().filter(|line| line.starts_with(".global") && line.contains(" probe_")).map(str::to_owned).collect()
+        text.lines()
+            .filter(|line| line.starts_with(".global") && line.contains(" probe_"))
+            .map(str::to_owned)
+            .collect()
     };
     for options in [&[][..], &["--use_fast_math"], &["-D__CUDACC_DEBUG__=7"], &["-lineinfo", "-dopt=on"]] {
         let options = options.iter().map(|option| (*option).to_owned()).collect();

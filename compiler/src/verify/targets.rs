@@ -21,14 +21,14 @@ pub fn bind_targets(
     unit: &Unit,
     signatures: &[(Target, &Signature)],
 ) -> Result<Bound, Vec<Diagnostic>> {
-    let bind = |signature: &Signature| {
-        bind_args(plugin, unit, signature).map(|args| (args, read_only(signature)))
-    };
+    let bind =
+        |signature: &Signature| bind_args(plugin, unit, signature).map(|args| (args, read_only(signature)));
     let Some((first, rest)) = signatures.split_first() else {
         return Err(vec![Diagnostic::error(format!("`{}` has no target", unit.kernel))]);
     };
     let result = bind(first.1);
-    let mut failed: Vec<(Target, Vec<Diagnostic>)> = vec![(first.0, result.clone().err().unwrap_or_default())];
+    let mut failed: Vec<(Target, Vec<Diagnostic>)> =
+        vec![(first.0, result.clone().err().unwrap_or_default())];
     for other in rest {
         // Equal signatures bind alike.
         let bound = if other.1 == first.1 { result.clone() } else { bind(other.1) };
@@ -43,11 +43,15 @@ pub fn bind_targets(
 }
 
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {
-    let signature = |(target, signature): &(Target, &Signature)| format!("for `{target}` it is `{signature}`");
-    Diagnostic::error(format!("the kernel `{}` has other parameters for `{}` than for `{}`", unit.kernel, other.0, one.0))
-        .code(rules::PARAMETERS_DIFFER)
-        .at(unit.kernel_span.clone(), "compiled for this kernel")
-        .note(signature(one))
-        .note(signature(other))
-        .help(SAME_EVERYWHERE)
+    let signature =
+        |(target, signature): &(Target, &Signature)| format!("for `{target}` it is `{signature}`");
+    Diagnostic::error(format!(
+        "the kernel `{}` has other parameters for `{}` than for `{}`",
+        unit.kernel, other.0, one.0
+    ))
+    .code(rules::PARAMETERS_DIFFER)
+    .at(unit.kernel_span.clone(), "compiled for this kernel")
+    .note(signature(one))
+    .note(signature(other))
+    .help(SAME_EVERYWHERE)
 }

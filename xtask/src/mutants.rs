@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -77,6 +77,17 @@ const GROUPS: [Group; 5] = [
         ],
         programs: &["--lib"],
         tests: &["launch::"],
+    },
+    Group {
+        name: "signature",
+        package: "cubinder",
+        files: &[
+            "compiler/src/cubin/ptx/usage.rs",
+            "compiler/src/verify/pointee.rs",
+            "compiler/src/verify/targets.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["cubin::ptx::usage::", "verify::"],
     },
     Group {
         name: "fields",

@@ -33,6 +33,9 @@ pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
     }
+    if is_of_numbers(claim) {
+        return WHOLE_NUMBERS.to_owned();
+    }
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();
     }
@@ -45,11 +48,18 @@ const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div
 
 const CODE_CLUSTERS: &str = "code for clusters may count programs of a whole cluster each, as Triton's with `num_ctas` does: then the grid is their number times the blocks of a cluster, such as `2 * ceil_div(n, 1024)`. Where it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
 
+const WHOLE_NUMBERS: &str = "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel";
+
 const NO_MORE: &str = "give `opt` no more than `upper`, which is what it is where it is left out";
 
 /// Whether it is about what a size usually is.
 fn is_of_usual_size(claim: &Claim) -> bool {
     claim.rule == rules::SIZE_TENSOR && matches!(claim.what, What::Holds(_))
+}
+
+/// Whether it is about what a kernel keeps in scratch memory.
+pub(super) fn is_of_numbers(claim: &Claim) -> bool {
+    claim.rule == rules::SCRATCH_LIMIT && matches!(claim.what, What::Holds(_))
 }
 
 /// Whether it is about a grid that is not made of whole clusters.
@@ -86,6 +96,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
+    }
+    if is_of_numbers(claim) {
+        return WHOLE_NUMBERS.to_owned();
     }
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();

@@ -265,7 +265,7 @@ fn finish_foreign(
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
     warnings.extend(doubts);
-    let (Some(code), Some(Bound { args, read_only, .. })) = (&unit.foreign, held.bound) else {
+    let (Some(code), Some(Bound { args, read_only, number_bytes, .. })) = (&unit.foreign, held.bound) else {
         return Err(wrong);
     };
     let mut files: Vec<usize> = Vec::new();
@@ -276,7 +276,7 @@ fn finish_foreign(
     let origins = files.iter().filter_map(|file| provenance::of_foreign(root, code, *file)).collect();
     let loaded = files.iter().filter_map(|file| code.files.get(*file)?.loaded.as_ref());
     let code = loaded.map(|loaded| CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() });
-    let unit = CompiledUnit { args, read_only, cluster: held.cluster, code: code.collect() };
+    let unit = CompiledUnit { args, read_only, number_bytes, cluster: held.cluster, code: code.collect() };
     Ok(FinishedUnit { unit, nvrtc: None, origins })
 }
 
@@ -331,7 +331,7 @@ fn finish_unit(
         return Err(failed);
     }
     let signatures = usable(unit, signatures)?;
-    let Bound { args, read_only, .. } = verify::bind_targets(plugin, unit, &signatures)
+    let Bound { args, read_only, number_bytes, .. } = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
     for (_, signature) in &signatures {
         warnings.extend(verify::writable_inputs(plugin, unit, signature));
@@ -364,7 +364,7 @@ fn finish_unit(
     let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
     let cluster = cluster_of(plugin, unit, &compiled)?;
     let origins = vec![job.origin.clone(); code.len()];
-    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc, origins })
+    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, number_bytes, cluster, code }, nvrtc, origins })
 }
 
 /// The signatures, each with a target of its architecture.
@@ -435,8 +435,8 @@ fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [verify::Accumulated]) -> 
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
-    let CompiledUnit { args, read_only, cluster, .. } = unit;
-    check::Compiled { args, read_only, accumulated, cluster: *cluster, codes: codes.collect() }
+    let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
+    check::Compiled { args, read_only, number_bytes, accumulated, cluster: *cluster, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.

@@ -10,7 +10,7 @@ use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType};
+use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Bound};
 
 /// What came of holding a launch against its code.
@@ -92,6 +92,10 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     if !is_said {
         found.extend(other_clusters(unit, &clusters));
     }
+    for (file, loaded) in files(code) {
+        let named = loaded.signatures.get(&unit.kernel);
+        new(&mut found, named.and_then(|named| exchanged(code, file, named)).into_iter().collect());
+    }
     found.extend(addresses(plugin, unit, code, &args, &all_told));
     // Of what a file tells more it is said already.
     let is_new = |one: &Diagnostic| found.iter().all(|known| known.message != one.message);
@@ -100,10 +104,11 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     found.extend(writable);
     let is_wrong = crate::diagnostic::has_errors(&found);
     let read_only = verify::read_only(&code.signature);
+    let number_bytes = verify::number_bytes(&code.signature);
     let accumulated = accumulated(code, &all_told);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then_some(Bound { args, read_only, accumulated }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes, accumulated }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }
@@ -263,6 +268,28 @@ fn parameters(
 
 fn is_const(ty: &ParamType) -> bool {
     matches!(ty, ParamType::Pointer { is_const: true, .. })
+}
+
+/// Names of the manifest that the file's debug information has in other places. The manifest may call parameters as it likes.
+fn exchanged(code: &ForeignCode, file: &ForeignFile, named: &Signature) -> Option<Diagnostic> {
+    let declared = &code.signature;
+    let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);
+    let ((param, in_file), span) = pairs.find(|((param, in_file), _)| {
+        param.name != in_file.name
+            && declared.find(&in_file.name).is_some()
+            && named.find(&param.name).is_some()
+    })?;
+    Some(
+        Diagnostic::warning(format!(
+            "the kernel calls `{}` what the manifest calls `{}`, and has both names",
+            in_file.name, param.name
+        ))
+        .code(rules::CODE_PARAMETERS)
+        .at(span.clone(), "parameters are bound by their places")
+        .related(file.span.clone(), "the debug information of this file says so")
+        .note(format!("the kernel is `{named}`"))
+        .help("say the parameters in the kernel's order, by the kernel's names"),
+    )
 }
 
 /// What PTX says of a parameter that cannot be of this type.

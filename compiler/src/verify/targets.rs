@@ -3,7 +3,7 @@
 use cubinder_bundle::{Arg, Plugin, Target};
 
 use super::code::SAME_EVERYWHERE;
-use super::{Bound, bind_args, read_only};
+use super::{Bound, bind_args, number_bytes, read_only};
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
@@ -39,7 +39,11 @@ pub fn bind_targets(
         }
     }
     let (args, read_only): (Vec<Arg>, Vec<String>) = result.map_err(|_| merge_targets(&failed))?;
-    Ok(Bound { args, read_only, ..Bound::default() })
+    let mut bytes: Vec<(String, u32)> =
+        signatures.iter().flat_map(|(_, found)| number_bytes(found)).collect();
+    bytes.sort();
+    bytes.dedup();
+    Ok(Bound { args, read_only, number_bytes: bytes, ..Bound::default() })
 }
 
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {

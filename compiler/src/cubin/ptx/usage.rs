@@ -153,7 +153,8 @@ impl<'t> Statement<'t> {
             (Some(one), Some(other), None) if self.is("add") => Some(Definition::Sum(one, other)),
             _ => None,
         };
-        let definition = definition.filter(|_| self.is_of_64_bits() && !first.contains('{')).unwrap_or(Definition::Other);
+        let definition =
+            definition.filter(|_| self.is_of_64_bits() && !first.contains('{')).unwrap_or(Definition::Other);
         // Vectors in braces, two predicates.
         let registers = first.split(['{', '}', ',', '|', '(', ')']).map(str::trim);
         registers.filter(|name| !name.is_empty()).map(|name| (name, definition)).collect()

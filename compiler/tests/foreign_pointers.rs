@@ -281,7 +281,7 @@ fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
         "x = \"numel(x)\", y = \"y\", n = \"numel(y)\"",
     );
     assert_eq!(number, ["C0903 the kernel reads `x` as an address, and gets a number"]);
-    // 0 is no address.
+    // 0 is a null pointer.
     let null =
         said_of_copy(&[XYN], ["x: u64", "y: f32*", "n: u64"], "x = \"0\", y = \"y\", n = \"numel(y)\"");
     assert!(null.iter().all(|said| !said.starts_with("C0903")), "{null:?}");
@@ -290,10 +290,10 @@ fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
     assert_eq!(numbers, ["C0903 the kernel reads `n` as an address, and gets a number"]);
     // Two pointers exchanged.
     let pointers = said_of_copy(&[XYN], ["y: f32*", "x: const f32*", "n: u64"], ARGS);
-    assert_eq!(pointers, ["C0903 `x` is `const float*`, and the kernel writes there"]);
+    assert_eq!(pointers, ["C0903 `x` is `const f32*`, and the kernel writes there"]);
     // In one of two files.
     for (other, expected) in [
-        (["y", "x", "n"], "C0903 `x` is `const float*`, and the kernel writes there"),
+        (["y", "x", "n"], "C0903 `x` is `const f32*`, and the kernel writes there"),
         (["x", "n", "y"], "C0903 the kernel reads `n` as an address, and gets a number"),
     ] {
         assert_eq!(said_of_copy(&[XYN, other], right, ARGS), [expected]);

@@ -39,8 +39,8 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
     claims
 }
 
-/// A claim for each scratch buffer of which some case shows that it holds no whole number of what a kernel's pointer points to. No run
-/// checks that, so nothing is claimed that is neither proved nor refuted.
+/// A claim for each scratch buffer whose size is refuted to be a multiple of the numbers that a kernel's pointer points to. No run checks
+/// this, so open claims are left out.
 pub(super) fn of_numbers(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
     let mut claims: Vec<Claim> = Vec::new();
     for (unit, compiled) in site.units().iter().zip(compiled) {

@@ -200,7 +200,7 @@ fn without_comments(text: &str) -> String {
 /// A parameter as it is read.
 #[derive(Debug)]
 struct Param<'t> {
-    /// Empty for one that is no single value.
+    /// Empty for arrays of bytes.
     name: &'t str,
     offset: u32,
     size: u32,

@@ -16,8 +16,8 @@ use super::pointee;
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
-/// The bytes of one number of what each pointer points to, by the parameter's name: 4 for `float*` and `float4*`. Pointers whose types
-/// do not tell what is there, such as `void*`, are left out.
+/// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
+/// a known content, such as `void*`, are left out.
 #[must_use]
 pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     let bytes = |param: &Param| match param.ty {

@@ -78,7 +78,7 @@ impl<'t> Flow<'t> {
                     (Some(_), Some(_)) => return None,
                     (None, Some(_)) => other,
                     (Some(_), None) => one,
-                    // Only one of them can lead to an address, as offsets are no sums of registers with 64 bits.
+                    // Offsets that are sums or copies themselves are ambiguous.
                     (None, None) => match (self.is_sum(one), self.is_sum(other)) {
                         (true, false) => one,
                         (false, true) => other,

@@ -39,11 +39,14 @@ pub(super) struct Jobs<'p> {
     pub(super) of_units: Vec<Option<usize>>,
 }
 
+/// A signature, or why there is none. `None` if the code does not compile; no one reads it then.
+pub(super) type MadeSignature = Option<Result<Signature, Vec<Diagnostic>>>;
+
 /// What came of a job.
 #[derive(Default)]
 pub(super) struct Made {
-    /// One for each of [`Plan::architectures`], in their order. `None` if the code does not compile; no one reads it then.
-    pub(super) signatures: Vec<Option<Result<Signature, Vec<Diagnostic>>>>,
+    /// One for each of [`Plan::architectures`], in their order.
+    pub(super) signatures: Vec<MadeSignature>,
     /// One for each of the plan's targets, in their order.
     pub(super) codes: Vec<Result<Compiled, Vec<Diagnostic>>>,
 }
@@ -168,9 +171,11 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
     made
 }
 
-fn keep(made: &mut [Made], wanted: Wanted, signature: Option<Result<Signature, Vec<Diagnostic>>>) {
-    let made = made.get_mut(wanted.job).and_then(|made| made.signatures.get_mut(wanted.position));
-    made.into_iter().for_each(|kept| kept.clone_from(&signature));
+fn keep(made: &mut [Made], wanted: Wanted, signature: MadeSignature) {
+    let kept = made.get_mut(wanted.job).and_then(|made| made.signatures.get_mut(wanted.position));
+    if let Some(kept) = kept {
+        *kept = signature;
+    }
 }
 
 fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {

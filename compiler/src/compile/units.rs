@@ -283,7 +283,7 @@ fn finish_foreign(
 /// What came of a job.
 struct Made<'j> {
     job: &'j Job<'j>,
-    signatures: Vec<(Target, Option<Result<Signature, Vec<Diagnostic>>>)>,
+    signatures: Vec<(Target, jobs::MadeSignature)>,
     codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
@@ -370,7 +370,7 @@ fn finish_unit(
 /// The signatures, each with a target of its architecture.
 fn usable<'s>(
     unit: &Unit,
-    signatures: &'s [(Target, Option<Result<Signature, Vec<Diagnostic>>>)],
+    signatures: &'s [(Target, jobs::MadeSignature)],
 ) -> Result<Vec<(Target, &'s Signature)>, Vec<Diagnostic>> {
     let failed = signatures.iter().filter_map(|(target, signature)| match signature {
         Some(Err(found)) => Some((*target, found.clone())),

@@ -122,7 +122,7 @@ fn damaged_entries_are_compiled_again() {
         }
         let run = project.compile(&[]);
         assert!(
-            run.stdout.contains("5 NVRTC calls of") && run.stdout.contains(", 0 from the cache)"),
+            run.stdout.contains("6 NVRTC calls of") && run.stdout.contains(", 0 from the cache)"),
             "{what}: {}",
             run.stdout
         );

@@ -28,6 +28,8 @@ pub struct CompiledUnit {
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`.
     pub read_only: Vec<String>,
+    /// The bytes of the numbers that pointers point to: see [`crate::verify::number_bytes`].
+    pub number_bytes: Vec<(String, u32)>,
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,
     /// The code, in the order of the targets.

@@ -59,10 +59,14 @@ fn calls(project: &Project, arguments: &[&str]) -> (u64, u64) {
 #[test]
 fn one_compile_tells_the_parameters_of_several_kernels() {
     let Some(project) = project(&[1, 2, 3], &kernel("N")) else { return };
-    assert_eq!(calls(&project, &["--no-cache"]), (7, 6), "two for each, and one for the parameters of all");
+    assert_eq!(
+        calls(&project, &["--no-cache"]),
+        (8, 6),
+        "two for each, and one of each target for the parameters of all"
+    );
     // What differs in the texts of its variants is compiled for each.
     project.write("kernels/alike.cu", kernel("manifest::NUMBER"));
-    assert_eq!(calls(&project, &["--no-cache"]), (9, 6));
+    assert_eq!(calls(&project, &["--no-cache"]), (12, 6));
 }
 
 /// The bytes do not tell how many compiles ran at once, nor what the cache had.
@@ -70,14 +74,14 @@ fn one_compile_tells_the_parameters_of_several_kernels() {
 fn the_library_is_the_same_however_kernels_are_grouped() {
     let numbers: Vec<i32> = (1..=20).collect();
     let Some(project) = project(&numbers, &kernel("N")) else { return };
-    assert_eq!(calls(&project, &["--jobs", "1", "--no-cache"]).0, 40 + 1);
+    assert_eq!(calls(&project, &["--jobs", "1", "--no-cache"]).0, 40 + 2);
     let expected = project.read(LIBRARY);
     for some in [&numbers[3..4], &numbers[2..9]] {
         project.write("manifests/alike.toml", variants(some));
         compile(&project, &[]).assert_ok();
     }
     project.write("manifests/alike.toml", variants(&numbers));
-    assert_eq!(calls(&project, &["--jobs", "3"]).0, 26 + 2, "13 are missing, of two groups");
+    assert_eq!(calls(&project, &["--jobs", "3"]).0, 26 + 4, "13 are missing, of two groups for each target");
     assert!(project.read(LIBRARY) == expected, "another library from a cache that has some of it");
     assert_eq!(calls(&project, &[]).0, 0);
     assert!(project.read(LIBRARY) == expected, "another library from a warm cache");
@@ -91,7 +95,7 @@ fn a_kernel_that_does_not_compile_is_told_alone() {
     run.assert_refused("one of three does not compile");
     insta::assert_snapshot!("one_of_a_group", project.plain(&run.stderr));
     project.write("manifests/alike.toml", variants(&[1, 2, 3]));
-    assert_eq!(calls(&project, &[]).0, 3, "the second alone is missing");
+    assert_eq!(calls(&project, &[]).0, 4, "the second alone is missing");
 }
 
 /// What stands for `manifest`, or for one of its names, is known to the preprocessor alone, or stands in another file: the header
@@ -104,7 +108,7 @@ fn names_are_there_however_they_are_taken() {
     let with = |before: &str, number: &str| {
         project.write("kernels/alike.cu", format!("{before}\n{}", kernel(number)));
         let (calls, codes) = calls(&project, &["--no-cache"]);
-        assert_eq!((calls, codes), (6, 4), "{before} {number}");
+        assert_eq!((calls, codes), (8, 4), "{before} {number}");
     };
     with("#include \"alias.cuh\"", "m::NUMBER");
     with("#include \"join.cuh\"", "manifest::JOIN(NUM, BER)");

@@ -233,3 +233,70 @@ fn a_kernel_of_several_kinds_of_code_asks_what_all_of_it_needs() {
     let text = imported_with(&project, &["--constant", "ONE:FAST=0", "--constant", "TWO:FAST=1"]);
     assert!(text.contains("alias = \"y\"") && !text.contains("TENSOR_y"), "{text}");
 }
+
+/// PTX as NVRTC 13.0 writes it, without `.ptr`: a kernel that reads through one parameter and writes through another.
+fn copy(target: &str, order: [&str; 3]) -> String {
+    let params: Vec<String> = order.iter().map(|name| format!("\t.param .u64 copy_{name}")).collect();
+    format!(
+        ".version 8.5\n.target {target}\n.address_size 64\n\n.visible .entry copy(\n{}\n)\n{{\n\
+         \t.reg .pred %p<2>;\n\t.reg .f32 %f<2>;\n\t.reg .b32 %r<2>;\n\t.reg .b64 %rd<10>;\n\n\
+         \tld.param.u64 %rd1, [copy_x];\n\tld.param.u64 %rd2, [copy_y];\n\tld.param.u64 %rd3, [copy_n];\n\
+         \tmov.u32 %r1, %tid.x;\n\tcvt.u64.u32 %rd4, %r1;\n\tsetp.ge.u64 %p1, %rd4, %rd3;\n\t@%p1 bra $L__BB0_2;\n\
+         \tcvta.to.global.u64 %rd5, %rd1;\n\tshl.b64 %rd6, %rd4, 2;\n\tadd.s64 %rd7, %rd5, %rd6;\n\
+         \tld.global.f32 %f1, [%rd7];\n\tcvta.to.global.u64 %rd8, %rd2;\n\tadd.s64 %rd9, %rd8, %rd6;\n\
+         \tst.global.f32 [%rd9], %f1;\n\n$L__BB0_2:\n\tret;\n}}\n",
+        params.join(",\n")
+    )
+}
+
+/// The codes and messages of what `check` says of these parameters and arguments, with files of these orders.
+fn said_of_copy(orders: &[[&str; 3]], parameters: [&str; 3], args: &str) -> Vec<String> {
+    let project = Project::without_tools();
+    let mut files = Vec::new();
+    for (order, target) in orders.iter().zip(["sm_80", "sm_90"]) {
+        let name = format!("copy.{target}.ptx");
+        project.write(&name, copy(target, *order));
+        files.push(name);
+    }
+    let manifest = format!(
+        "schema = 1\n[plugin]\nname = \"copy\"\nnamespace = \"sample\"\n\
+         [[inputs]]\nname = \"x\"\ntype = \"f32\"\nlimits = {{ numel = \"..=1000\" }}\n\
+         [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
+         [[code]]\nname = \"copy\"\nkernel = \"copy\"\nparameters = {parameters:?}\nptx = {files:?}\n\
+         [[launches]]\ncode = \"copy\"\ngrid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]\nargs = {{ {args} }}\n"
+    );
+    said(&project, &manifest)
+}
+
+#[test]
+fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
+    const XYN: [&str; 3] = ["x", "y", "n"];
+    const ARGS: &str = "x = \"x\", y = \"y\", n = \"numel(y)\"";
+    let right = ["x: const f32*", "y: f32*", "n: u64"];
+    assert_eq!(said_of_copy(&[XYN], right, ARGS), NOTHING);
+    // A number for an address.
+    let number = said_of_copy(
+        &[XYN],
+        ["x: u64", "y: f32*", "n: u64"],
+        "x = \"numel(x)\", y = \"y\", n = \"numel(y)\"",
+    );
+    assert_eq!(number, ["C0903 the kernel reads `x` as an address, and gets a number"]);
+    // 0 is a null pointer.
+    let null =
+        said_of_copy(&[XYN], ["x: u64", "y: f32*", "n: u64"], "x = \"0\", y = \"y\", n = \"numel(y)\"");
+    assert!(null.iter().all(|said| !said.starts_with("C0903")), "{null:?}");
+    // A number and a pointer exchanged.
+    let numbers = said_of_copy(&[XYN], ["n: u64", "y: f32*", "x: const f32*"], ARGS);
+    assert_eq!(numbers, ["C0903 the kernel reads `n` as an address, and gets a number"]);
+    // Two pointers exchanged.
+    let pointers = said_of_copy(&[XYN], ["y: f32*", "x: const f32*", "n: u64"], ARGS);
+    assert_eq!(pointers, ["C0903 `x` is `const f32*`, and the kernel writes there"]);
+    // In one of two files.
+    for (other, expected) in [
+        (["y", "x", "n"], "C0903 `x` is `const f32*`, and the kernel writes there"),
+        (["x", "n", "y"], "C0903 the kernel reads `n` as an address, and gets a number"),
+    ] {
+        assert_eq!(said_of_copy(&[XYN, other], right, ARGS), [expected]);
+        assert_eq!(said_of_copy(&[XYN, XYN], right, ARGS), NOTHING);
+    }
+}

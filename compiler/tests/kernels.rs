@@ -11,7 +11,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::compile::{Progress, Request, compile};
+use cubinder_compiler::compile::{Made, Progress, Request, bundle, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
@@ -46,8 +46,13 @@ impl Progress for Silent {
 
 fn manifest(case: &Case) -> String {
     let args = format!("x = \"x\"\ny = \"y\"\n{}", case.args);
-    Sample { element: case.element, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
+    let kernel = if case.kernel.contains("template") { "k<>" } else { "k" };
+    Sample { element: case.element, kernel, launch: case.launch, args: &args, ..Sample::PLAIN }.text()
 }
+
+/// Two parameters of one type, in another order from compute capability 9.0 on.
+const ORDER_BY_ARCHITECTURE: &str =
+    "#if __CUDA_ARCH__ >= 900\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n";
 
 /// What the compiler says. It is given no runtime library: where that is all that it misses, the kernel was taken.
 fn compiled(case: &Case) -> Result<(), String> {
@@ -56,6 +61,7 @@ fn compiled(case: &Case) -> Result<(), String> {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
+    std::fs::write(path("order.h"), ORDER_BY_ARCHITECTURE).unwrap();
     let asked = Asked {
         manifests: vec![path("m.toml")],
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
@@ -79,6 +85,23 @@ fn compiled(case: &Case) -> Result<(), String> {
         [only] if only.message.contains(MISSING) => Ok(()),
         _ => Err(render(&errors, Colour::Plain).replace(&format!("{}/", folder.path().display()), "")),
     }
+}
+
+/// What is compiled with these options of NVRTC.
+fn made(case: &Case, options: &[&str]) -> Result<Made, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("m.toml"), manifest(case)).unwrap();
+    std::fs::write(path("k.cu"), case.kernel).unwrap();
+    let asked = Asked {
+        manifests: vec![path("m.toml")],
+        targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
+        options: options.iter().map(|option| (*option).to_owned()).collect(),
+        ..Asked::default()
+    };
+    let project = Project::open(asked, folder.path()).unwrap();
+    bundle(&project, &Overrides::from_env(None), false, &Silent)
+        .map_err(|errors| render(&errors, Colour::Plain))
 }
 
 #[track_caller]
@@ -121,12 +144,12 @@ fn kernels_are_taken() {
         },
         Case {
             element: "f16",
-            kernel: "__global__ void k(const unsigned* x, unsigned* y, int n) { y[0] = x[n]; }",
+            kernel: "__global__ void k(const unsigned short* x, __half2* y, int n) { ((short*)y)[0] = x[n]; }",
             ..PLAIN
         },
         Case {
             element: "i8",
-            kernel: "__global__ void k(const int* x, char4* y, int n) { ((int*)y)[0] = x[n]; }",
+            kernel: "__global__ void k(const uint4* x, char4* y, int n) { ((int*)y)[0] = x[n].x; }",
             ..PLAIN
         },
     ] {
@@ -152,9 +175,139 @@ fn kernels_are_refused() {
             ..PLAIN
         },
         Case { kernel: "__global__ void k(const double* x, float* y, int n) { y[0] = x[n]; }", ..PLAIN },
+        Case {
+            element: "f16",
+            kernel: "__global__ void k(const unsigned* x, __half* y, int n) { ((unsigned*)y)[0] = x[n]; }",
+            ..PLAIN
+        },
+        Case {
+            element: "i8",
+            kernel: "__global__ void k(const signed char* x, int* y, int n) { y[0] = x[n]; }",
+            ..PLAIN
+        },
     ];
     let shown: Vec<String> = cases.iter().map(|case| compiled(case).unwrap_err()).collect();
     insta::assert_snapshot!("refused", shown.join("\n"));
+}
+
+/// Kernels with two parameters of one type, which some targets have in another order.
+#[test]
+fn parameters_that_are_swapped_for_some_targets_are_refused() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    const BODY: &str = "{ y[n] = x[m]; }";
+    let cases = [
+        // Numbers, by the preprocessor.
+        format!("{ORDER_BY_ARCHITECTURE}__global__ void k(const float* x, float* y, ORDER) {BODY}"),
+        // Pointers.
+        format!(
+            "#if __CUDA_ARCH__ == 800\n__global__ void k(float* y, float* x, int n, int m) {BODY}\n#else\n\
+             __global__ void k(float* x, float* y, int n, int m) {BODY}\n#endif"
+        ),
+        // In a header.
+        format!("#include \"order.h\"\n__global__ void k(const float* x, float* y, ORDER) {BODY}"),
+        // A specialization of a template that a default argument chooses, whose name is pasted together.
+        format!(
+            "#define PASTE(a, b) a##b\n#define ARCH PASTE(__CUDA_, ARCH__)\n\
+             template <bool = (ARCH > 800)> __global__ void k(const float* x, float* y, int n, int m) {BODY}\n\
+             template <> __global__ void k<true>(const float* x, float* y, int m, int n) {BODY}"
+        ),
+    ];
+    for kernel in cases {
+        let kernel: &'static str = kernel.leak();
+        for targets in [&["sm_80", "sm_90"][..], &["sm_90", "sm_80"], &["sm_80", "compute_90"]] {
+            let case = Case { kernel, targets, args: "n = \"numel(y)\"\nm = \"x.rank\"", ..PLAIN };
+            let errors = compiled(&case).unwrap_err();
+            assert!(errors.starts_with("error[C0501]"), "{kernel}\n{errors}");
+            assert_eq!(errors.matches("error").count(), 1, "{kernel}\n{errors}");
+            // One target alone has one order.
+            assert_taken(&Case { targets: &targets[..1], ..case });
+        }
+    }
+}
+
+/// What only the compile for the parameters' names defines does not decide them.
+#[test]
+fn parameters_are_those_of_the_code() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    const KERNEL: &str = "#ifdef __CUDACC_DEBUG__\n#define ORDER int m, int n\n#else\n#define ORDER int n, int m\n#endif\n\
+                          __global__ void k(ORDER, const float* x, float* y) { y[n] = x[m]; }";
+    let case = Case {
+        kernel: KERNEL,
+        args: "n = \"numel(y)\"\nm = \"x.rank\"",
+        targets: &["sm_89", "sm_90"],
+        ..PLAIN
+    };
+    let names = |options: &[&str]| -> Vec<String> {
+        let bundle = made(&case, options).unwrap().bundle;
+        let launch = bundle.plugins[0].variants[0].launch(0).unwrap();
+        launch.args.iter().map(|arg| arg.name.clone()).collect()
+    };
+    assert_eq!(names(&[]), ["n", "m", "x", "y"]);
+    assert_eq!(names(&["-D__CUDACC_DEBUG__"]), ["m", "n", "x", "y"]);
+    assert_eq!(names(&["-D__CUDACC_DEBUG__", "-U__CUDACC_DEBUG__"]), ["n", "m", "x", "y"]);
+}
+
+/// An array `extern __shared__` has no bytes in these launches.
+#[test]
+fn dynamic_shared_memory_that_code_accesses_must_be_given() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    const ARRAY: &str = "extern __shared__ float s[];";
+    let told = |kernel: String, targets: &'static [&'static str]| -> String {
+        let case = Case { kernel: kernel.leak(), targets, ..PLAIN };
+        match made(&case, &[]) {
+            Ok(made) => render(&made.warnings, Colour::Plain),
+            Err(errors) => errors,
+        }
+    };
+    let chosen = |value: &str| {
+        format!(
+            "template <bool B = {value}> __global__ void k(const float* x, float* y, int n)\n\
+             {{ {ARRAY} if (B) {{ s[threadIdx.x] = x[n]; __syncthreads(); y[n] = s[0]; }} else y[n] = x[n]; }}"
+        )
+    };
+    let plain =
+        |body: &str| format!("__global__ void k(const float* x, float* y, int n) {{ {ARRAY} {body} }}");
+    let access = "s[threadIdx.x] = x[n]; __syncthreads(); y[n] = s[0];";
+    for targets in [&["sm_80", "sm_90"][..], &["compute_80"]] {
+        // Code that never touches the array.
+        for kernel in [
+            chosen("false"),
+            plain("y[n] = x[n] + sizeof(s[0]);"),
+            plain("if (false) s[n] = 1; y[n] = x[n];"),
+        ] {
+            assert_eq!(told(kernel.clone(), targets), "", "{kernel}");
+        }
+        // Code that may.
+        for kernel in [chosen("true"), plain(&format!("if (n > 7) {{ {access} }} else y[n] = x[n];"))] {
+            let told = told(kernel.clone(), targets);
+            assert!(
+                told.starts_with("warning[C0410]") && told.matches("C0410").count() == 1,
+                "{kernel}\n{told}"
+            );
+        }
+        // Code that does in every run.
+        let told = told(plain(access), targets);
+        assert!(told.starts_with("error[C0410]") && told.matches("C0410").count() == 1, "{told}");
+    }
+    let some = plain(&format!("\n#if __CUDA_ARCH__ >= 900\n{access}\n#endif\ny[n] = x[n];"));
+    let told = told(some, &["sm_80", "sm_90"]);
+    assert!(told.starts_with("warning[C0410]") && told.contains("only for `sm_90`"), "{told}");
+}
+
+#[test]
+fn vectors_may_be_of_another_width_for_some_targets() {
+    if support::toolkit().is_none() {
+        return;
+    }
+    let kernel = "#if __CUDA_ARCH__ >= 900\nusing V = float4;\n#else\nusing V = float2;\n#endif\n\
+                  __global__ void k(const V* x, V* y, int n) { y[n] = x[n]; }";
+    assert_taken(&Case { kernel, ..PLAIN });
 }
 
 #[test]
@@ -165,12 +318,8 @@ fn what_several_targets_refuse_is_said_once() {
     let cases = [
         // All of them, for the same reason.
         Case {
-            kernel: "#ifdef __CUDACC_DEBUG__\n\
-                     #define N int n\n\
-                     #else\n\
-                     #define N long long n\n\
-                     #endif\n\
-                     __global__ void k(const float* x, float* y, N) { y[0] = x[n]; }",
+            kernel: "__global__ void k(const float* x, float* y, int n) { y[0] = x[n]; }",
+            args: "n = \"1.5\"",
             ..PLAIN
         },
         // Some of them.

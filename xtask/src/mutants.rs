@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 6] = [
+const GROUPS: [Group; 8] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -89,6 +89,17 @@ const GROUPS: [Group; 6] = [
         ],
         programs: &["--lib"],
         tests: &["expr::", "proof::"],
+    },
+    Group {
+        name: "signature",
+        package: "cubinder",
+        files: &[
+            "compiler/src/cubin/ptx/usage.rs",
+            "compiler/src/verify/pointee.rs",
+            "compiler/src/verify/targets.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["cubin::ptx::usage::", "verify::"],
     },
     Group {
         name: "fields",

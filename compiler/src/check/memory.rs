@@ -4,11 +4,12 @@
 //! are known each argument may.
 
 use cubinder_bundle::expr::{BinaryOp, Expr, Node, NodeId};
-use cubinder_bundle::proof::Verdict;
+use cubinder_bundle::proof::{Domain, Verdict};
 use cubinder_bundle::{Fill, Memory, Plugin, Value, Work};
 
 use super::Compiled;
 use super::formula::{is_positive, joined};
+use super::remedy;
 use super::site::{At, Site};
 use super::witness::{describe, value};
 use crate::diagnostic::{Code, Diagnostic, Severity, Span};
@@ -217,7 +218,20 @@ fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> 
         ),
         false => unwritten_then(site.route),
     };
-    Some(diagnostic.note(note).help(help))
+    Some(diagnostic.note(note).help(match blamed.iter().any(|need| rounds_down(site, row, need)) {
+        true => format!("{}; if it may still be 0, {help}", remedy::ROUND_UP),
+        false => help.to_owned(),
+    }))
+}
+
+/// Whether an axis of a grid may be 0 though nothing is empty, because a division leaves out the rest.
+fn rounds_down(site: &Site<'_>, row: usize, need: &Need<'_>) -> bool {
+    let Some(given) = site.given(need.at).filter(|_| !need.is_condition && remedy::divides(&need.enough))
+    else {
+        return false;
+    };
+    let domain = site.guard(row).into_iter().chain([given]).fold(site.domain(), Domain::assuming);
+    domain.always(&need.enough) != Verdict::Proved
 }
 
 /// What comes of a run that leaves an output unwritten, and what mends it.
@@ -395,6 +409,7 @@ fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
 
 /// Something that has to hold so that a step is done and does something.
 struct Need<'r> {
+    at: At,
     text: &'r Text,
     holds: Expr,
     /// What is enough for that, and asks for less: a proof of it takes fewer steps.
@@ -408,6 +423,7 @@ fn needs<'r>(site: &Site<'r>, at: At) -> Vec<Need<'r>> {
     let Some(decl) = site.step_decl(at) else { return Vec::new() };
     let condition = site.when(at).zip(decl.when.as_ref());
     let condition = condition.map(|(when, text)| Need {
+        at,
         text,
         holds: when.clone(),
         enough: when.clone(),
@@ -418,7 +434,7 @@ fn needs<'r>(site: &Site<'r>, at: At) -> Vec<Need<'r>> {
         // A grid of 0 where nothing is empty is refused, and so is one without a value.
         let enough = filled.clone()?;
         let holds = joined(BinaryOp::Or, [site.given(at)?, &enough])?;
-        Some(Need { text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
+        Some(Need { at, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
     });
     condition.into_iter().chain(axes).collect()
 }

@@ -166,6 +166,8 @@ pub struct Compiled<'a> {
     pub args: &'a [Arg],
     /// The parameters that are pointers to `const`.
     pub read_only: &'a [String],
+    /// The bytes of the numbers that pointers point to: see [`crate::verify::number_bytes`].
+    pub number_bytes: &'a [(String, u32)],
     /// The parameters that the kernel counts up without having filled them itself, as far as its text tells, and where.
     pub accumulated: &'a [Accumulated],
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
@@ -188,6 +190,7 @@ pub fn check_compiled(
     let mut checked = Checked::default();
     let mut claims = arguments::claims(&site, compiled);
     claims.extend(code_limits::claims(&site, compiled));
+    claims.extend(scratch::of_numbers(&site, compiled));
     settle::settle(&site, claims, &mut checked);
     checked.diagnostics.extend(memory::compiled(&site, compiled));
     finish(checked)
@@ -202,9 +205,10 @@ pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
 /// order. `targets` and `route` are those of [`check_for`].
 #[must_use]
 pub fn check_arguments(resolved: &Resolved, targets: &[Target], route: Route, bound: &[Bound]) -> Checked {
-    let compiled = bound.iter().map(|Bound { args, read_only, accumulated }| Compiled {
+    let compiled = bound.iter().map(|Bound { args, read_only, number_bytes, accumulated }| Compiled {
         args,
         read_only,
+        number_bytes,
         accumulated,
         cluster: None,
         codes: Vec::new(),

@@ -1,6 +1,6 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::expr::{BinaryOp, EvalError, Node};
+use cubinder_bundle::expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
@@ -33,23 +33,33 @@ pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
     }
+    if is_of_numbers(claim) {
+        return WHOLE_NUMBERS.to_owned();
+    }
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();
     }
     format!("change the expression{}", in_the_kernel(site, claim))
 }
 
-const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
+pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
 
 const WHOLE_CLUSTERS: &str = "launch whole clusters, such as `CLUSTER * ceil_div(n, CLUSTER)` blocks for `n`; those that are too many do nothing";
 
 const CODE_CLUSTERS: &str = "code for clusters may count programs of a whole cluster each, as Triton's with `num_ctas` does: then the grid is their number times the blocks of a cluster, such as `2 * ceil_div(n, 1024)`. Where it counts blocks, launch `CLUSTER * ceil_div(n, CLUSTER)`";
+
+const WHOLE_NUMBERS: &str = "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel";
 
 const NO_MORE: &str = "give `opt` no more than `upper`, which is what it is where it is left out";
 
 /// Whether it is about what a size usually is.
 fn is_of_usual_size(claim: &Claim) -> bool {
     claim.rule == rules::SIZE_TENSOR && matches!(claim.what, What::Holds(_))
+}
+
+/// Whether it is about what a kernel keeps in scratch memory.
+pub(super) fn is_of_numbers(claim: &Claim) -> bool {
+    claim.rule == rules::SCRATCH_LIMIT && matches!(claim.what, What::Holds(_))
 }
 
 /// Whether it is about a grid that is not made of whole clusters.
@@ -67,8 +77,12 @@ fn whole_clusters(site: &Site<'_>, claim: &Claim) -> String {
 
 /// Whether it is about too few blocks, and what counts them leaves out the rest of a division.
 fn is_rounded_down(claim: &Claim) -> bool {
-    let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
-    matches!(claim.when, When::Written(_)) && claim.expr.nodes.iter().any(divides)
+    matches!(claim.when, When::Written(_)) && divides(&claim.expr)
+}
+
+/// Whether an expression has a division that leaves out the rest.
+pub(super) fn divides(expr: &Expr) -> bool {
+    expr.nodes.iter().any(|node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..)))
 }
 
 /// What would mend a claim that a case refutes.
@@ -82,6 +96,9 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     }
     if is_of_usual_size(claim) {
         return NO_MORE.to_owned();
+    }
+    if is_of_numbers(claim) {
+        return WHOLE_NUMBERS.to_owned();
     }
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();

@@ -1,10 +1,15 @@
-//! Scratch memory: of no negative size, of none that no GPU has, and of some for a kernel that gets it.
+//! Scratch memory: its size is not negative, no more than any GPU has, not 0 for a kernel that gets it, and a whole number of what a
+//! kernel keeps there.
 
-use cubinder_bundle::Interval;
+use cubinder_bundle::expr::{BinaryOp, Expr, Node};
+use cubinder_bundle::proof::Verdict;
+use cubinder_bundle::{Interval, Scratch};
 
-use super::claim::{Claim, What, When};
+use super::Compiled;
+use super::claim::{Claim, What, When, verdict};
+use super::formula::joined;
 use super::site::Site;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
@@ -32,6 +37,49 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
         }
     }
     claims
+}
+
+/// A claim for each scratch buffer whose size is refuted to be a multiple of the numbers that a kernel's pointer points to. No run checks
+/// this, so open claims are left out.
+pub(super) fn of_numbers(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+    let mut claims: Vec<Claim> = Vec::new();
+    for (unit, compiled) in site.units().iter().zip(compiled) {
+        for arg in &unit.args {
+            let ArgDraftValue::Scratch(index) = arg.value else { continue };
+            let name = site.variant(unit.variant).and_then(|variant| variant.scratch.get(index as usize));
+            let buffer =
+                name.and_then(|of| site.scratch(unit.variant).find(|(scratch, _)| scratch.name == of.name));
+            let Some((scratch, text)) = buffer else { continue };
+            for (_, bytes) in compiled.number_bytes.iter().filter(|(name, _)| *name == arg.name) {
+                let Some(claim) = whole_numbers(unit.variant, scratch, site.span(text), *bytes) else {
+                    continue;
+                };
+                let is_known = |known: &Claim| {
+                    known.subject == claim.subject && known.must == claim.must && known.row() == claim.row()
+                };
+                if !claims.iter().any(is_known)
+                    && let Verdict::Refuted(_) = verdict(&claim.narrow(site, site.domain()), &claim)
+                {
+                    claims.push(claim);
+                }
+            }
+        }
+    }
+    claims
+}
+
+fn whole_numbers(row: usize, scratch: &Scratch, span: Span, bytes: u32) -> Option<Claim> {
+    let number = |value: i64| Expr { nodes: vec![Node::Int(value)] };
+    let rest = joined(BinaryOp::Mod, [&scratch.bytes, &number(i64::from(bytes))])?;
+    Some(Claim {
+        rule: rules::SCRATCH_LIMIT,
+        subject: format!("the size of the scratch buffer `{}`", scratch.name),
+        must: format!("is a multiple of {bytes}, the bytes of a number that a kernel keeps there"),
+        what: What::Holds(joined(BinaryOp::Eq, [&rest, &number(0)])?),
+        expr: scratch.bytes.clone(),
+        span,
+        when: When::Chosen(row),
+    })
 }
 
 /// A warning for each scratch buffer that has no bytes in any row and that a kernel gets. Where it has some in another row, its kernel may

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use cubinder_bundle::Target;
 use cubinder_bundle::provenance::Origin;
 use rayon::prelude::*;
 
@@ -38,11 +39,14 @@ pub(super) struct Jobs<'p> {
     pub(super) of_units: Vec<Option<usize>>,
 }
 
+/// A signature, or why there is none. `None` if the code does not compile; no one reads it then.
+pub(super) type MadeSignature = Option<Result<Signature, Vec<Diagnostic>>>;
+
 /// What came of a job.
 #[derive(Default)]
 pub(super) struct Made {
-    /// Absent where the code does not compile: then nobody asks for it.
-    pub(super) signature: Option<Result<Signature, Vec<Diagnostic>>>,
+    /// One for each of [`Plan::architectures`], in their order.
+    pub(super) signatures: Vec<MadeSignature>,
     /// One for each of the plan's targets, in their order.
     pub(super) codes: Vec<Result<Compiled, Vec<Diagnostic>>>,
 }
@@ -102,10 +106,19 @@ const MOST_AT_ONCE: usize = 128;
 /// As many as make a compile of their own worth its while.
 const LEAST_AT_ONCE: usize = 16;
 
+/// The signature of the job with this index, for one of its plan's architectures.
+#[derive(Debug, Clone, Copy)]
+struct Wanted {
+    job: usize,
+    /// The position in [`Plan::architectures`].
+    position: usize,
+    target: Target,
+}
+
 /// One thing for a thread to do.
 enum Task<'j> {
-    /// The signatures of the jobs with these indices, which have one text.
-    Signatures(Vec<usize>),
+    /// The signatures of these jobs, which have one text, for one architecture.
+    Signatures(Vec<Wanted>),
     /// The code of the job with this index for a target.
     Code(usize, &'j PlannedTarget),
 }
@@ -123,22 +136,26 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
         let targets = job.plan.targets.iter();
         targets.map(move |target| Task::Code(index, target))
     });
-    let all: Vec<usize> = (0..jobs.len()).collect();
+    let wanted = jobs.iter().enumerate().flat_map(|(job, of_plan)| {
+        let targets = of_plan.plan.architectures().into_iter().enumerate();
+        targets.map(move |(position, target)| Wanted { job, position, target })
+    });
+    let wanted: Vec<Wanted> = wanted.collect();
     // A compile for many signatures may be the longest: it begins first.
-    let tasks: Vec<Task<'_>> = alike(&jobs, &all).into_iter().map(Task::Signatures).chain(codes).collect();
-    progress.begin(jobs.iter().map(|job| 1 + job.plan.targets.len()).sum());
+    let tasks: Vec<Task<'_>> = alike(&jobs, &wanted).into_iter().map(Task::Signatures).chain(codes).collect();
+    progress.begin(wanted.len() + jobs.iter().map(|job| job.plan.targets.len()).sum::<usize>());
     // One at a time: a thread that has nothing left to do takes the next of another's, down to the last.
     let each = tasks.par_iter().with_max_len(1);
     let done: Vec<Done> = each.map(|task| perform_one(session, &jobs, task, progress)).collect();
     progress.end();
-    let mut made: Vec<Made> = jobs.iter().map(|_| Made::default()).collect();
+    let empty =
+        |job: &&Job<'_>| Made { signatures: vec![None; job.plan.architectures().len()], codes: Vec::new() };
+    let mut made: Vec<Made> = jobs.iter().map(empty).collect();
     for (task, done) in tasks.iter().zip(done) {
         match (task, done) {
             (Task::Signatures(group), Done::Signatures(found)) => {
-                for (index, signature) in group.iter().zip(found) {
-                    if let Some(made) = made.get_mut(*index) {
-                        made.signature = signature.map(Ok);
-                    }
+                for (wanted, signature) in group.iter().zip(found) {
+                    keep(&mut made, *wanted, signature.map(Ok));
                 }
             }
             (Task::Code(index, _), Done::Code(code)) => {
@@ -149,16 +166,23 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
             _ => {}
         }
     }
-    told_apart(session, &jobs, &mut made);
+    told_apart(session, &jobs, &wanted, &mut made);
     session.rest();
     made
+}
+
+fn keep(made: &mut [Made], wanted: Wanted, signature: MadeSignature) {
+    let kept = made.get_mut(wanted.job).and_then(|made| made.signatures.get_mut(wanted.position));
+    if let Some(kept) = kept {
+        *kept = signature;
+    }
 }
 
 fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {
     match task {
         Task::Signatures(group) => {
             let found = signatures(session, jobs, group);
-            let group = group.iter().filter_map(|index| jobs.get(*index));
+            let group = group.iter().filter_map(|wanted| jobs.get(wanted.job));
             group.for_each(|job| progress.step(&job.unit.kernel));
             Done::Signatures(found)
         }
@@ -173,53 +197,55 @@ fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: 
     }
 }
 
-fn signatures(session: &Session, jobs: &[&Job<'_>], group: &[usize]) -> Vec<Option<Signature>> {
-    let group: Vec<&Job<'_>> = group.iter().filter_map(|index| jobs.get(*index).copied()).collect();
-    let Some(planned) = group.first().and_then(|job| job.plan.targets.first()) else { return Vec::new() };
-    let units: Vec<&PreparedUnit> = group.iter().map(|job| &job.prepared).collect();
-    session.signatures(&units, planned.target)
+fn signatures(session: &Session, jobs: &[&Job<'_>], group: &[Wanted]) -> Vec<Option<Signature>> {
+    let Some(first) = group.first() else { return Vec::new() };
+    let group = group.iter().filter_map(|wanted| jobs.get(wanted.job));
+    let units: Vec<&PreparedUnit> = group.map(|job| &job.prepared).collect();
+    session.signatures(&units, first.target)
 }
 
 /// Where one kernel of a group does not compile, none of them has a signature: the signatures of those that do, from one compile without
 /// the others, or each from its own, which says what is wrong with it.
-fn told_apart(session: &Session, jobs: &[&Job<'_>], made: &mut [Made]) {
-    let lacks = |made: &Made| made.signature.is_none() && made.codes.iter().all(Result::is_ok);
-    let lacking: Vec<usize> = (0..made.len()).filter(|index| made.get(*index).is_some_and(lacks)).collect();
-    let found: Vec<(usize, Result<Signature, Vec<Diagnostic>>)> = alike(jobs, &lacking)
+fn told_apart(session: &Session, jobs: &[&Job<'_>], wanted: &[Wanted], made: &mut [Made]) {
+    let lacks = |wanted: &&Wanted| {
+        made.get(wanted.job).is_some_and(|made| {
+            made.signatures.get(wanted.position).is_some_and(Option::is_none)
+                && made.codes.iter().all(Result::is_ok)
+        })
+    };
+    let lacking: Vec<Wanted> = wanted.iter().filter(lacks).copied().collect();
+    let found: Vec<(Wanted, Result<Signature, Vec<Diagnostic>>)> = alike(jobs, &lacking)
         .into_par_iter()
         .flat_map_iter(|group| {
             let found = signatures(session, jobs, &group);
-            group.into_iter().zip(found).filter_map(|(index, signature)| {
-                let job = jobs.get(index)?;
-                let target = job.plan.targets.first()?.target;
-                Some((index, signature.map_or_else(|| session.signature(&job.prepared, target), Ok)))
+            group.into_iter().zip(found).filter_map(|(wanted, signature)| {
+                let job = jobs.get(wanted.job)?;
+                let alone = || session.signature(&job.prepared, wanted.target);
+                Some((wanted, signature.map_or_else(alone, Ok)))
             })
         })
         .collect();
-    for (index, signature) in found {
-        if let Some(made) = made.get_mut(index) {
-            made.signature = Some(signature);
-        }
+    for (wanted, signature) in found {
+        keep(made, wanted, Some(signature));
     }
 }
 
-/// Jobs, by their indices, in groups of one text and one architecture each: kernels of a group are compiled for their signatures at once. There
-/// is something to do for each thread.
-fn alike(jobs: &[&Job<'_>], indices: &[usize]) -> Vec<Vec<usize>> {
-    let most = indices.len().div_ceil(rayon::current_num_threads()).clamp(LEAST_AT_ONCE, MOST_AT_ONCE);
-    let mut groups: Vec<Vec<usize>> = Vec::new();
+/// Signatures in groups of one text and one architecture each: a compile yields all signatures of a group. There is at least one group
+/// for each thread.
+fn alike(jobs: &[&Job<'_>], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
+    let most = wanted.len().div_ceil(rayon::current_num_threads()).clamp(LEAST_AT_ONCE, MOST_AT_ONCE);
+    let mut groups: Vec<Vec<Wanted>> = Vec::new();
     let mut open: HashMap<_, usize> = HashMap::new();
-    for &index in indices {
-        let Some(job) = jobs.get(index) else { continue };
+    for &one in wanted {
+        let Some(job) = jobs.get(one.job) else { continue };
         let unit = job.prepared.unit();
-        let target = job.plan.targets.first().map(|planned| planned.target.arch);
-        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), target);
+        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), one.target.arch);
         let group = *open.entry(text).or_insert(groups.len());
         match groups.get_mut(group).filter(|group| group.len() < most) {
-            Some(group) => group.push(index),
+            Some(group) => group.push(one),
             None => {
                 open.insert(text, groups.len());
-                groups.push(vec![index]);
+                groups.push(vec![one]);
             }
         }
     }

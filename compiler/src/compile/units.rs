@@ -92,10 +92,12 @@ pub(super) fn compile(
             read.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
         // Of the rest the compiler's own facts tell.
         warnings.extend(
-            doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
+            doubts.iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))).cloned(),
         );
+        let accesses: Vec<&Diagnostic> =
+            doubts.iter().filter(|found| found.code == Some(rules::NO_DYNAMIC_SHARED_MEMORY)).collect();
         let with = With { project, session, plan };
-        let finished = finish_plugin(with, plugin, jobs, &read.args, &mut results, warnings);
+        let finished = finish_plugin(with, plugin, jobs, (&read.args, &accesses), &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -116,8 +118,7 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 6] = [
-    rules::NO_DYNAMIC_SHARED_MEMORY,
+const OF_TEXT: [Code; 5] = [
     rules::NO_DEPENDENCY_WAIT,
     rules::RESTRICTED_ALIAS,
     rules::GRID_WAIT,
@@ -182,7 +183,7 @@ fn finish_plugin(
     with: With<'_>,
     plugin: &Resolved,
     jobs: &Jobs<'_>,
-    read: &[Bound],
+    (read, accesses): (&[Bound], &[&Diagnostic]),
     results: &mut impl Iterator<Item = jobs::Made>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
@@ -194,7 +195,8 @@ fn finish_plugin(
     let mut origins = Vec::new();
     let made = jobs.jobs.iter().zip(results).map(|(job, done)| {
         let targets = job.plan.targets.iter().map(|planned| planned.target);
-        Made { job, signature: done.signature, codes: targets.zip(done.codes).collect() }
+        let signatures = job.plan.architectures().into_iter().zip(done.signatures).collect();
+        Made { job, signatures, codes: targets.zip(done.codes).collect() }
     });
     let made: Vec<Made<'_>> = made.collect();
     warnings.extend(made.iter().filter_map(Made::place_of_machine));
@@ -202,7 +204,7 @@ fn finish_plugin(
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
         let finished = match job.and_then(|job| made.get(job)) {
-            Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
+            Some(made) => finish_unit(&draft.plugin, unit, made, accesses, &mut said),
             None => finish_foreign(&project.root, &draft.plugin, unit, plan, &mut said),
         };
         match finished {
@@ -263,7 +265,7 @@ fn finish_foreign(
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
     warnings.extend(doubts);
-    let (Some(code), Some(Bound { args, read_only, .. })) = (&unit.foreign, held.bound) else {
+    let (Some(code), Some(Bound { args, read_only, number_bytes, .. })) = (&unit.foreign, held.bound) else {
         return Err(wrong);
     };
     let mut files: Vec<usize> = Vec::new();
@@ -274,14 +276,14 @@ fn finish_foreign(
     let origins = files.iter().filter_map(|file| provenance::of_foreign(root, code, *file)).collect();
     let loaded = files.iter().filter_map(|file| code.files.get(*file)?.loaded.as_ref());
     let code = loaded.map(|loaded| CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() });
-    let unit = CompiledUnit { args, read_only, cluster: held.cluster, code: code.collect() };
+    let unit = CompiledUnit { args, read_only, number_bytes, cluster: held.cluster, code: code.collect() };
     Ok(FinishedUnit { unit, nvrtc: None, origins })
 }
 
 /// What came of a job.
 struct Made<'j> {
     job: &'j Job<'j>,
-    signature: Option<Result<Signature, Vec<Diagnostic>>>,
+    signatures: Vec<(Target, jobs::MadeSignature)>,
     codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
@@ -309,9 +311,10 @@ fn finish_unit(
     plugin: &Plugin,
     unit: &Unit,
     made: &Made<'_>,
+    accesses: &[&Diagnostic],
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let Made { job, signature, codes } = made;
+    let Made { job, signatures, codes } = made;
     let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
@@ -327,20 +330,32 @@ fn finish_unit(
     if !failed.is_empty() {
         return Err(failed);
     }
-    let signature = match signature {
-        Some(Ok(signature)) => signature,
-        Some(Err(found)) => return Err(found.clone()),
-        None => return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]),
-    };
-    let args = verify::bind_args(plugin, unit, signature)
+    let signatures = usable(unit, signatures)?;
+    let Bound { args, read_only, number_bytes, .. } = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
-    warnings.extend(verify::writable_inputs(plugin, unit, signature));
-    let check = |code: &Compiled| check_code(plugin, unit, signature, &args, code).err().unwrap_or_default();
+    for (_, signature) in &signatures {
+        warnings.extend(verify::writable_inputs(plugin, unit, signature));
+    }
+    let check =
+        |code: &Compiled| check_code(plugin, unit, &signatures, &args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
+    // What the text says of this launch.
+    let is_of_launch =
+        |found: &&&Diagnostic| found.primary.as_ref().is_some_and(|label| label.span == unit.kernel_span);
+    let access = accesses.iter().find(is_of_launch).copied();
+    let shared = |code: &Compiled| no_shared(plugin, unit, access, code);
+    let shared: Vec<_> =
+        compiled.iter().map(|(target, code)| Ok((*target, shared(code)?))).collect::<Result<_, Vec<_>>>()?;
+    let (wrong, doubts): (Vec<_>, Vec<_>) =
+        merge_targets(&shared).into_iter().partition(|found| found.severity == Severity::Error);
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    warnings.extend(doubts);
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = |(_, code): &(Target, &Compiled)| CompiledCode {
         object: code.object.clone(),
@@ -348,9 +363,27 @@ fn finish_unit(
     };
     let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
     let cluster = cluster_of(plugin, unit, &compiled)?;
-    let read_only = verify::read_only(signature);
     let origins = vec![job.origin.clone(); code.len()];
-    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, cluster, code }, nvrtc, origins })
+    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, number_bytes, cluster, code }, nvrtc, origins })
+}
+
+/// The signatures, each with a target of its architecture.
+fn usable<'s>(
+    unit: &Unit,
+    signatures: &'s [(Target, jobs::MadeSignature)],
+) -> Result<Vec<(Target, &'s Signature)>, Vec<Diagnostic>> {
+    let failed = signatures.iter().filter_map(|(target, signature)| match signature {
+        Some(Err(found)) => Some((*target, found.clone())),
+        _ => None,
+    });
+    let failed = merge_targets(&failed.collect::<Vec<_>>());
+    if !failed.is_empty() {
+        return Err(failed);
+    }
+    let read =
+        signatures.iter().map(|(target, signature)| Some((*target, signature.as_ref()?.as_ref().ok()?)));
+    read.collect::<Option<Vec<_>>>()
+        .ok_or_else(|| vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))])
 }
 
 /// The clusters that the kernel asks for, where the launch does not; the same for every target.
@@ -402,8 +435,8 @@ fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [verify::Accumulated]) -> 
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
-    let CompiledUnit { args, read_only, cluster, .. } = unit;
-    check::Compiled { args, read_only, accumulated, cluster: *cluster, codes: codes.collect() }
+    let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
+    check::Compiled { args, read_only, number_bytes, accumulated, cluster: *cluster, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.
@@ -415,7 +448,7 @@ fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
 fn check_code(
     plugin: &Plugin,
     unit: &Unit,
-    signature: &Signature,
+    signatures: &[(Target, &Signature)],
     args: &[Arg],
     code: &Compiled,
 ) -> Result<(), Vec<Diagnostic>> {
@@ -431,7 +464,23 @@ fn check_code(
     };
     let target = code.object.target;
     let rules = launch_rules(unit, code)?;
+    let signature = signatures.iter().find(|(of, _)| of.arch == target.arch);
+    let Some((_, signature)) = signature else {
+        return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]);
+    };
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
+}
+
+/// What is wrong with a launch without dynamic shared memory, of which the text may tell an `access`.
+fn no_shared(
+    plugin: &Plugin,
+    unit: &Unit,
+    access: Option<&Diagnostic>,
+    code: &Compiled,
+) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let rules = launch_rules(unit, code)?;
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
+    Ok(launch.and_then(|launch| verify::no_shared(unit, launch, rules, access)).into_iter().collect())
 }
 
 /// What a code object demands of the launch.

@@ -6,6 +6,7 @@
 mod pieces;
 mod scan;
 mod shared;
+mod usage;
 mod variable;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -34,9 +35,9 @@ pub struct PtxFacts {
 /// What a parameter of PTX says of itself besides its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PtxParam {
-    /// `.ptr`: an address.
+    /// `.ptr`, or the body uses it so: an address.
     Pointer,
-    /// `.u32`, `.s64`: an integer, or an address of which nothing is said.
+    /// `.u32`, `.s64`: an integer, or an address of which nothing is known.
     Integer,
     /// `.f32`, `.f64`.
     Float,
@@ -51,6 +52,8 @@ pub struct PtxEntry {
     pub symbol: String,
     /// Its parameters, as many as the facts have.
     pub params: Vec<PtxParam>,
+    /// Of each of them whether the body certainly writes to the memory that it points to.
+    pub are_written: Vec<bool>,
 }
 
 /// What PTX from another compiler says of itself besides its [`PtxFacts`].
@@ -71,12 +74,22 @@ pub struct PtxOrigin {
 pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
     let text = text_of(bytes)?;
     let module = scan::module(&text).map_err(|(_, error)| error)?;
-    let entries = module.entries.iter().map(|Entry { facts, params, .. }| PtxEntry {
-        symbol: facts.symbol.clone(),
-        params: params.iter().map(|(_, _, says)| *says).collect(),
-    });
-    let entries = entries.collect();
+    let entries = module.entries.iter().map(entry_with_uses).collect();
     Ok(PtxOrigin { undefined: undefined(&text, &module), entries, address_bits: module.address_bits })
+}
+
+fn entry_with_uses(entry: &Entry<'_>) -> PtxEntry {
+    let names: Vec<&str> = entry.params.iter().map(|param| param.name).collect();
+    let uses = usage::uses(entry.body.unwrap_or_default(), &names);
+    let says = |(param, found): (&Param<'_>, &usage::ParamUse)| match param.says {
+        PtxParam::Integer | PtxParam::Bits if found.is_address => PtxParam::Pointer,
+        says => says,
+    };
+    PtxEntry {
+        symbol: entry.facts.symbol.clone(),
+        params: entry.params.iter().zip(&uses).map(says).collect(),
+        are_written: uses.iter().map(|found| found.is_written).collect(),
+    }
 }
 
 /// What a text has, with all that is known of its entries; else what could be read of its beginning, and why the rest could not.
@@ -184,12 +197,22 @@ fn without_comments(text: &str) -> String {
     clean
 }
 
+/// A parameter as it is read.
+#[derive(Debug)]
+struct Param<'t> {
+    /// Empty for arrays of bytes.
+    name: &'t str,
+    offset: u32,
+    size: u32,
+    says: PtxParam,
+}
+
 /// An entry as it is read.
 #[derive(Debug)]
 struct Entry<'t> {
     facts: KernelFacts,
     rules: LaunchRules,
-    params: Vec<(u32, u32, PtxParam)>,
+    params: Vec<Param<'t>>,
     /// What stands between its braces; nothing where it is only declared.
     body: Option<&'t str>,
 }
@@ -197,7 +220,7 @@ struct Entry<'t> {
 /// An entry: its name, its parameters, the directives behind them, its body.
 fn entry<'t>(
     symbol: &str,
-    list: &str,
+    list: &'t str,
     directives: &str,
     body: Option<&'t str>,
 ) -> Result<Entry<'t>, CubinError> {
@@ -216,7 +239,7 @@ fn entry<'t>(
         shared_bytes: None,
         local_bytes: None,
         max_threads: [most, block].into_iter().flatten().map(product).min(),
-        params: params.iter().map(|(offset, size, _)| KernelParam { offset: *offset, size: *size }).collect(),
+        params: params.iter().map(|param| KernelParam { offset: param.offset, size: param.size }).collect(),
     };
     let rules = LaunchRules {
         block,
@@ -261,8 +284,8 @@ fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]
     Ok(Some(axes))
 }
 
-/// Offset, size and what each says of itself.
-fn params(list: &str, symbol: &str) -> Result<Vec<(u32, u32, PtxParam)>, CubinError> {
+/// The parameters of a list.
+fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError> {
     let mut params = Vec::new();
     let mut end = 0_u32;
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
@@ -270,7 +293,8 @@ fn params(list: &str, symbol: &str) -> Result<Vec<(u32, u32, PtxParam)>, CubinEr
         let (size, align) = size_and_align(text).ok_or_else(unreadable)?;
         let offset = end.checked_next_multiple_of(align).ok_or_else(unreadable)?;
         end = offset.checked_add(size).ok_or_else(unreadable)?;
-        params.push((offset, size, says(text)));
+        let name = text.split_whitespace().last().filter(|_| !text.contains('[')).unwrap_or_default();
+        params.push(Param { name, offset, size, says: says(text) });
     }
     Ok(params)
 }
@@ -378,6 +402,7 @@ mod tests {
         let [k, plain] = origin.entries.as_slice() else { panic!("{origin:?}") };
         assert_eq!(k.params, [PtxParam::Pointer, PtxParam::Integer, PtxParam::Float, PtxParam::Bits]);
         assert_eq!(plain.params, []);
+        assert_eq!(k.are_written, [false; 4]);
         let shared = |symbol| facts.rules.get(symbol).map(|rules| (rules.shared_bytes, rules.dynamic_shared));
         assert_eq!(shared("k"), Some((18, Dynamic::Yes)));
         assert_eq!(shared("plain"), Some((0, Dynamic::No)));

@@ -92,6 +92,34 @@ impl<'t> InBody<'t> {
         self.body.tokens.clone().zip(chosen(self)).find_map(wait)
     }
 
+    /// Where the kernel accesses one of these arrays of the text, in every run of it.
+    pub(super) fn access(&self, arrays: &HashMap<String, Range<usize>>) -> Option<Range<usize>> {
+        let is_element = |at: usize| {
+            arrays.contains_key(self.word(at)) && self.word(at + 1) == "[" && self.word(at + 2) != "]"
+        };
+        // `&s[0]` is an address; `sizeof(s[0])` and `decltype(s[0])` evaluate nothing.
+        let is_evaluated = |at: usize| {
+            !matches!(self.before(at, 1), "&" | "." | "->" | "::")
+                && !matches!(self.before(at, 2), "sizeof" | "decltype" | "alignof" | "noexcept")
+        };
+        let mut places = self.body.tokens.clone().zip(chosen(self));
+        let (at, _) = places.find(|(at, is_chosen)| {
+            is_element(*at) && is_evaluated(*at) && !is_chosen && !self.is_open(*at..at + 1)
+        })?;
+        let place = arrays.get(self.word(at))?;
+        // A parameter or another variable may have the name.
+        let may_hide = |other: usize| {
+            let is_after_type = matches!(self.before(other, 1), ">" | "*" | "&" | ",")
+                || other.checked_sub(1).is_some_and(|before| self.is_name(before));
+            let range = self.lexed.tokens.get(other).map(|token| token.range.start);
+            self.word(other) == self.word(at)
+                && is_after_type
+                && !range.is_some_and(|start| place.contains(&start))
+        };
+        let mut all = self.body.head.clone().chain(self.body.tokens.clone());
+        if all.any(may_hide) { None } else { self.place(at, at) }
+    }
+
     /// The last axis beyond x in which the kernel reads its block's number, in every run of it. A kernel that asks how many blocks there are in
     /// that direction is right whatever there are.
     pub(super) fn grid_axis(&self) -> Option<(usize, Range<usize>)> {

@@ -66,8 +66,7 @@ pub struct Kernel {
     pub is_extern_c: bool,
     /// Whether this is the definition.
     pub has_body: bool,
-    /// The `extern __shared__` array that it uses, itself or in a function of the text that it calls; absent where it uses none, or
-    /// where that cannot be told.
+    /// Where it accesses an `extern __shared__` array in every run, if the text has no other shared memory.
     pub dynamic_shared: Option<Range<usize>>,
     /// Whether it may wait for the step before it, itself or in a function of the text that it calls; false only where it does not for
     /// certain.

@@ -24,9 +24,13 @@ impl Check<'_> {
         found.into_iter().flatten()
     }
 
-    /// The kernel uses shared memory whose size the launch gives, and the launch gives none.
+    /// The kernel accesses shared memory whose size the launch gives, in every run, and the launch gives none.
     fn without_shared_memory(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let place = self.kernel.dynamic_shared.clone()?;
+        // What is included may have shared memory, beyond which such an access may lie.
+        if !directives(&self.source.text).iter().all(is_of_cuda) {
+            return None;
+        }
         let variant = plugin.variants.get(self.unit.variant)?;
         let launch = variant.launch(self.unit.step).filter(|launch| is_zero(&launch.shared_bytes))?;
         let threads =
@@ -38,8 +42,8 @@ impl Check<'_> {
             Diagnostic::warning(message)
                 .code(rules::NO_DYNAMIC_SHARED_MEMORY)
                 .at(self.unit.kernel_span.clone(), "launched with 0 bytes of it")
-                .related(Span::new(self.source, place), "its size comes from the launch")
-                .note("the GPU stops the kernel at the first access")
+                .related(Span::new(self.source, place), "this array has no bytes then")
+                .note("the GPU stops the kernel at this access")
                 .help(format!(
                     "say how many bytes, such as `shared_bytes = {example}`, or give the array a size and leave `extern` out"
                 )),

@@ -265,16 +265,12 @@ impl<'t> Reader<'t> {
         self.is_broken |= !self.scopes.is_empty();
         let own_types = self.own_types();
         if !self.is_broken {
-            for (kernel, place) in shared::dynamic(self.text, self.lexed, &self.around, &self.bodies) {
-                if let Some(kernel) = self.found.kernels.get_mut(kernel) {
-                    kernel.dynamic_shared = Some(place);
-                }
-            }
             for (kernel, place) in shared::unfilled(self.text, self.lexed, &self.around, &self.bodies) {
                 if let Some(kernel) = self.found.kernels.get_mut(kernel) {
                     kernel.unfilled = Some(place);
                 }
             }
+            let arrays = shared::dynamic(self.text, self.lexed, &self.around, &self.bodies);
             let waiting = waiting(self.text, self.lexed, &self.bodies);
             for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
                 kernel.may_wait = waiting.contains(&index);
@@ -284,6 +280,7 @@ impl<'t> Reader<'t> {
                     continue;
                 };
                 let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
+                kernel.dynamic_shared = body.access(&arrays);
                 kernel.grid_wait = body.grid_wait();
                 kernel.grid_axis = body.grid_axis();
                 kernel.accumulated = body.accumulated(kernel);

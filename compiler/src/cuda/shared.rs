@@ -41,16 +41,18 @@ struct Array {
     place: Range<usize>,
 }
 
-/// The kernels that use dynamic shared memory for certain, by their index, and the array that they use.
+/// The arrays `extern __shared__ T name[]`, by name, with their declarations. Empty if the text has other shared memory as well: an
+/// access beyond an array without bytes may then stay within the block's memory.
 pub(super) fn dynamic(
     text: &str,
     lexed: &Lexed,
     around: &Surroundings,
     bodies: &[Body],
-) -> BTreeMap<usize, Range<usize>> {
+) -> HashMap<String, Range<usize>> {
     let reader = Reader { text, lexed, around, bodies };
-    let arrays = reader.arrays();
-    if arrays.is_empty() { BTreeMap::new() } else { reader.users(&arrays) }
+    let all = (0..lexed.tokens.len()).filter(|at| reader.word(*at) == "__shared__");
+    let arrays: Option<Vec<Array>> = all.map(|at| reader.array(at)).collect();
+    arrays.unwrap_or_default().into_iter().map(|array| (array.name, array.place)).collect()
 }
 
 /// The kernels that use constant memory for certain that has no value in the text, by their index, and the variable.
@@ -108,12 +110,7 @@ impl<'t> Reader<'t> {
         word(self.text, self.lexed.tokens.get(at))
     }
 
-    /// Every `extern __shared__ T name[]` that no condition takes away.
-    fn arrays(&self) -> Vec<Array> {
-        let all = 0..self.lexed.tokens.len();
-        all.filter(|at| self.word(*at) == "__shared__").filter_map(|at| self.array(at)).collect()
-    }
-
+    /// `extern __shared__ T name[]` that no condition takes away.
     fn array(&self, at: usize) -> Option<Array> {
         // What can stand in a declaration before and after.
         const MOST: usize = 24;

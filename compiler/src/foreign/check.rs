@@ -6,11 +6,11 @@ use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::Loaded;
 use super::told::{self, Told, Witness};
-use crate::cubin::{self, Dynamic, LaunchRules, PtxEntry, PtxParam};
+use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType};
+use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Bound};
 
 /// What came of holding a launch against its code.
@@ -92,6 +92,10 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     if !is_said {
         found.extend(other_clusters(unit, &clusters));
     }
+    for (file, loaded) in files(code) {
+        let named = loaded.signatures.get(&unit.kernel);
+        new(&mut found, named.and_then(|named| exchanged(code, file, named)).into_iter().collect());
+    }
     found.extend(addresses(plugin, unit, code, &args, &all_told));
     // Of what a file tells more it is said already.
     let is_new = |one: &Diagnostic| found.iter().all(|known| known.message != one.message);
@@ -100,10 +104,11 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     found.extend(writable);
     let is_wrong = crate::diagnostic::has_errors(&found);
     let read_only = verify::read_only(&code.signature);
+    let number_bytes = verify::number_bytes(&code.signature);
     let accumulated = accumulated(code, &all_told);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then_some(Bound { args, read_only, accumulated }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes, accumulated }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }
@@ -113,9 +118,8 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
 fn accumulated(code: &ForeignCode, told: &[(&ForeignFile, Witness, Vec<Told>)]) -> Vec<verify::Accumulated> {
     let reads = |at: usize| told.iter().find(|(_, _, told)| told.get(at).is_some_and(Told::reads));
     let params = code.signature.params.iter().enumerate();
-    let is_const = |param: &Param| matches!(param.ty, ParamType::Pointer { is_const: true, .. });
     params
-        .filter(|(_, param)| !is_const(param))
+        .filter(|(_, param)| !is_const(&param.ty))
         .filter_map(|(at, param)| {
             let (file, _, _) = reads(at)?;
             Some(verify::Accumulated {
@@ -238,6 +242,15 @@ fn parameters(
                 )
                 .help("say the type that the kernel has there: an array of smaller elements, for instance"),
             );
+        } else if is_const(&param.ty) && says.is_some_and(|entry| entry.are_written.get(index) == Some(&true))
+        {
+            found.push(
+                error(
+                    format!("`{}` is `{}`, and the kernel writes there", param.name, param.spelling),
+                    place,
+                )
+                .help("say the parameters in the kernel's order, and `const` only where it does not write"),
+            );
         } else if let Some(what) =
             says.and_then(|entry| entry.params.get(index)).and_then(|says| other_kind(&param.ty, *says))
         {
@@ -251,6 +264,32 @@ fn parameters(
         }
     }
     found
+}
+
+fn is_const(ty: &ParamType) -> bool {
+    matches!(ty, ParamType::Pointer { is_const: true, .. })
+}
+
+/// Names of the manifest that the file's debug information has in other places. The manifest may call parameters as it likes.
+fn exchanged(code: &ForeignCode, file: &ForeignFile, named: &Signature) -> Option<Diagnostic> {
+    let declared = &code.signature;
+    let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);
+    let ((param, in_file), span) = pairs.find(|((param, in_file), _)| {
+        param.name != in_file.name
+            && declared.find(&in_file.name).is_some()
+            && named.find(&param.name).is_some()
+    })?;
+    Some(
+        Diagnostic::warning(format!(
+            "the kernel calls `{}` what the manifest calls `{}`, and has both names",
+            in_file.name, param.name
+        ))
+        .code(rules::CODE_PARAMETERS)
+        .at(span.clone(), "parameters are bound by their places")
+        .related(file.span.clone(), "the debug information of this file says so")
+        .note(format!("the kernel is `{named}`"))
+        .help("say the parameters in the kernel's order, by the kernel's names"),
+    )
 }
 
 /// What PTX says of a parameter that cannot be of this type.
@@ -314,7 +353,7 @@ fn addresses(
             ))
             .code(rules::CODE_PARAMETERS)
             .at(place(draft, code), "only 0 is no address")
-            .related(file.span.clone(), "the file says that it is a pointer");
+            .related(file.span.clone(), "this file uses it as a pointer");
             new(&mut found, vec![error.help(remedy(plugin, param))]);
         }
     }
@@ -348,19 +387,9 @@ fn no_shared(
     loaded: &Loaded,
     rules: LaunchRules,
 ) -> Option<Diagnostic> {
-    let gives_none = launch.shared_bytes.constant() == Some(0);
     let says = match loaded.target.kind {
         TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
         TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
     };
-    (gives_none && rules.dynamic_shared == Dynamic::Yes).then(|| {
-        Diagnostic::warning(format!(
-            "`{}` uses dynamic shared memory, and the launch gives none",
-            unit.kernel
-        ))
-        .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-        .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
-        .related(file.span.clone(), says)
-        .help("say in `shared_bytes` how many bytes a block needs")
-    })
+    verify::no_shared(unit, launch, rules, None).map(|warning| warning.related(file.span.clone(), says))
 }

@@ -244,12 +244,17 @@ pub(super) fn options(
     }
     if let Purpose::Signature(_) = purpose {
         options.push("--device-debug".to_owned());
+        // Before the user's options: what they define, the code's compile sees as well.
+        options.extend(ONLY_DEBUGGING_DEFINES.map(|name| format!("--undefine-macro={name}")));
         options.extend(without_optimizer(&settings.options));
     } else {
         options.extend(settings.options.iter().cloned());
     }
     options
 }
+
+/// The macros that NVRTC defines with `--device-debug` and not without it. The text of a signature must be that of the code.
+pub(super) const ONLY_DEBUGGING_DEFINES: [&str; 1] = ["__CUDACC_DEBUG__"];
 
 /// Whether these options put line information into the code.
 pub(crate) fn has_line_information(options: &[String]) -> bool {

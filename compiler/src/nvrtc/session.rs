@@ -255,8 +255,8 @@ impl Session {
         Ok((entry, object))
     }
 
-    /// The kernel's parameters, from the cache or from a compile with debug information for `target`'s architecture. Any
-    /// target of the project will do: a kernel whose parameters depend on the architecture fails [`crate::verify`].
+    /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another
+    /// architecture may have other parameters: [`crate::verify::bind_targets`] compares them.
     ///
     /// # Errors
     /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.

@@ -429,6 +429,75 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     println!("for its parameters: {:?}", start.elapsed());
 }
 
+/// Macros that could tell the compile of a signature from that of code, besides those that the probe finds in NVRTC's headers.
+const MACROS: [&str; 16] = [
+    "__CUDACC_DEBUG__",
+    "__CUDACC_RTC__",
+    "__CUDACC_RDC__",
+    "__CUDACC_EWP__",
+    "__CUDACC_LTO__",
+    "__CUDA_ARCH__",
+    "__CUDA_ARCH_LIST__",
+    "__CUDA_ARCH_FEAT_SM90_ALL",
+    "__CUDA_ARCH_SPECIFIC__",
+    "__CUDA_ARCH_FAMILY_SPECIFIC__",
+    "__NVCC_DIAG_PRAGMA_SUPPORT__",
+    "__OPTIMIZE__",
+    "__OPTIMIZE_SIZE__",
+    "__NO_INLINE__",
+    "NDEBUG",
+    "_DEBUG",
+];
+
+/// The words of NVRTC's files that may be macros. Its strings are not all readable: hence [`MACROS`].
+fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
+    let mut names: std::collections::BTreeSet<String> = MACROS.map(str::to_owned).into();
+    let folder = nvrtc.parent().unwrap();
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    for file in files.filter(|file| file.to_string_lossy().contains("libnvrtc-builtins.so")) {
+        let bytes = std::fs::read(file).unwrap();
+        let words = bytes.split(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_');
+        let words = words.filter(|word| (5..64).contains(&word.len()) && word.starts_with(b"__"));
+        names.extend(words.filter_map(|word| String::from_utf8(word.to_vec()).ok()));
+    }
+    // The time of day, and operators of the preprocessor.
+    names.retain(|name| name != "__TIME__" && !name.starts_with("__VA_") && !name.starts_with("__has_"));
+    names
+}
+
+/// The names of a kernel's parameters are read from another compile than its code: both must see the same text.
+#[test]
+fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
+    let Some((toolkit, nvrtc)) = nvrtc("the_compile_of_a_signature_sees_the_macros_of_the_code") else {
+        return;
+    };
+    let mut text = "#define SHOWN_(...) #__VA_ARGS__\n#define SHOWN(...) SHOWN_(__VA_ARGS__)\n".to_owned();
+    for name in macro_names(&toolkit.nvrtc) {
+        text += &format!("#ifdef {name}\n__device__ char probe_{name}[] = SHOWN({name}) \"!\";\n#endif\n");
+    }
+    text += "__global__ void k() {}\n";
+    let unit = unit(Path::new("."), &text, "k", &[]);
+    let probes = |raw: Result<Raw, Vec<Diagnostic>>| -> std::collections::BTreeSet<String> {
+        let raw = raw.unwrap_or_else(|errors| panic!("{}", show(&errors)));
+        let text = String::from_utf8(raw.bytes).unwrap();
+        text.lines()
+            .filter(|line| line.starts_with(".global") && line.contains(" probe_"))
+            .map(str::to_owned)
+            .collect()
+    };
+    for options in [&[][..], &["--use_fast_math"], &["-D__CUDACC_DEBUG__=7"], &["-lineinfo", "-dopt=on"]] {
+        let options = options.iter().map(|option| (*option).to_owned()).collect();
+        let settings = Settings { options, ..Settings::default() };
+        for name in ["compute_75", "compute_90a", "compute_120f"] {
+            let of_code = probes(compile_unit(nvrtc, &unit, target(name), &settings, &toolkit.include));
+            let of_signature =
+                probes(super::compile_for_signature(nvrtc, &unit, target(name), &settings, &toolkit.include));
+            assert!(of_code.iter().any(|probe| probe.contains("probe___CUDA_ARCH__[")), "{of_code:?}");
+            assert_eq!(of_signature, of_code, "{name} {settings:?}");
+        }
+    }
+}
+
 #[test]
 fn compiles_run_side_by_side() {
     let Some((toolkit, nvrtc)) = nvrtc("compiles_run_side_by_side") else { return };

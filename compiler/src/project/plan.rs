@@ -225,6 +225,20 @@ impl Plan {
         Some(Target { kind: TargetKind::Ptx, arch: Arch { suffix, ..lowest } })
     }
 
+    /// One target of each architecture that kernels are compiled for, in the order of `targets`.
+    #[must_use]
+    pub fn architectures(&self) -> Vec<Target> {
+        // Without a suffix it may be another architecture than any that is asked for.
+        let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
+        let mut found: Vec<Target> = Vec::new();
+        for target in self.targets().into_iter().chain(native) {
+            if found.iter().all(|known| known.arch != target.arch) {
+                found.push(target);
+            }
+        }
+        found
+    }
+
     /// What to compile for.
     #[must_use]
     pub fn targets(&self) -> Vec<Target> {
@@ -245,5 +259,33 @@ impl Plan {
             }
         };
         unknown.map(warning).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_architecture_of_the_code_is_counted_once() {
+        let shown = |targets: &[&str], route: Route| -> Vec<String> {
+            let planned = |target: &&str| PlannedTarget { target: target.parse().unwrap(), span: None };
+            let plan = Plan {
+                targets: targets.iter().map(planned).collect(),
+                left_out: Vec::new(),
+                settings: Arc::default(),
+                min_driver: None,
+                ptx_serves: false,
+                route: PlannedRoute { route, span: None },
+            };
+            plan.architectures().iter().map(ToString::to_string).collect()
+        };
+        let targets = ["sm_90", "compute_90", "sm_90a", "sm_80", "sm_90"];
+        assert_eq!(shown(&targets, Route::Plugin), ["sm_90", "sm_90a", "sm_80"]);
+        assert_eq!(shown(&targets, Route::Native), ["sm_90", "sm_90a", "sm_80"]);
+        // Code that TensorRT launches is for the lowest architecture without its suffix.
+        assert_eq!(shown(&["sm_90a", "sm_100"], Route::Plugin), ["sm_90a", "sm_100"]);
+        assert_eq!(shown(&["sm_90a", "sm_100"], Route::Native), ["sm_90a", "sm_100", "compute_90"]);
+        assert_eq!(shown(&["sm_90a"], Route::Native), ["sm_90a"]);
     }
 }

@@ -332,7 +332,7 @@ impl<'d> Entries<'d> {
     }
 
     fn pointer(&self, target: Option<usize>, leaves: &mut Leaves) -> ParamType {
-        let (position, is_const) = self.bare(target);
+        let (position, _) = self.bare(target);
         let entry = position.and_then(|position| self.all.get(position));
         // What is only declared has the size 0.
         let size = entry.and_then(|entry| self.size(entry, 0)).filter(|size| *size > 0);
@@ -340,9 +340,22 @@ impl<'d> Entries<'d> {
         ParamType::Pointer {
             pointee: spelling.strip_prefix("const ").map_or(spelling.clone(), str::to_owned),
             pointee_size: size.and_then(|size| u32::try_from(size).ok()),
-            is_const,
+            is_const: self.is_const(target),
             leaf: position.and_then(|position| self.leaf(position, leaves, 0)).unwrap_or(Leaf::Opaque),
         }
+    }
+
+    /// Whether nothing can be written to a type: an array is `const` if its elements are.
+    fn is_const(&self, mut offset: Option<usize>) -> bool {
+        for _ in 0..MAX_DEPTH {
+            let (position, is_const) = self.bare(offset);
+            let entry = position.and_then(|position| self.all.get(position));
+            match entry.filter(|entry| entry.tag == gimli::DW_TAG_array_type && !is_const) {
+                Some(array) => offset = array.ty,
+                None => return is_const,
+            }
+        }
+        false
     }
 
     fn size(&self, entry: &Entry<'d>, depth: usize) -> Option<u64> {

@@ -42,6 +42,26 @@ __global__ void k(input a, P(index, n), T* __restrict__ const out, const __grid_
 }
 
 #[test]
+fn pointers_to_arrays_of_const_are_const() {
+    let text = "
+typedef const float In; typedef float Row[4]; typedef const float ConstRow[4]; typedef ConstRow Rows[2];
+struct Vector { float of[4]; };
+__global__ void k(const float (*a)[1], float const (*b)[2][3], const Row* c, ConstRow* d, const Rows* e, Rows* f,
+                  const volatile float (*g)[1], In (*h)[4], const Vector (*i)[2], const Row (*j)[2], const float l[][4],
+                  float (*m)[1], Row* n, float (* const o)[2][3], Vector (*p)[2], const float* (*q)[1],
+                  const float** r, float* const* s, volatile Row* t, float u[][4]) {}
+";
+    let Some(found) = signature("pointers_to_arrays_of_const_are_const", text, "k", &[]) else { return };
+    let is_const = |param: &Param| match param.ty {
+        ParamType::Pointer { is_const, .. } => is_const,
+        _ => panic!("{param:?}"),
+    };
+    let found: String =
+        found.params.iter().filter(|param| is_const(param)).map(|param| param.name.as_str()).collect();
+    assert_eq!(found, "abcdefghijls");
+}
+
+#[test]
 fn a_signature_reads_like_cuda() {
     let text = "extern \"C\" __global__ void plain(const float* x, int) {}\n__global__ void none() {}\n";
     let Some(plain) = signature("a_signature_reads_like_cuda", text, "plain", &[]) else { return };

@@ -16,6 +16,17 @@ use super::pointee;
 /// The unit's arguments in the kernel's own order.
 ///
 /// # Errors
+/// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
+/// a known content, such as `void*`, are left out.
+#[must_use]
+pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
+    let bytes = |param: &Param| match param.ty {
+        ParamType::Pointer { leaf, .. } => Some((param.name.clone(), leaf.size()?)),
+        _ => None,
+    };
+    signature.params.iter().filter_map(bytes).collect()
+}
+
 /// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
@@ -43,6 +54,8 @@ pub struct Bound {
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`: see [`read_only`].
     pub read_only: Vec<String>,
+    /// What pointers point to: see [`number_bytes`].
+    pub number_bytes: Vec<(String, u32)>,
     /// The parameters whose memory the kernel changes by what it held before the kernel began.
     pub accumulated: Vec<Accumulated>,
 }
@@ -351,6 +364,10 @@ impl Values<'_> {
                 )
                 .help(match self.written_input() {
                     Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
+                    // Of an array that would be no C++.
+                    None if pointee.ends_with(']') => {
+                        "take `const` out of the parameter, or bind an input to it".to_owned()
+                    }
                     None => format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name),
                 }));
         }
@@ -382,7 +399,7 @@ impl Values<'_> {
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
 
-    /// Memory of the workspace holds what the kernels make of it: any pointer will do.
+    /// Memory of the workspace holds what the kernels put there, so any pointer fits. Its size is checked once there is code.
     fn scratch(&self, index: u32, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
         if let ParamType::Pointer { .. } = &param.ty {
             return Ok(ArgValue::Scratch(index));

@@ -4,8 +4,8 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::launch::MAX_CLUSTER;
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
-use crate::cubin::{Cluster, LaunchRules};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::cubin::{Cluster, Dynamic, LaunchRules};
+use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::resolve::Unit;
 use crate::rules;
 use crate::signature::Signature;
@@ -120,9 +120,8 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     None
 }
 
-/// The names come from one compile with debug information, the code from one for each target.
-const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same in every compile: look for `#if` around them, on \
-                               `__CUDA_ARCH__` or on `__CUDACC_DEBUG__`";
+/// A launch passes the same arguments whichever of the code objects runs.
+pub(super) const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same for every target: look for `#if` around them, on `__CUDA_ARCH__` for instance";
 
 /// What an argument's offset is a multiple of, and its bytes.
 fn alignment_and_size(value: &ArgValue) -> (u32, u32) {
@@ -167,6 +166,36 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         .note(format!("{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block"))
         .help("lower `shared_bytes`, or leave out the targets that have less")
     })
+}
+
+/// Dynamic shared memory that the code has and the launch does not give. `access` is what the kernel's text says of an access in every
+/// run: then the GPU stops the kernel, and it is an error. Otherwise no run may access it.
+#[must_use]
+pub fn no_shared(
+    unit: &Unit,
+    launch: &Launch,
+    rules: LaunchRules,
+    access: Option<&Diagnostic>,
+) -> Option<Diagnostic> {
+    if launch.shared_bytes.constant() != Some(0) {
+        return None;
+    }
+    match (rules.dynamic_shared, access) {
+        (Dynamic::Yes, Some(access)) => Some(Diagnostic { severity: Severity::Error, ..access.clone() }),
+        (Dynamic::Yes, None) => Some(
+            Diagnostic::warning(format!(
+                "`{}` uses dynamic shared memory, and the launch gives none",
+                unit.kernel
+            ))
+            .code(rules::NO_DYNAMIC_SHARED_MEMORY)
+            .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
+            .note("the GPU stops the kernel at the first access")
+            .help("say in `shared_bytes` how many bytes a block needs"),
+        ),
+        // Beside other kernels or static memory the code does not tell.
+        (Dynamic::NotTold, access) => access.cloned(),
+        (Dynamic::No, _) => None,
+    }
 }
 
 /// Clusters: those that the kernel says and those that the launch says must be the same. Where the launch says nothing, it is made as the

@@ -15,13 +15,13 @@ use crate::signature::Leaf;
 /// 2. integers of the element's width, alone or as a vector, or an enumeration of that width: the element's bits;
 /// 3. integers of any width as a vector: `uint4` for eight `f16`, `uchar4` for one `f32`;
 /// 4. other numbers as a vector that holds two elements or more: `float4` for eight `f16`, the usual wide load;
-/// 5. one wider integer for elements of 1 or 2 bytes: `unsigned` for a `half2`, `int` for a `char4`;
+/// 5. an integer of any width for elements that share a byte (`i4`), which no type of CUDA holds one of;
 /// 6. `void`, a type that is only declared, a union, a struct of several kinds of parts: what is in them is the
 ///    author's own agreement with the kernel, and nothing can be said about it here.
 ///
 /// Refused is what would be read as another number: parts of the element's width and another kind (`float` or `float4` for
-/// `i32`), one wider floating-point number (`double` for `f32`, `float` for `f16`), one wider integer for elements of 4 bytes
-/// (`long long` for `i32`), an enumeration of another width. Refused are pointers and functions: no tensor holds addresses.
+/// `i32`), one wider number (`double` for `f32`, `float` for `f16`, `int` for `bool`, `i8` or `f16`, `long long` for `i32`): a kernel
+/// that counts in elements would read beyond the tensor. An enumeration of another width. Refused are pointers and functions: no tensor holds addresses.
 pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<String> {
     if leaf == Leaf::Address {
         return Some("a tensor holds elements, no addresses".to_owned());
@@ -38,7 +38,7 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
         Leaf::Opaque | Leaf::Address => true,
         Leaf::Enum { .. } => part == element,
         Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
-            part == element || is_vector || element <= 2
+            part == element || is_vector || ty.size().is_none()
         }
         // What no tensor holds, its bytes stand for.
         Leaf::OtherFloat8 if element == 1 => matches!(ty, DataType::I8 | DataType::U8),
@@ -108,9 +108,8 @@ mod tests {
             (DataType::F32, Some(4), unsigned(1)),
             (DataType::F32, Some(16), f64),
             (DataType::I64, Some(16), f32),
-            // One wider integer for small elements.
-            (DataType::F16, Some(4), unsigned(4)),
-            (DataType::I8, Some(4), int(4)),
+            (DataType::Bool, Some(16), int(4)),
+            (DataType::I8, Some(4), unsigned(1)),
             // What says nothing.
             (DataType::F32, None, Leaf::Opaque),
             (DataType::F32, Some(8), Leaf::Opaque),
@@ -147,6 +146,12 @@ mod tests {
             (DataType::F32, Some(8), f64, "2 elements would be read as one number"),
             (DataType::F16, Some(4), f32, "2 elements would be read as one number"),
             (DataType::I32, Some(8), unsigned(8), "2 elements would be read as one number"),
+            (DataType::Bool, Some(4), unsigned(4), "4 elements would be read as one number"),
+            (DataType::I8, Some(4), unsigned(4), "4 elements would be read as one number"),
+            (DataType::U8, Some(2), unsigned(2), "2 elements would be read as one number"),
+            (DataType::F8, Some(8), unsigned(8), "8 elements would be read as one number"),
+            (DataType::F16, Some(4), unsigned(4), "2 elements would be read as one number"),
+            (DataType::Bf16, Some(8), unsigned(8), "4 elements would be read as one number"),
             (DataType::F32, Some(4), Leaf::Half, "one element would be read as several numbers"),
             (DataType::I64, Some(8), f32, "one element would be read as several numbers"),
             (DataType::F16, Some(2), Leaf::Bfloat16, "each element would be read as another kind of number"),

@@ -79,6 +79,55 @@ fn arguments_come_in_the_kernels_order() {
     assert!(matches!(args[5].value, ArgValue::Scalar { ty: ScalarType::F32, .. }));
 }
 
+/// The arguments for two targets, and what is reported.
+fn bind_two(args: &str, one: &Signature, other: &Signature) -> Result<Bound, String> {
+    let draft = draft(args);
+    let signatures = [("sm_80".parse::<Target>().unwrap(), one), ("sm_90".parse().unwrap(), other)];
+    bind_targets(&draft.plugin, &draft.units[0], &signatures).map_err(|errors| render(&errors, Colour::Plain))
+}
+
+#[test]
+fn parameters_that_one_target_has_in_another_order_are_refused() {
+    let int = ParamType::Int { bytes: 4 };
+    let args = "x = \"x\"\ny = \"y\"\nn = \"numel(x)\"\nm = \"x.rank\"";
+    let (n, m) = (("int", "n", int.clone()), ("int", "m", int.clone()));
+    let (x, y) = (("const __half*", "x", half(true)), ("__half*", "y", half(false)));
+    let usual = signature(&[x.clone(), y.clone(), n.clone(), m.clone()]);
+    let bound = bind_two(args, &usual, &usual).unwrap();
+    assert_eq!(bound.args, bind(args, &usual).unwrap());
+    assert_eq!(bound.read_only, ["x"]);
+    let numbers = signature(&[x.clone(), y.clone(), m.clone(), n.clone()]);
+    let pointers = signature(&[y.clone(), x.clone(), n.clone(), m.clone()]);
+    let constness = signature(&[("__half*", "x", half(false)), y.clone(), n.clone(), m.clone()]);
+    let wider = signature(&[x.clone(), y.clone(), ("long", "n", ParamType::Int { bytes: 8 }), m.clone()]);
+    let renamed = signature(&[x.clone(), y.clone(), ("int", "count", int.clone()), m.clone()]);
+    for other in [&numbers, &pointers, &constness, &wider, &renamed] {
+        for (one, other) in [(&usual, other), (other, &usual)] {
+            let error = bind_two(args, one, other).unwrap_err();
+            assert!(error.starts_with("error[C0501]"), "{error}");
+            for text in [format!("for `sm_80` it is `{one}`"), format!("for `sm_90` it is `{other}`")] {
+                assert!(error.contains(&text), "{error}");
+            }
+        }
+    }
+    // What a pointer points to may differ.
+    let wide = pointer("__half2", Some(4), true, Leaf::Half);
+    let vectors = signature(&[("const __half2*", "x", wide), y, n, m]);
+    assert_eq!(bind_two(args, &usual, &vectors), Ok(bound));
+}
+
+#[test]
+fn an_argument_that_no_target_accepts_is_reported_once() {
+    let args = "x = \"x\"\ny = \"y\"\nn = \"factor\"";
+    let int = with_tensors(&[("int", "n", ParamType::Int { bytes: 4 })]);
+    let long = with_tensors(&[("long", "n", ParamType::Int { bytes: 8 })]);
+    let alike = bind_two(args, &int, &int).unwrap_err();
+    assert_eq!(alike.matches("error[C0405]").count(), 1, "{alike}");
+    assert!(!alike.contains("only for"), "{alike}");
+    let different = bind_two(args, &int, &long).unwrap_err();
+    assert!(different.contains("only for `sm_80`") && different.contains("only for `sm_90`"), "{different}");
+}
+
 #[test]
 fn an_output_that_nothing_writes_is_refused() {
     let unwritten = |draft: &PluginDraft| unwritten_outputs(&draft.plugin, &draft.units[0]);

@@ -1,0 +1,271 @@
+//! What the body of an entry does with its parameters: which it uses as addresses, and through which it writes.
+//!
+//! Reports only what is certain: a register counts if it has one definition, and that leads to one parameter.
+
+use std::collections::HashMap;
+
+/// What an entry does with one parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct ParamUse {
+    /// The parameter itself is an address of global or generic memory.
+    pub(super) is_address: bool,
+    /// Something is written to memory at or behind that address.
+    pub(super) is_written: bool,
+}
+
+/// How a register gets its value.
+#[derive(Debug, Clone, Copy)]
+enum Definition<'t> {
+    /// From the parameter with this index.
+    Parameter(usize),
+    /// The value of another register, or the same address in another state space.
+    Same(&'t str),
+    Sum(&'t str, &'t str),
+    Other,
+}
+
+/// Registers that are followed to a parameter.
+const MOST_STEPS: usize = 64;
+
+/// What a body does with the 64-bit parameters of these names, in their order.
+pub(super) fn uses(body: &str, params: &[&str]) -> Vec<ParamUse> {
+    let positions: HashMap<&str, usize> = params.iter().enumerate().map(|(at, name)| (*name, at)).collect();
+    let statements: Vec<Statement<'_>> = body.split(';').filter_map(Statement::read).collect();
+    let mut flow = Flow { definitions: HashMap::new(), uses: vec![ParamUse::default(); params.len()] };
+    for (register, definition) in statements.iter().flat_map(|statement| statement.definitions(&positions)) {
+        let known = flow.definitions.entry(register);
+        known.and_modify(|known| *known = Definition::Other).or_insert(definition);
+    }
+    for address in statements.iter().filter_map(|one| one.accessed().or_else(|| one.converted())) {
+        let param = flow.itself(address).and_then(|param| flow.uses.get_mut(param));
+        param.into_iter().for_each(|found| found.is_address = true);
+    }
+    for address in statements.iter().filter(|one| one.writes()).filter_map(Statement::accessed) {
+        let param = flow.base(address).and_then(|param| flow.uses.get_mut(param));
+        param.into_iter().for_each(|found| found.is_written = true);
+    }
+    flow.uses
+}
+
+struct Flow<'t> {
+    definitions: HashMap<&'t str, Definition<'t>>,
+    uses: Vec<ParamUse>,
+}
+
+impl<'t> Flow<'t> {
+    /// The parameter whose value a register has.
+    fn itself(&self, mut register: &'t str) -> Option<usize> {
+        for _ in 0..MOST_STEPS {
+            match self.definitions.get(register)? {
+                Definition::Parameter(param) => return Some(*param),
+                Definition::Same(other) => register = other,
+                Definition::Sum(..) | Definition::Other => return None,
+            }
+        }
+        None
+    }
+
+    /// The parameter from whose address a register is counted. Of a sum one side is an address, and the other no parameter's.
+    fn base(&self, mut register: &'t str) -> Option<usize> {
+        let is_address = |param: &usize| self.uses.get(*param).is_some_and(|found| found.is_address);
+        for _ in 0..MOST_STEPS {
+            if let Some(param) = self.itself(register) {
+                return Some(param).filter(is_address);
+            }
+            register = match self.definitions.get(register)? {
+                Definition::Same(other) => other,
+                Definition::Sum(one, other) => match (self.itself(one), self.itself(other)) {
+                    (Some(_), Some(_)) => return None,
+                    (None, Some(_)) => other,
+                    (Some(_), None) => one,
+                    // Offsets that are sums or copies themselves are ambiguous.
+                    (None, None) => match (self.is_sum(one), self.is_sum(other)) {
+                        (true, false) => one,
+                        (false, true) => other,
+                        _ => return None,
+                    },
+                },
+                Definition::Parameter(_) | Definition::Other => return None,
+            };
+        }
+        None
+    }
+
+    fn is_sum(&self, register: &'t str) -> bool {
+        matches!(self.definitions.get(register), Some(Definition::Sum(..) | Definition::Same(_)))
+    }
+}
+
+/// An instruction: its name and its operands.
+struct Statement<'t> {
+    name: &'t str,
+    operands: Vec<&'t str>,
+}
+
+impl<'t> Statement<'t> {
+    fn read(text: &'t str) -> Option<Statement<'t>> {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%');
+        let mut text = text.trim_start_matches(|c: char| c.is_whitespace() || matches!(c, '{' | '}'));
+        // Behind labels, which no second colon follows (`ld.param::entry`), and a guard.
+        while let Some((label, rest)) = text.split_once(':')
+            && label.chars().all(is_name)
+            && !rest.starts_with(':')
+        {
+            text = rest.trim_start();
+        }
+        if let Some(guarded) = text.strip_prefix('@') {
+            text = guarded.trim_start_matches(|c: char| c == '!' || is_name(c)).trim_start();
+        }
+        let (name, rest) = text.split_once(char::is_whitespace)?;
+        let mut depth = 0_i32;
+        let operands = rest.split(|c: char| {
+            depth += i32::from(matches!(c, '[' | '{' | '(')) - i32::from(matches!(c, ']' | '}' | ')'));
+            c == ',' && depth == 0
+        });
+        Some(Statement { name, operands: operands.map(str::trim).collect() })
+    }
+
+    fn operand(&self, at: usize) -> Option<&'t str> {
+        self.operands.get(at).copied()
+    }
+
+    fn is(&self, operation: &str) -> bool {
+        self.name.split('.').next() == Some(operation)
+    }
+
+    fn has(&self, word: &str) -> bool {
+        self.name.split(['.', ':']).any(|part| part == word)
+    }
+
+    fn is_of_64_bits(&self) -> bool {
+        ["u64", "s64", "b64"].iter().any(|ty| self.has(ty))
+    }
+
+    /// The registers that get a value, and how.
+    fn definitions(&self, params: &HashMap<&str, usize>) -> Vec<(&'t str, Definition<'t>)> {
+        let Some(first) = self.operand(0).filter(|_| !self.name.starts_with('.')) else { return Vec::new() };
+        let definition = match (self.operand(1), self.operand(2), self.operand(3)) {
+            (Some(source), None, None) if self.is("ld") && self.has("param") => {
+                let param = in_brackets(source).and_then(|name| params.get(name.trim()));
+                param.map(|param| Definition::Parameter(*param))
+            }
+            (Some(source), None, None) if self.is("mov") || self.is("cvta") => Some(Definition::Same(source)),
+            (Some(one), Some(other), None) if self.is("add") => Some(Definition::Sum(one, other)),
+            _ => None,
+        };
+        let definition =
+            definition.filter(|_| self.is_of_64_bits() && !first.contains('{')).unwrap_or(Definition::Other);
+        // Vectors in braces, two predicates.
+        let registers = first.split(['{', '}', ',', '|', '(', ')']).map(str::trim);
+        registers.filter(|name| !name.is_empty()).map(|name| (name, definition)).collect()
+    }
+
+    /// The register with the address of global or generic memory that is accessed.
+    fn accessed(&self) -> Option<&'t str> {
+        let is_access = ["ld", "st", "atom", "red"].iter().any(|operation| self.is(operation));
+        let is_other = ["param", "shared", "local", "const"].iter().any(|space| self.has(space));
+        let address = self.operands.iter().find_map(|operand| in_brackets(operand))?;
+        let register = address.split(['+', '-']).next().map(str::trim);
+        register.filter(|_| is_access && !is_other)
+    }
+
+    /// The register with an address that is converted to one of another state space.
+    fn converted(&self) -> Option<&'t str> {
+        let is_global = !["shared", "local", "const", "param"].iter().any(|space| self.has(space));
+        self.operand(1).filter(|_| self.is("cvta") && is_global)
+    }
+
+    fn writes(&self) -> bool {
+        ["st", "atom", "red"].iter().any(|operation| self.is(operation))
+    }
+}
+
+fn in_brackets(operand: &str) -> Option<&str> {
+    operand.strip_prefix('[')?.split_once(']').map(|(inner, _)| inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `a` for an address, `w` for one that is written to, `-` for nothing that is certain.
+    fn shown(body: &str) -> String {
+        let used = uses(body, &["p", "q", "n"]);
+        used.iter()
+            .map(|found| match (found.is_address, found.is_written) {
+                (_, true) => 'w',
+                (true, false) => 'a',
+                (false, false) => '-',
+            })
+            .collect()
+    }
+
+    const LOADS: &str =
+        "{ .reg .b64 %rd<9>;\nld.param.u64 %rd1, [p];\nld.param.b64 %rd2, [ q ];\nld.param.s64 %rd3, [n];\n";
+
+    #[test]
+    fn addresses_are_what_is_accessed() {
+        for (body, expected) in [
+            ("ret; }", "---"),
+            ("cvta.to.global.u64 %rd4, %rd1; ret; }", "a--"),
+            ("mov.b64 %rd4, %rd2; $L_1: @!%p1 ld.global.nc.v2.f32 {%f1, %f2}, [%rd4+8]; }", "-a-"),
+            ("@%p1 ld.f32 %f1, [ %rd1 + 0 ]; }", "a--"),
+            (
+                "cvta.to.global.u64 %rd4, %rd1; mul.wide.s32 %rd5, %r1, 4; add.s64 %rd6, %rd4, %rd5; st.global.f32 [%rd6], %f1; }",
+                "w--",
+            ),
+            (
+                "cvta.to.global.u64 %rd4, %rd1; shl.b64 %rd5, %rd3, 2; add.s64 %rd6, %rd5, %rd4; add.s64 %rd7, %rd6, 16; st.global.f32 [%rd7], %f1; }",
+                "w--",
+            ),
+            ("cvta.to.global.u64 %rd4, %rd2; atom.global.add.f32 %f1, [%rd4], %f2; }", "-w-"),
+            ("red.global.add.u32 [%rd1], 1; }", "w--"),
+            ("L: st.global.v4.b32 [ %rd2 + 0 ], { %r1, %r2, %r3, %r4 }; }", "-w-"),
+        ] {
+            assert_eq!(shown(&format!("{LOADS}{body}")), expected, "{body}");
+        }
+        let entry = "ld.param::entry.u64 %rd1, [p]; cvta.to.global.u64 %rd4, %rd1;";
+        assert_eq!(shown(entry), "a--");
+    }
+
+    #[test]
+    fn what_is_not_certain_is_left_out() {
+        for body in [
+            // Numbers.
+            "add.s64 %rd4, %rd1, %rd2; setp.lt.u64 %p1, %rd4, %rd3; }",
+            // Other memory.
+            "st.shared.u64 [%rd1], %rd2; ld.local.u32 %r1, [%rd2]; ld.const.u32 %r1, [%rd3]; cvta.to.shared.u64 %rd4, %rd1; }",
+            // An offset or the address.
+            "add.s64 %rd4, %rd1, %rd2; ld.global.u32 %r1, [%rd4]; }",
+            // One of two.
+            "@%p1 mov.u64 %rd4, %rd1; @%p2 mov.u64 %rd4, %rd2; ld.global.u32 %r1, [%rd4]; }",
+            "selp.b64 %rd4, %rd1, %rd2, %p1; st.global.u32 [%rd4], %r1; }",
+            // What lies at the address.
+            "mov.u64 %rd4, table; ld.global.u64 %rd5, [%rd4]; ld.global.u32 %r1, [%rd5]; }",
+            // Half of a parameter, and a part of one behind its start.
+            "ld.param.u32 %r1, [p]; ld.global.u32 %r2, [%r1]; ld.param.u64 %rd4, [q+8]; ld.global.u32 %r2, [%rd4]; }",
+            "ld.param.v2.u64 {%rd4, %rd5}, [p]; ld.global.u32 %r1, [%rd4]; }",
+            // Another variable of the name.
+            "{ .reg .b64 %rd1; mov.u64 %rd1, 5; ld.global.u32 %r1, [%rd1]; } }",
+        ] {
+            assert_eq!(shown(&format!("{LOADS}{body}")), "---", "{body}");
+        }
+        // Which of two addresses is written.
+        let both = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; selp.b64 %rd6, %rd4, %rd5, %p1; st.global.u32 [%rd6], %r1;";
+        assert_eq!(shown(&format!("{LOADS}{both}")), "aa-");
+        let sum = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], %r1;";
+        assert_eq!(shown(&format!("{LOADS}{sum}")), "aa-");
+        // A register that defines itself, and no statement at all.
+        assert_eq!(
+            shown(
+                "mov.u64 %a, %b; mov.u64 %b, %a; st.global.u32 [%a], 1; add.s64 %c, %c, %c; st.u32 [%c], 1;"
+            ),
+            "---"
+        );
+        for text in
+            ["", ";;", "@", ":", "a:b:c", "ld.param.u64", "st [", "st.global ], [", "{{{}", "add.s64 ,,,"]
+        {
+            assert_eq!(shown(text), "---", "{text}");
+        }
+    }
+}

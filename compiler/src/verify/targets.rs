@@ -1,0 +1,61 @@
+//! Binding arguments once for all targets, whose code objects may have different signatures.
+
+use cubinder_bundle::{Arg, Plugin, Target};
+
+use super::code::SAME_EVERYWHERE;
+use super::{Bound, bind_args, number_bytes, read_only};
+use crate::diagnostic::Diagnostic;
+use crate::nvrtc::merge_targets;
+use crate::resolve::Unit;
+use crate::rules;
+use crate::signature::Signature;
+
+/// The unit's arguments in the order of the kernel's parameters, which must be the same for every target. Each signature comes
+/// from a compile for its target's architecture. What pointers point to may differ, as long as the arguments fit all of them.
+///
+/// # Errors
+/// As [`bind_args`] if no signature accepts the arguments; an error that names two targets and their signatures if their
+/// arguments would differ.
+pub fn bind_targets(
+    plugin: &Plugin,
+    unit: &Unit,
+    signatures: &[(Target, &Signature)],
+) -> Result<Bound, Vec<Diagnostic>> {
+    let bind =
+        |signature: &Signature| bind_args(plugin, unit, signature).map(|args| (args, read_only(signature)));
+    let Some((first, rest)) = signatures.split_first() else {
+        return Err(vec![Diagnostic::error(format!("`{}` has no target", unit.kernel))]);
+    };
+    let result = bind(first.1);
+    let mut failed: Vec<(Target, Vec<Diagnostic>)> =
+        vec![(first.0, result.clone().err().unwrap_or_default())];
+    for other in rest {
+        // Equal signatures bind alike.
+        let bound = if other.1 == first.1 { result.clone() } else { bind(other.1) };
+        match (&result, bound) {
+            (Ok(expected), Ok(found)) if *expected == found => {}
+            (Err(_), Err(errors)) => failed.push((other.0, errors)),
+            _ => return Err(vec![different(unit, first, other)]),
+        }
+    }
+    let (args, read_only): (Vec<Arg>, Vec<String>) = result.map_err(|_| merge_targets(&failed))?;
+    let mut bytes: Vec<(String, u32)> =
+        signatures.iter().flat_map(|(_, found)| number_bytes(found)).collect();
+    bytes.sort();
+    bytes.dedup();
+    Ok(Bound { args, read_only, number_bytes: bytes, ..Bound::default() })
+}
+
+fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {
+    let signature =
+        |(target, signature): &(Target, &Signature)| format!("for `{target}` it is `{signature}`");
+    Diagnostic::error(format!(
+        "the kernel `{}` has other parameters for `{}` than for `{}`",
+        unit.kernel, other.0, one.0
+    ))
+    .code(rules::PARAMETERS_DIFFER)
+    .at(unit.kernel_span.clone(), "compiled for this kernel")
+    .note(signature(one))
+    .note(signature(other))
+    .help(SAME_EVERYWHERE)
+}

@@ -410,7 +410,7 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
     }
     let range = |(low, high): (i64, i64)| (low..=high).collect::<Vec<i64>>();
     let shapes = |(low, high): (usize, usize), dims| lists((low, high), &range(dims));
-    let [i, j, n, u, v, flag, mode, s] = ATTRIBUTES.map(|name| is_read(name));
+    let [i, j, n, u, v, flag, mode, s] = ATTRIBUTES.map(&is_read);
     let choices = Choices {
         numbers: [keep(i, range((0, most))), keep(j, range((below, most))), keep(n, extremes)],
         lists: [keep(u, lists(lengths, &items)), keep(v, lists(lengths, &items))],

@@ -293,9 +293,13 @@ impl Trial<'_> {
             match slot.role {
                 Role::Require => {}
                 Role::Shape => {
-                    self.of_expression("before outputs", &whole.clone().before_outputs(), slot, &expr, |_| {
-                        true
-                    })
+                    self.of_expression(
+                        "before outputs",
+                        &whole.clone().before_outputs(),
+                        slot,
+                        &expr,
+                        |_| true,
+                    );
                 }
                 _ => self.of_expression("all nodes", &whole, slot, &expr, |node| node.has_output),
             }

@@ -5,6 +5,7 @@
 
 pub mod diagnostic;
 pub mod rules;
+pub mod source;
 
 pub mod check;
 pub mod config;

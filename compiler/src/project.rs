@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::{Plugin, Target};
 
+use crate::source;
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::manifest::Route;
@@ -213,7 +214,7 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
             .help("name the TOML file that has this source in `[[launches]]`"));
     }
     // What cannot be read now is told by who reads it.
-    config::open(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
+    source::text(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
 }
 
 /// The path of a file above the current folder, as a person would type it.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use crate::source;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
@@ -37,7 +38,7 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
 }
 
 fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
-    let bytes = config::read_bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
+    let bytes = source::bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
         Diagnostic::error(why)
             .code(rules::TABLE_FILE)
             .at(file.span.clone(), "the manifest names it here")

@@ -7,9 +7,9 @@ use std::time::Instant;
 
 use clap::Args;
 use cubinder_bundle::Target;
+use cubinder_compiler::source;
 use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
-use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, place};
 use cubinder_compiler::foreign::Unheld;
@@ -115,7 +115,7 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
 
 fn check_all(projects: &[Project]) -> Report {
     let Checkup { diagnostics, obligations, unsure, unheld, targets, without_targets } =
-        checkup::projects(projects, &config::open);
+        checkup::projects(projects, &source::text);
     let manifests = projects.iter().map(|project| project.manifests.len()).sum();
     Report { diagnostics, obligations, unsure, unheld, manifests, targets, without_targets }
 }

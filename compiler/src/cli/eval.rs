@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
-use cubinder_compiler::config;
+use cubinder_compiler::source;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
     self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
@@ -167,7 +167,7 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 }
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let source = config::open(path)?;
+    let source = source::text(path)?;
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::source;
 use crate::config::{self, FILE_NAME};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::is_identifier;
@@ -86,7 +87,7 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let (there, missing): (Vec<_>, Vec<_>) =
         plan.files.iter().partition(|(path, _)| path.symlink_metadata().is_ok());
     let is_as_planned =
-        |(path, text): &&&(PathBuf, String)| std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes());
+        |(path, text): &&&(PathBuf, String)| source::read(path, text.len()).is_ok_and(|bytes| bytes == text.as_bytes());
     let is_unfinished = !missing.is_empty() && there.iter().all(|file| is_as_planned(&file));
     if !there.is_empty() && !is_unfinished {
         return Err(there_already(&there));

@@ -9,6 +9,7 @@ use cubinder_bundle::Target;
 
 use super::host;
 use super::log::{Level, Log, Message, Place};
+use crate::source;
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
@@ -349,7 +350,7 @@ impl Files<'_> {
             return Some(Arc::clone(&self.unit.prelude));
         }
         let open = || {
-            let text = String::from_utf8_lossy(&std::fs::read(file).ok()?).into_owned();
+            let text = String::from_utf8_lossy(&source::read(Path::new(file), source::LARGEST_TEXT).ok()?).into_owned();
             Some(Arc::new(Source { path: file.into(), text }))
         };
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()

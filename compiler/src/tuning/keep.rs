@@ -5,6 +5,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Device, File, Point, Tuning, read, write};
+use crate::source;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{Subject, state};
@@ -34,7 +35,7 @@ pub fn file_name(device: &Device) -> String {
 /// # Errors
 /// Where it cannot be read, or is no file of tuning; and its mistakes of form.
 pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
-    let source = config::open(path)?;
+    let source = source::text(path)?;
     kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }

@@ -97,7 +97,7 @@ mod tests {
 
     fn plugin(name: &str) -> Plugin {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").join(name);
-        eval::manifest(&config::open(&path).unwrap()).unwrap().list.remove(0).plugin
+        eval::manifest(&cubinder_compiler::source::text(&path).unwrap()).unwrap().list.remove(0).plugin
     }
 
     #[test]

@@ -7,6 +7,7 @@ use cubinder_bundle::KernelFacts;
 use super::types::{self, Mangled};
 use super::words::{self, ELEMENT, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
+use crate::source;
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::names::{self, Named};
@@ -74,11 +75,7 @@ pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<Found, Vec<Diagn
 fn kind_of(path: &Path) -> CodeKind {
     use std::io::Read;
     let mut magic = [0; 4];
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let read = std::fs::File::open(path)
-        .ok()
-        .filter(|_| is_file)
-        .and_then(|mut file| file.read_exact(&mut magic).ok());
+    let read = source::open(path).ok().and_then(|mut file| file.read_exact(&mut magic).ok());
     match read {
         Some(()) if magic == *b"\x7fELF" || cubin::is_fatbin(&magic) => CodeKind::Cubin,
         _ => CodeKind::Ptx,

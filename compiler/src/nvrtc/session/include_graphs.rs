@@ -187,33 +187,29 @@ impl Run<'_> {
         compiled.map(|compiled| (compiled.object.digest, compiled.cached)).map_err(drop)
     }
 
-    /// Compiles with a cache and without one before and after each edit; how many results came from the cache.
-    fn check(&self, seed: u64, edits: usize, meanwhile: bool) -> usize {
+    /// Compiles with a cache, edits, and compiles with the cache and without one; whether the result came from the cache.
+    fn check(&self, seed: u64, meanwhile: bool) -> bool {
         let mut project = Project::new(seed);
         let cache = project.root.path().join("cache");
-        let mut hits = 0;
-        for step in 0..=edits {
-            if step > 0 && project.rng.u8(..4) > 0 {
-                project.edit();
-            }
-            let Some(settings) = project.settings() else { continue };
-            if meanwhile && project.rng.u8(..4) == 0 {
+        if let Some(settings) = project.settings() {
+            if meanwhile && project.rng.u8(..8) == 0 {
                 let name = project.rng.usize(..NAMES.len());
-                let place = project.place(name);
-                if !place.is_dir() && place.symlink_metadata().is_ok() {
-                    let written = (project.rng.bool(), place, project.header(name));
-                    preprocessor::WRITTEN_MEANWHILE.set(Some(written));
-                    drop(self.compile(&project, &settings, Cache::open(&cache)));
-                    preprocessor::WRITTEN_MEANWHILE.set(None);
-                }
+                let written = (project.rng.bool(), project.place(name), project.header(name));
+                preprocessor::WRITTEN_MEANWHILE.set(Some(written));
             }
-            let warm = self.compile(&project, &settings, Cache::open(&cache));
-            let cold = self.compile(&project, &settings, Cache::disabled());
-            hits += usize::from(matches!(warm, Ok((_, true))));
-            let digests = [warm, cold].map(|result| result.map(|(digest, _)| digest));
-            assert_eq!(digests[0], digests[1], "seed {seed}, step {step}, {:?}\n{}", settings.options, project.text);
+            let _ = self.compile(&project, &settings, Cache::open(&cache));
+            preprocessor::WRITTEN_MEANWHILE.set(None);
         }
-        hits
+        if project.rng.u8(..4) > 0 {
+            project.edit();
+        }
+        let Some(settings) = project.settings() else { return false };
+        let warm = self.compile(&project, &settings, Cache::open(&cache));
+        let cold = self.compile(&project, &settings, Cache::disabled());
+        let is_hit = matches!(warm, Ok((_, true)));
+        let digests = [warm, cold].map(|result| result.map(|(digest, _)| digest));
+        assert_eq!(digests[0], digests[1], "seed {seed}, {:?}\n{}", settings.options, project.text);
+        is_hit
     }
 }
 
@@ -227,9 +223,9 @@ fn what_is_cached_is_what_a_stand_in_makes() {
         without_headers: None,
     };
     let run = Run { toolkit: &toolkit, compiler: Compiler::Played(preprocessor::compile) };
-    let hits: usize = (0..10_000).map(|seed| run.check(seed, 1, true)).sum();
+    let hits = (0..10_000).filter(|seed| run.check(*seed, true)).count();
     // A cache that is never used is right, too.
-    assert!(hits > 3_000, "{hits}");
+    assert!(hits > 2_000, "{hits}");
 }
 
 #[test]
@@ -237,8 +233,8 @@ fn what_is_cached_is_what_nvrtc_makes() {
     let Some(toolkit) = toolkit("what_is_cached_is_what_nvrtc_makes") else { return };
     let nvrtc = Arc::new(Nvrtc::load(&toolkit.nvrtc).unwrap());
     let run = Run { toolkit: &toolkit, compiler: Compiler::Here(nvrtc) };
-    let hits: usize = (0..200).map(|seed| run.check(seed, 1, false)).sum();
-    assert!(hits > 50, "{hits}");
+    let hits = (0..200).filter(|seed| run.check(*seed, false)).count();
+    assert!(hits > 40, "{hits}");
 }
 
 /// The stand-in and NVRTC read the same: they agree on which of two states of a project are the same.

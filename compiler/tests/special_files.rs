@@ -114,7 +114,7 @@ fn special_files_count(folder: &Path) -> usize {
             kind.is_fifo() || kind.is_socket() || kind.is_char_device()
         })
     };
-    ["pipe", "socket", "device"].iter().filter(is_special).count()
+    ["pipe", "socket", "device"].into_iter().filter(is_special).count()
 }
 
 #[test]

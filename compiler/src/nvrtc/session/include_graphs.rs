@@ -16,6 +16,9 @@ use crate::test_support::toolkit;
 const NAMES: [&[u8]; 7] =
     [b"a.h", b"b.h", b"caf\xe9.h", b"sub/c.h", b"sub/d.h", b"two words.h", b"../inc/e.h"];
 
+/// Which of [`NAMES`] is not UTF-8.
+const NOT_UTF_8: usize = 2;
+
 /// The folders in which includes are looked for.
 const FOLDERS: [&str; 3] = ["own", "inc", "more"];
 
@@ -29,7 +32,9 @@ struct Project {
 
 impl Project {
     fn new(seed: u64) -> Project {
-        let root = tempfile::tempdir().unwrap();
+        // In memory where there is such a folder: thousands of projects are written.
+        let memory = Path::new("/dev/shm");
+        let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         for folder in FOLDERS {
             std::fs::create_dir_all(root.path().join(folder).join("sub")).unwrap();
         }
@@ -49,8 +54,16 @@ impl Project {
         folder.join(OsStr::from_bytes(NAMES[name]))
     }
 
+    /// One of [`NAMES`] from `first` on, rather often the one that is not UTF-8.
+    fn name(&mut self, first: usize) -> usize {
+        match first <= NOT_UTF_8 && self.rng.u8(..3) == 0 {
+            true => NOT_UTF_8,
+            false => self.rng.usize(first..NAMES.len()),
+        }
+    }
+
     fn write_header(&mut self) {
-        let name = self.rng.usize(..NAMES.len());
+        let name = self.name(0);
         let place = self.place(name);
         let bytes = self.header(name);
         if place.is_dir() {
@@ -89,7 +102,7 @@ impl Project {
         if first >= NAMES.len() || self.rng.u8(..5) == 0 {
             return statement;
         }
-        let name = NAMES[self.rng.usize(first..NAMES.len())];
+        let name = NAMES[self.name(first)];
         let name = match self.rng.u8(..3) {
             0 => [b"<", name, b">"].concat(),
             _ => [b"\"", name, b"\""].concat(),
@@ -133,7 +146,7 @@ impl Project {
 
     /// Something that a person may change between two runs.
     fn edit(&mut self) {
-        let name = self.rng.usize(..NAMES.len());
+        let name = self.name(0);
         let place = self.place(name);
         match self.rng.u8(..8) {
             0..4 => self.write_header(),

@@ -2,6 +2,9 @@
 //!
 //! A test beside the command line's definition compares the list with it, so a new argument has to be added here.
 
+// Each test program uses a part of this.
+#![allow(dead_code, unreachable_pub)]
+
 /// What a command does with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {

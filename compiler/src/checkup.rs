@@ -11,13 +11,13 @@ use std::sync::Arc;
 use cubinder_bundle::Plugin;
 use rayon::prelude::*;
 
-use crate::source;
 use crate::check::{self, Obligation};
 use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
 use crate::foreign::{self, Unheld};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
+use crate::source;
 use crate::tables;
 use crate::tuning;
 

@@ -20,7 +20,6 @@ use cubinder_bundle::container;
 use cubinder_bundle::native::is_native;
 use cubinder_bundle::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind};
 
-use crate::source;
 use crate::cache::Cache;
 use crate::check::Obligation;
 use crate::checkup::{self, Ready};
@@ -33,6 +32,7 @@ use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::rules;
+use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::tuning::{self, Changed};
 use crate::whole;

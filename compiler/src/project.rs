@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::{Plugin, Target};
 
-use crate::source;
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::manifest::Route;
+use crate::source;
 use crate::tuning;
 use kind::Kind;
 pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};

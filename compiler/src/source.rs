@@ -45,7 +45,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
-        true => Err(io::Error::other("it is no regular file but a folder")),
+        true => Err(io::Error::other("it is no regular file")),
         false => Ok(file),
     }
 }

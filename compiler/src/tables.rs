@@ -5,12 +5,12 @@
 
 use std::sync::Arc;
 
-use crate::source;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
 use crate::resolve::{Resolved, Table, TableFile};
 use crate::rules;
+use crate::source;
 
 /// Reads the files of a plugin's tables into it. What is wrong with one leaves its table empty.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {

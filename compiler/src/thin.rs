@@ -12,9 +12,9 @@ use cubinder_bundle::provenance::{self, Section};
 use cubinder_bundle::thin::{NoCode, thin as thin_bundle};
 use cubinder_bundle::{Bundle, Digest};
 
-use crate::source;
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
+use crate::source;
 use crate::whole::{self, Draft, Placing, folder_of};
 
 /// What is asked for.

@@ -397,7 +397,9 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => {
             Some("who runs `cubinder` has to be allowed to write there; else write to another place")
         }
-        io::ErrorKind::InvalidInput if error.to_string() == NOT_REPLACED => Some("name a file, or leave the option out"),
+        io::ErrorKind::InvalidInput if error.to_string() == NOT_REPLACED => {
+            Some("name a file, or leave the option out")
+        }
         _ => None,
     }
 }

@@ -24,7 +24,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"a\"\nshapes = { x = [4] }\n\
                      types = { x = \"f32\" }\nattributes = { factor = 1.0 }\n";
 
-const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\nret;\n}\n";
+const PTX: &str =
+    ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\nret;\n}\n";
 
 /// What is no regular file, in a folder of its own. Devices are made where this process may do that, and never those of the system.
 fn special_files(folder: &Path) -> Vec<&'static str> {

@@ -221,9 +221,9 @@ impl Dependencies {
         self.endless.as_deref()
     }
 
-    /// Whether the key has everything of a file that the compiler reports to have read: of the very file, by whatever name.
+    /// Whether the key holds a file that the compiler reports to have read, under this name or another one.
     pub(crate) fn covers(&self, file: &Path) -> bool {
-        if self.found().any(|known| known == file) {
+        if matches!(self.places.get(file), Some(Some(_))) {
             return true;
         }
         let Ok(file) = file.canonicalize() else { return false };

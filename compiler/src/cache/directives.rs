@@ -325,7 +325,10 @@ mod tests {
 
     #[test]
     fn a_name_need_not_be_utf_8() {
-        let found: Vec<Kind> = directives(b"\xff\n#include \"caf\xe9.h\"\n#include <\xfe>").into_iter().map(|d| d.kind).collect();
+        let found: Vec<Kind> = directives(b"\xff\n#include \"caf\xe9.h\"\n#include <\xfe>")
+            .into_iter()
+            .map(|d| d.kind)
+            .collect();
         assert_eq!(found, [Kind::Quoted(b"caf\xe9.h".to_vec()), Kind::Angled(b"\xfe".to_vec())]);
     }
 
@@ -353,7 +356,18 @@ mod tests {
         ] {
             assert!(of(text), "{text}");
         }
-        for text in ["_", "__ # _", "a ## b", "x_ ## y", "__has_include", "include", "__DATE__", "has", "__hash", "E__"] {
+        for text in [
+            "_",
+            "__ # _",
+            "a ## b",
+            "x_ ## y",
+            "__has_include",
+            "include",
+            "__DATE__",
+            "has",
+            "__hash",
+            "E__",
+        ] {
             assert!(!of(text), "{text}");
         }
         let mut apart = Pasting::of(b"int _;");

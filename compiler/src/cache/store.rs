@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use cubinder_bundle::Digest;
 
 use super::KeyHasher;
-use crate::source;
 use crate::diagnostic::Diagnostic;
+use crate::source;
 use crate::whole::{self, Draft};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
@@ -241,7 +241,10 @@ mod tests {
             file.set_len(1 << 40).unwrap();
         };
         let make: [(&dyn Fn(&Path), bool); 4] = [
-            (&|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()), false),
+            (
+                &|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+                false,
+            ),
             (&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), false),
             (&|path| std::fs::create_dir(path).unwrap(), false),
             // A terabyte that takes no room.

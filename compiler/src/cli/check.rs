@@ -7,7 +7,6 @@ use std::time::Instant;
 
 use clap::Args;
 use cubinder_bundle::Target;
-use cubinder_compiler::source;
 use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::cuda::Unsure;
@@ -15,6 +14,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors, plac
 use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::source;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};

@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
-use cubinder_compiler::source;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
     self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
@@ -15,6 +14,7 @@ use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
+use cubinder_compiler::source;
 use cubinder_compiler::tuning;
 use serde::Serialize;
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::source;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::inspect::{self, Detail, InspectError};
+use cubinder_compiler::source;
 
 use super::output::{MessageFormat, print, show};
 
@@ -64,7 +64,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
-    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
+    let bytes = source::read(path, source::LARGEST_BINARY)
+        .map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
     inspect::inspect(name, &bytes).map_err(|problem| {
         let error = Diagnostic::error(format!("cannot inspect `{name}`: {problem}"));
         match inspect::help(path, &bytes).filter(|_| matches!(problem, InspectError::Nothing(_))) {

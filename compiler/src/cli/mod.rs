@@ -161,7 +161,11 @@ mod tests {
         listed.sort();
         assert_eq!(defined, listed);
         for argument in path_arguments::PATH_ARGUMENTS {
-            assert!(argument.call.starts_with(argument.command) && argument.call.contains("{}"), "{}", argument.call);
+            assert!(
+                argument.call.starts_with(argument.command) && argument.call.contains("{}"),
+                "{}",
+                argument.call
+            );
             assert!(argument.used != path_arguments::Use::Reads || !argument.call.contains("--output {}"));
         }
     }

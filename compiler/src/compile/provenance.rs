@@ -9,12 +9,12 @@ use std::path::Path;
 use cubinder_bundle::provenance::{Compiler, File, Headers, Origin, Read};
 use cubinder_bundle::{Bundle, Digest, Provenance, Target};
 
-use crate::source;
 use crate::codegen::{self, display_name};
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
 use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::source;
 use crate::tuning;
 
 /// A code object, and what it was made from.

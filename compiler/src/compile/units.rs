@@ -12,7 +12,6 @@ use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
 use super::inputs::Inputs;
 use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, native, places, provenance};
-use crate::source;
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
 use crate::cubin;
@@ -26,6 +25,7 @@ use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
+use crate::source;
 use crate::verify::{self, Bound};
 
 /// All plugins, compiled.

@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
 
-use crate::source;
 use crate::cache::Cache;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
 use crate::foreign::{self, Loaded};
 use crate::nvrtc::{PreparedUnit, Session, Settings};
 use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::verify;
 

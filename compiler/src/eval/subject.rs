@@ -10,12 +10,12 @@ use cubinder_bundle::native::is_native;
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{CodeObject, Plugin, Value};
 
-use crate::source;
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::foreign;
 use crate::manifest::Route;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
+use crate::source;
 use crate::tables;
 
 /// A file and what can be evaluated in it.

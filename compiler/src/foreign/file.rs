@@ -7,7 +7,6 @@ use cubinder_bundle::image::{self, Malformed};
 use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target, TargetKind};
 
 use super::import::{self, Function};
-use crate::source;
 use crate::config;
 use crate::cubin::{self, CubinError, LaunchRules, PtxOrigin};
 use crate::diagnostic::Diagnostic;
@@ -15,6 +14,7 @@ use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::rules;
 use crate::signature::{self, Signature};
+use crate::source;
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 64 << 20;

@@ -9,11 +9,11 @@ use cubinder_bundle::Target;
 
 use super::host;
 use super::log::{Level, Log, Message, Place};
-use crate::source;
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
+use crate::source;
 use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
@@ -350,7 +350,8 @@ impl Files<'_> {
             return Some(Arc::clone(&self.unit.prelude));
         }
         let open = || {
-            let text = String::from_utf8_lossy(&source::read(Path::new(file), source::LARGEST_TEXT).ok()?).into_owned();
+            let text = String::from_utf8_lossy(&source::read(Path::new(file), source::LARGEST_TEXT).ok()?)
+                .into_owned();
             Some(Arc::new(Source { path: file.into(), text }))
         };
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()

@@ -52,7 +52,8 @@ fn traced(printed: &[u8]) -> Vec<PathBuf> {
         let depth = line.iter().take_while(|byte| **byte == b' ').count();
         line.get(depth..).unwrap_or_default()
     });
-    let is_file = |name: &&[u8]| !name.is_empty() && !BUILT_IN.iter().any(|built_in| built_in.as_bytes() == *name);
+    let is_file =
+        |name: &&[u8]| !name.is_empty() && !BUILT_IN.iter().any(|built_in| built_in.as_bytes() == *name);
     lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
 }
 

@@ -197,7 +197,8 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
     }
 }
 
-const OPTIONS_IN_A_FILE: &str = "its options would be in a file that the cache of compiled code does not know of";
+const OPTIONS_IN_A_FILE: &str =
+    "its options would be in a file that the cache of compiled code does not know of";
 
 fn not_the_users(option: &str, why: &str) -> Diagnostic {
     Diagnostic::error(format!("the option `{option}` is not the user's to set"))

@@ -471,7 +471,13 @@ impl Session {
 
     /// Stores an entry, unless the compile may have read what the key does not have. `read` are the files that NVRTC says to have read; without
     /// them the scan alone decides.
-    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: Option<&[PathBuf]>) {
+    fn store<T: Serialize>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        entry: &T,
+        read: Option<&[PathBuf]>,
+    ) {
         let dependencies = &prepared.dependencies;
         let is_known = |file: &PathBuf| {
             let in_toolkit = || self.toolkit.include.iter().any(|folder| file.starts_with(folder));

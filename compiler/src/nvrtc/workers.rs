@@ -199,7 +199,11 @@ impl Workers {
         }
     }
 
-    fn ask(&self, mut worker: Worker, program: &OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
+    fn ask(
+        &self,
+        mut worker: Worker,
+        program: &OwnedProgram,
+    ) -> Result<Result<WorkerOutput, CompileError>, Lost> {
         let answer = send(&mut worker.jobs, program).and_then(|()| receive::<Answer>(&mut worker.answers));
         match answer {
             Ok(answer) => {
@@ -423,7 +427,14 @@ mod tests {
 
     #[test]
     fn a_process_gets_no_variable_that_nvrtc_reads() {
-        for name in ["NVRTC_APPEND_FLAGS", "NVRTCWIZ", "NV_NVVM_VERSION", "NVVM_IR_VER_CHK", "EDG_BASE", "DUMP_KNOBS_TO_FILE"] {
+        for name in [
+            "NVRTC_APPEND_FLAGS",
+            "NVRTCWIZ",
+            "NV_NVVM_VERSION",
+            "NVVM_IR_VER_CHK",
+            "EDG_BASE",
+            "DUMP_KNOBS_TO_FILE",
+        ] {
             assert!(is_read_by_nvrtc(OsStr::new(name)), "{name}");
         }
         for name in ["PATH", "HOME", "CUBINDER_NVRTC", "LD_LIBRARY_PATH", "NV"] {

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::Plugin;
 use cubinder_onnx::Model;
 
-use crate::source;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Subject};
 use crate::library;
+use crate::source;
 
 /// Plugins by their names.
 #[derive(Debug, Default)]

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use cubinder_onnx::{Edits, Model};
 
-use crate::source;
 use crate::diagnostic::Diagnostic;
+use crate::source;
 use crate::whole::{self, Draft, folder_of};
 
 /// Writes the model that was read from `from` to `to`, which may be the same, with the changes.

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 
-use crate::source;
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
+use crate::source;
 use cubinder_bundle::Digest;
 
 /// What the user and the environment say about places. Read once, at the edge.

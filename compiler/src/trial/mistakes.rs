@@ -6,9 +6,9 @@ use cubinder_bundle::launch::{Facts, Steps, UNKNOWN_EXTENT, output_shapes, shape
 use super::array::count;
 use super::data;
 use super::spec::{DataFile, FunctionRef, InputData, Trial};
-use crate::source;
 use crate::diagnostic::suggest;
 use crate::eval::Stated;
+use crate::source;
 
 /// The most of a file of Python that is read, bytes.
 const MOST: usize = 1 << 24;
@@ -102,7 +102,8 @@ const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "
 #[must_use]
 pub fn function_mistake(function: &FunctionRef) -> Option<String> {
     let cannot = |why: String| Some(format!("`reference`: cannot read `{}`: {why}", function.path.display()));
-    let text = match source::read(&function.path, MOST) {
+    let read = source::open_file(&function.path).and_then(|_| source::read(&function.path, MOST));
+    let text = match read {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => return None,
         Err(error) => return cannot(error.to_string()),

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::array::Number;
 use super::compare::Tolerance;
 use super::npy::{self, Stored};
-use crate::source;
 use crate::eval::Query;
+use crate::source;
 
 /// One node with its shapes, its data and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]

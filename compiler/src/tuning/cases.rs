@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::source;
 use crate::config;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::eval::cases::{self, Cases};
@@ -10,6 +9,7 @@ use crate::manifest::Located;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{Resolved, beside};
 use crate::rules;
+use crate::source;
 
 /// The cases for whose shapes the variants of a plugin are measured; none where its manifest names none.
 ///

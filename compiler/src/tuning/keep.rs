@@ -5,11 +5,11 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Device, File, Point, Tuning, read, write};
-use crate::source;
 use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{Subject, state};
 use crate::project::kind::{self, Kind};
+use crate::source;
 use crate::whole::{self, Draft, folder_of};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.

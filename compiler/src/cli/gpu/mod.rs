@@ -12,11 +12,11 @@ pub(super) mod worker;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
-use cubinder_compiler::source;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Subject};
 use cubinder_compiler::project::kind::{self, Kind};
+use cubinder_compiler::source;
 
 use super::node::WhichNode;
 pub(super) use stopped::{NO_GPU, Stopped, Unable};

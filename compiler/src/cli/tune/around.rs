@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
-use cubinder_compiler::source;
 use cubinder_compiler::project::kind::Kind;
 use cubinder_compiler::project::{Asked, Project, config_above};
+use cubinder_compiler::source;
 use cubinder_compiler::tuning::{Point, Tuning};
 use cubinder_compiler::{config, eval};
 

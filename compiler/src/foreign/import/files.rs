@@ -7,7 +7,6 @@ use cubinder_bundle::KernelFacts;
 use super::types::{self, Mangled};
 use super::words::{self, ELEMENT, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
-use crate::source;
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::names::{self, Named};
@@ -15,6 +14,7 @@ use crate::foreign::{Loaded, load};
 use crate::manifest::CodeKind;
 use crate::rules;
 use crate::signature::{self, ParamType};
+use crate::source;
 
 /// What these files tell of a kernel: the one that is named, or the only one.
 ///

@@ -261,9 +261,8 @@ fn the_stand_in_reads_as_nvrtc_does() {
         let mut project = Project::new(seed);
         project.options.clear();
         let settings = project.settings().unwrap();
-        let results = |project: &Project| {
-            runs.each_ref().map(|run| run.compile(project, &settings, Cache::disabled()))
-        };
+        let results =
+            |project: &Project| runs.each_ref().map(|run| run.compile(project, &settings, Cache::disabled()));
         let before = results(&project);
         while project.rng.u8(..3) > 0 {
             project.write_header();
@@ -282,7 +281,8 @@ fn the_stand_in_reads_as_nvrtc_does() {
 fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
     fn reads(name: &'static str, program: &crate::nvrtc::OwnedProgram) -> WorkerOutput {
         let mut compiled = preprocessor::compile(program).unwrap();
-        let folder = program.options.iter().find_map(|option| option.strip_prefix("--include-path=")).unwrap();
+        let folder =
+            program.options.iter().find_map(|option| option.strip_prefix("--include-path=")).unwrap();
         let trace = format!("__nv_nvrtc_builtin_header.h\n{folder}/a.h\n {folder}/{name}\n__nv_name_map\n");
         compiled.printed = Some(trace.into_bytes());
         compiled

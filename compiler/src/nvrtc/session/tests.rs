@@ -25,8 +25,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     assert_eq!((right.cached, calls, hits), (false, 1, 0));
 
     let entry = |bytes: &[u8]| {
-        let raw =
-            Raw { bytes: bytes.to_vec(), symbol: right.symbol.clone(), log: String::new(), read: None };
+        let raw = Raw { bytes: bytes.to_vec(), symbol: right.symbol.clone(), log: String::new(), read: None };
         CodeEntry::new(raw, right.nvrtc)
     };
     let whole = right.object.bytes.unpack(right.object.digest).unwrap().to_vec();

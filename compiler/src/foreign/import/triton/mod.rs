@@ -27,10 +27,10 @@ use self::python::Parameter;
 use self::work::Work;
 use super::ttir::{Function, function};
 use super::{Found, identifier};
-use crate::source;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::list;
 use crate::rules;
+use crate::source;
 
 /// The most bytes of a JSON file or of Triton's text.
 const MAX_BYTES: usize = 64 << 20;

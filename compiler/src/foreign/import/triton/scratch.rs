@@ -8,11 +8,11 @@ use cubinder_bundle::KernelFacts;
 
 use super::super::ttir::Function;
 use super::{ADDED, Compiled, MAX_BYTES};
-use crate::source;
 use crate::cubin;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::rules;
+use crate::source;
 
 /// How many parameters the code beside a JSON file has more than its text says.
 ///

@@ -12,9 +12,9 @@ use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
-use crate::source;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
+use crate::source;
 
 /// What is known of all compiles together.
 struct Plugin<'c> {

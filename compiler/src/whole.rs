@@ -404,7 +404,7 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// Refuses to take the place of what is no regular file, and of a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
+/// Refuses to replace a pipe, a device or a socket, and a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
 /// file is called, `other` what names another one. Libraries alone are replaced all the same, as a linker does it: they have the permissions of what they
 /// are made from.
 ///

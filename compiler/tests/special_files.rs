@@ -1,5 +1,5 @@
-//! Pipes, devices and sockets in the place of files, for every argument that names one: no command waits for a writer, reads a
-//! device without end, or replaces what is no regular file.
+//! Pipes, devices and sockets instead of files, for every argument that names one: no command waits for a writer, reads a
+//! device without end, or replaces them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,7 +27,7 @@ const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"
 const PTX: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\nret;\n}\n";
 
-/// What is no regular file, in a folder of its own. Devices are made where this process may do that, and never those of the system.
+/// Makes a pipe, a socket and a device in a folder. Devices are made where this process may do that, and never those of the system.
 fn special_files(folder: &Path) -> Vec<&'static str> {
     fs::create_dir_all(folder).unwrap();
     let make = |program: &str, name: &str, rest: &[&str]| {

@@ -135,7 +135,7 @@ fn is_piece(word: &[u8]) -> bool {
         let whole = whole.as_bytes();
         let is_first = whole.starts_with(word) && word.len() < whole.len();
         let is_last = whole.ends_with(word) && (1..3).contains(&(whole.len() - word.len()));
-        // `__has_include` is the first part of `__has_include_next`, and a word by itself.
+        // `__has_include` is a prefix of `__has_include_next`, and the scan sees it.
         (is_first || is_last) && !LOOKUPS.iter().any(|lookup| lookup.as_bytes() == word)
     })
 }

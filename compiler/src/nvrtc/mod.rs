@@ -132,7 +132,7 @@ impl Compiler {
         }
     }
 
-    /// Compiles, and asks NVRTC which files it reads where a process of its own keeps what it prints.
+    /// Compiles. A worker process also asks NVRTC which files it reads.
     fn compile(&self, program: OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
         match self {
             Compiler::Here(nvrtc) => compile_in_a_thread(Arc::clone(nvrtc), program)

@@ -24,6 +24,9 @@ use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
 use crate::{codegen, config, cubin, cuda, rules};
 
+/// The files that NVRTC reports to have read; `None` if it cannot be asked.
+type ReadFiles = Option<Vec<PathBuf>>;
+
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 4";
 
@@ -248,7 +251,7 @@ impl Session {
         &self,
         prepared: &PreparedUnit,
         target: Target,
-    ) -> Result<(CodeEntry, CodeObject, Option<Vec<PathBuf>>), Vec<Diagnostic>> {
+    ) -> Result<(CodeEntry, CodeObject, ReadFiles), Vec<Diagnostic>> {
         let (mut raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
         let read = raw.read.take();
         let entry = CodeEntry::new(raw, nvrtc);
@@ -315,7 +318,7 @@ impl Session {
         &self,
         units: &[(usize, &PreparedUnit, Digest)],
         target: Target,
-    ) -> Option<(Vec<Signature>, Option<Vec<PathBuf>>)> {
+    ) -> Option<(Vec<Signature>, ReadFiles)> {
         let (_, first, _) = units.first()?;
         let kernels: Vec<&str> = units.iter().map(|(_, unit, _)| unit.unit.kernel.as_str()).collect();
         let (purpose, _) = self.for_signature(first, target);

@@ -12,12 +12,12 @@ use cubinder_bundle::Plugin;
 use rayon::prelude::*;
 
 use crate::check::{self, Obligation};
-use crate::config;
 use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
 use crate::foreign::{self, Unheld};
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
+use crate::source;
 use crate::tables;
 use crate::tuning;
 
@@ -120,7 +120,7 @@ fn side_by_side<T: Send>(manifests: usize, work: impl FnOnce() -> T + Send) -> T
 }
 
 fn manifests(project: &Project) -> Vec<Result<Arc<Source>, Vec<Diagnostic>>> {
-    let open = |path: &PathBuf| config::open(path);
+    let open = |path: &PathBuf| source::text(path);
     project.manifests.iter().map(open).collect()
 }
 

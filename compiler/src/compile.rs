@@ -23,7 +23,6 @@ use cubinder_bundle::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind
 use crate::cache::Cache;
 use crate::check::Obligation;
 use crate::checkup::{self, Ready};
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::foreign::{self, FromPtx};
 use crate::library::Mode;
@@ -33,6 +32,7 @@ use crate::pack::pack;
 use crate::project::{Plan, Project};
 use crate::resolve::Resolved;
 use crate::rules;
+use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::tuning::{self, Changed};
 use crate::whole;
@@ -213,7 +213,7 @@ fn packed(
     use_cache: bool,
     progress: &dyn Progress,
 ) -> Result<Packed, Vec<Diagnostic>> {
-    let ready = checkup::before_compile(project, &config::open)?;
+    let ready = checkup::before_compile(project, &source::text)?;
     let Ready { plugins, plans, mut warnings, mut obligations } = ready;
     project.check_only(&plans)?;
     // Where every kernel is there already, no NVRTC is needed.

@@ -7,6 +7,7 @@ pub mod columns;
 pub mod diagnostic;
 pub mod reported_path;
 pub mod rules;
+pub mod source;
 
 pub mod check;
 pub mod config;

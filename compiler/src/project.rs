@@ -17,6 +17,7 @@ use cubinder_bundle::{Plugin, Target};
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::manifest::Route;
+use crate::source;
 use crate::tuning;
 use kind::Kind;
 pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
@@ -219,7 +220,7 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
             .help("name the TOML file that has this source in `[[launches]]`"));
     }
     // What cannot be read now is told by who reads it.
-    config::open(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
+    source::text(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
 }
 
 /// The path of a file above the current folder, as a person would type it.

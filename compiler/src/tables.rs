@@ -10,6 +10,7 @@ use crate::diagnostic::Diagnostic;
 use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
 use crate::resolve::{Resolved, Table, TableFile};
 use crate::rules;
+use crate::source;
 
 /// Reads the files of a plugin's tables into it. What is wrong with one leaves its table empty.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
@@ -37,7 +38,7 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
 }
 
 fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
-    let bytes = config::read_bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
+    let bytes = source::bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
         Diagnostic::error(why)
             .code(rules::TABLE_FILE)
             .at(file.span.clone(), "the manifest names it here")

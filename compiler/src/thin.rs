@@ -14,6 +14,7 @@ use cubinder_bundle::{Bundle, Digest};
 
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};
+use crate::source;
 use crate::whole::{self, Draft, Placing, folder_of};
 
 /// What is asked for.
@@ -143,7 +144,7 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
         }
         Err(error) => return Err(engine(path).unwrap_or_else(|| error.to_diagnostic())),
     };
-    let bytes = std::fs::read(path).map_err(|error| cannot("read", path, &error))?;
+    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot("read", path, &error))?;
     let range = usize::try_from(attached.range.start).ok().zip(usize::try_from(attached.range.end).ok());
     let bundle = range.and_then(|(start, end)| bytes.get(start..end));
     let bundle = bundle.ok_or_else(|| cannot("read", path, &"it changed meanwhile"))?.to_vec();
@@ -152,7 +153,7 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
 
 /// The refusal for a file that is no library, where it is an engine, or a part of one.
 fn engine(path: &Path) -> Option<Diagnostic> {
-    let bytes = std::fs::read(path).ok()?;
+    let bytes = source::read(path, source::LARGEST_BINARY).ok()?;
     let is_elf = bytes.starts_with(b"\x7fELF");
     (!is_elf && container::scan(&bytes).next().is_some()).then(|| {
         Diagnostic::error(format!("`{}` is an engine, and an engine cannot be thinned", path.display()))

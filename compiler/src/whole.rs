@@ -35,8 +35,9 @@ impl Draft {
     /// An empty file beside `place`, with the permissions of a new file. What was left there is taken away first.
     ///
     /// # Errors
-    /// Where the folder is not there, or cannot be written.
+    /// Where the folder is not there, or cannot be written; and where `place` is a pipe, a device or a socket.
     pub fn beside(place: &Path) -> io::Result<Draft> {
+        may_replace(place)?;
         sweep(folder_of(place));
         Draft::in_folder(folder_of(place))
     }
@@ -102,6 +103,7 @@ impl Draft {
     }
 
     fn put(self, place: &Path) -> io::Result<File> {
+        may_replace(place)?;
         self.0.persist(place).map_err(|error| error.error)
     }
 }
@@ -216,6 +218,7 @@ fn all(
 ) -> Result<(), NotPlaced> {
     let not_placed = |place: &Path, error| NotPlaced { place: place.to_owned(), error, changed: Vec::new() };
     for Placing { draft, place } in &placings {
+        may_replace(place).map_err(|error| not_placed(place, error))?;
         draft.file().sync_all().map_err(|error| not_placed(place, error))?;
     }
     let _alone = alone_in(placings.iter().map(|placing| folder_of(placing.place)));
@@ -246,6 +249,24 @@ fn undo(placed: Placed) -> Option<PathBuf> {
     };
     (!is_undone).then_some(place)
 }
+
+/// Refuses to replace anything but a regular file: a rename over a device such as `/dev/null` takes it from every other program. A link to such a thing is
+/// refused too, because `/dev/stdout` is one. Other links are replaced, and not what they name.
+fn may_replace(place: &Path) -> io::Result<()> {
+    // `/dev/stdout` and its kind, whatever they are redirected to.
+    if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_REPLACED));
+    }
+    match fs::metadata(place) {
+        // A folder cannot be replaced with a file, which the system says.
+        Ok(facts) if !facts.is_file() && !facts.is_dir() => {
+            Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_REPLACED))
+        }
+        _ => Ok(()),
+    }
+}
+
+const NOT_REPLACED: &str = "a pipe, a device or a socket is there, and only regular files are replaced";
 
 /// How long another process is waited for that places files in the same folder: it takes milliseconds, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -376,17 +397,21 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => {
             Some("who runs `cubinder` has to be allowed to write there; else write to another place")
         }
+        io::ErrorKind::InvalidInput if error.to_string() == NOT_REPLACED => {
+            Some("name a file, or leave the option out")
+        }
         _ => None,
     }
 }
 
-/// Refuses to take the place of a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
+/// Refuses to replace a pipe, a device or a socket, and a file that may not be written, which is to stay as it is: a rename asks for nothing but its folder. `shown` is what the
 /// file is called, `other` what names another one. Libraries alone are replaced all the same, as a linker does it: they have the permissions of what they
 /// are made from.
 ///
 /// # Errors
-/// Where it is there and read-only, or another's.
+/// Where it is there and no regular file, read-only, or another's.
 pub fn replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
+    may_replace(place).map_err(|error| cannot("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
     let name = shown.display();
     if facts.permissions().readonly() {

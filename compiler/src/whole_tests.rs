@@ -54,6 +54,44 @@ fn all_are_placed_or_none() {
 }
 
 #[test]
+fn only_regular_files_are_replaced() {
+    use std::os::unix::fs::{FileTypeExt as _, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+    symlink("pipe", at("link to a pipe")).unwrap();
+    symlink("/proc/self/fd/1", at("standard output")).unwrap();
+    let before = names(folder.path());
+    for name in ["pipe", "socket", "link to a pipe", "standard output"] {
+        let place = at(name);
+        assert_eq!(Draft::beside(&place).unwrap_err().to_string(), NOT_REPLACED, "{name}");
+        let draft = || Draft::in_folder(folder.path()).unwrap();
+        assert_eq!(draft().place(&place).unwrap_err().to_string(), NOT_REPLACED, "{name}");
+        let last = at("last");
+        let both = [Placing { draft: draft(), place: &last }, Placing { draft: draft(), place: &place }];
+        let error = place_all(both.into()).unwrap_err();
+        assert_eq!((error.place, error.error.to_string()), (place.clone(), NOT_REPLACED.to_owned()));
+        let error = replaceable(&place, &place, "`--output`").unwrap_err();
+        assert_eq!(error.help.as_deref(), Some("name a file, or leave the option out"), "{}", error.message);
+    }
+    assert!(fs::metadata(at("link to a pipe")).unwrap().file_type().is_fifo());
+    assert!(fs::metadata(at("socket")).unwrap().file_type().is_socket());
+    assert_eq!(names(folder.path()), before);
+    // A link to a file is replaced, not the file; so is one that names nothing.
+    fs::write(at("file"), "old").unwrap();
+    for target in ["file", "nothing"] {
+        let link = at(&format!("link to {target}"));
+        symlink(target, &link).unwrap();
+        Draft::with(&link, b"new").unwrap().place(&link).unwrap();
+        assert!(fs::symlink_metadata(&link).unwrap().is_file());
+    }
+    assert_eq!(fs::read(at("file")).unwrap(), b"old");
+    assert!(!at("nothing").exists());
+    assert!(Draft::in_folder(folder.path()).unwrap().place(folder.path()).is_err());
+}
+
+#[test]
 fn two_that_write_a_pair_do_not_mix_it() {
     let folder = tempfile::tempdir().unwrap();
     let places = ["a", "b"].map(|name| folder.path().join(name));

@@ -11,67 +11,101 @@ use std::time::{Duration, UNIX_EPOCH};
 use cubinder_bundle::Digest;
 
 use super::KeyHasher;
-use super::directives::{Kind, directives};
+use super::directives::{Kind, Pasting, directives, path_of};
 use crate::codegen::{TranslationUnit, names_taken};
+use crate::source;
 
-/// What a file was when it was first looked at in this process.
+/// What a file was when it was first read in this process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Facts {
     digest: Digest,
     includes: Vec<Kind>,
+    pasting: Pasting,
     /// See [`names_taken`].
     names: Option<BTreeSet<String>>,
 }
 
-/// The files that were looked at, for all units of a session: each is read once.
+/// What is at a place where a compiler may look for a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Place {
+    /// Nothing that a compiler can include: it tries the next folder.
+    Nothing,
+    File(Arc<Facts>),
+    /// A pipe or a device, whose end a compiler may never reach.
+    Endless,
+    /// Something that a compiler may be able to read although this process is not, or that is too large.
+    Unreadable,
+}
+
+impl Place {
+    fn digest(&self) -> Option<Digest> {
+        match self {
+            Place::File(facts) => Some(facts.digest),
+            Place::Nothing | Place::Endless | Place::Unreadable => None,
+        }
+    }
+}
+
+/// The files of all units of a session: each is read once.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Mutex<HashMap<PathBuf, Option<Arc<Facts>>>>);
+pub(crate) struct Files(Mutex<HashMap<PathBuf, Place>>);
 
 impl Files {
-    /// The facts of a file; nothing where it is absent or cannot be read as one.
-    fn facts(&self, path: &Path) -> Option<Arc<Facts>> {
+    fn at(&self, path: &Path) -> Place {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return known.clone();
         }
-        let facts = read_regular(path).map(|bytes| {
-            let text = String::from_utf8_lossy(&bytes);
-            Arc::new(Facts { digest: Digest::of(&bytes), includes: scan(&text), names: names_taken(&text) })
-        });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), facts.clone());
-        facts
+        let place = match read(path) {
+            Ok(bytes) => {
+                let text = String::from_utf8_lossy(&bytes);
+                let (includes, pasting) = (scan(&bytes), Pasting::of(&bytes));
+                let digest = Digest::of(&bytes);
+                Place::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
+            }
+            Err(place) => place,
+        };
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), place.clone());
+        place
     }
 
-    /// The first place that does not hold what it held when it was looked at.
+    /// The first place that is not as it was when it was read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let was = |facts: &Option<Arc<Facts>>| facts.as_ref().map(|facts| facts.digest);
-        let changed = known.iter().filter(|(place, facts)| digest_of(place) != was(facts));
-        changed.map(|(place, _)| place).min().cloned()
+        let changed = known.iter().filter(|(path, place)| digest_of(path) != place.digest());
+        changed.map(|(path, _)| path).min().cloned()
     }
 
     /// The names that a file takes from the manifest; nothing where that cannot be known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
-        self.facts(path)?.names.clone()
+        match self.at(path) {
+            Place::File(facts) => facts.names.clone(),
+            Place::Nothing | Place::Endless | Place::Unreadable => None,
+        }
     }
 }
 
-/// A file's bytes; nothing where it is absent, cannot be read, or is none that ends.
-fn read_regular(path: &Path) -> Option<Vec<u8>> {
-    std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
-    std::fs::read(path).ok()
+/// The largest header, bytes.
+const LARGEST_HEADER: usize = source::LARGEST_TEXT;
+
+/// The bytes of a file, or what else is there.
+fn read(path: &Path) -> Result<Vec<u8>, Place> {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    match std::fs::metadata(path) {
+        // NVRTC passes over folders (13.0).
+        Ok(facts) if facts.is_dir() => Err(Place::Nothing),
+        Ok(facts) if !facts.is_file() => Err(Place::Endless),
+        Ok(_) => source::read(path, LARGEST_HEADER).map_err(|_| Place::Unreadable),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Err(Place::Nothing),
+        Err(_) => Err(Place::Unreadable),
+    }
 }
 
-/// The digest of what is there now; nothing where [`read_regular`] gives nothing.
+/// The digest of the file that is there now, if one is.
 fn digest_of(path: &Path) -> Option<Digest> {
-    read_regular(path).map(|bytes| Digest::of(&bytes))
+    read(path).ok().map(|bytes| Digest::of(&bytes))
 }
 
-/// Whether something is there that is neither a file nor a folder: who reads it may wait for ever.
-fn is_endless(path: &Path) -> bool {
-    std::fs::metadata(path).is_ok_and(|facts| !facts.is_file() && !facts.is_dir())
-}
-
-fn scan(text: &str) -> Vec<Kind> {
+fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {
     directives(text).into_iter().map(|directive| directive.kind).collect()
 }
 
@@ -109,25 +143,36 @@ impl Dependencies {
             endless: None,
             trusts_toolkit: false,
         };
+        let mut pasting = Pasting::default();
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
+            pasting.add(Pasting::of(text.as_bytes()));
             found.follow(&scan(text), None, include, false, &mut waiting);
         }
         let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
-        while let Some(place) = waiting.pop() {
-            if !seen.insert(place.clone()) {
+        while let Some(path) = waiting.pop() {
+            if !seen.insert(path.clone()) {
                 continue;
             }
-            let facts = files.facts(&place);
-            if let Some(facts) = &facts {
-                let in_toolkit = toolkit.iter().any(|folder| place.starts_with(folder));
-                found.follow(&facts.includes, place.parent(), include, in_toolkit, &mut waiting);
+            let place = files.at(&path);
+            match &place {
+                Place::Nothing => {}
+                Place::File(facts) => {
+                    let in_toolkit = toolkit.iter().any(|folder| path.starts_with(folder));
+                    // Of the toolkit's own words only the operator matters.
+                    let words = !in_toolkit;
+                    let Pasting { piece, underscore, operator } = facts.pasting;
+                    let underscore = words && underscore;
+                    pasting.add(Pasting { piece: words && piece, underscore, operator });
+                    found.follow(&facts.includes, path.parent(), include, in_toolkit, &mut waiting);
+                }
+                Place::Endless => found.endless = found.endless.or_else(|| Some(path.clone())),
+                Place::Unreadable => found.complete = false,
             }
-            if facts.is_none() && found.endless.is_none() && is_endless(&place) {
-                found.endless = Some(place.clone());
-            }
-            found.places.insert(place, facts.map(|facts| facts.digest));
+            found.places.insert(path, place.digest());
         }
+        // A word that macros build may look for any file.
+        found.complete &= !pasting.may_build_a_word();
         found
     }
 
@@ -143,10 +188,12 @@ impl Dependencies {
         for kind in includes {
             match kind {
                 Kind::Quoted(name) => {
-                    waiting.extend(beside.map(|folder| folder.join(name)));
-                    waiting.extend(include.iter().map(|folder| folder.join(name)));
+                    waiting.extend(beside.into_iter().map(|folder| folder.join(path_of(name))));
+                    waiting.extend(include.iter().map(|folder| folder.join(path_of(name))));
                 }
-                Kind::Angled(name) => waiting.extend(include.iter().map(|folder| folder.join(name))),
+                Kind::Angled(name) => {
+                    waiting.extend(include.iter().map(|folder| folder.join(path_of(name))));
+                }
                 Kind::Computed | Kind::Time if in_toolkit => self.trusts_toolkit = true,
                 Kind::Computed => (self.complete, self.computed) = (false, true),
                 Kind::Time => self.complete = false,
@@ -172,6 +219,20 @@ impl Dependencies {
     /// A file that is included and has no end: a compiler that reads it may wait for ever.
     pub(crate) fn endless(&self) -> Option<&Path> {
         self.endless.as_deref()
+    }
+
+    /// Whether the key holds a file that the compiler reports to have read, under this name or another one.
+    pub(crate) fn covers(&self, file: &Path) -> bool {
+        if matches!(self.places.get(file), Some(Some(_))) {
+            return true;
+        }
+        let Ok(file) = file.canonicalize() else { return false };
+        self.found().any(|known| known.canonicalize().is_ok_and(|known| known == file))
+    }
+
+    /// Forbids caching: something else decides the result, too.
+    pub(crate) fn depend_on_more(&mut self) {
+        self.complete = false;
     }
 
     /// Whether a result may be cached.
@@ -229,6 +290,8 @@ pub(crate) fn stamp_of_folder(folder: &Path) -> Digest {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStrExt as _;
+
     use super::*;
     use crate::codegen::PRELUDE_NAME;
     use crate::diagnostic::{Source, Span};
@@ -307,6 +370,69 @@ mod tests {
         let before = find(folder, "#include \"a.h\"");
         write(&folder.join("a.h"), "");
         assert_ne!(key(&before), key(&find(folder, "#include \"a.h\"")));
+    }
+
+    #[test]
+    fn a_name_that_is_not_utf_8_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let header = folder.join(std::ffi::OsStr::from_bytes(b"caf\xe9.h"));
+        std::fs::write(folder.join("a.h"), b"#include \"caf\xe9.h\"\n").unwrap();
+        let before = find(folder, "#include \"a.h\"");
+        std::fs::write(&header, "1").unwrap();
+        let between = find(folder, "#include \"a.h\"");
+        assert_ne!(key(&before), key(&between));
+        assert!(between.covers(&header) && !before.covers(&header));
+        std::fs::write(&header, "2").unwrap();
+        assert!(!between.still_hold());
+        assert_ne!(key(&between), key(&find(folder, "#include \"a.h\"")));
+    }
+
+    #[test]
+    fn words_that_macros_build_are_not_cached() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let is_complete = |text: &str| find(folder, text).is_complete();
+        write(&folder.join("cat.h"), "#define C(a, b) a ## b\n");
+        write(&folder.join("toolkit/cat.h"), "#define C(a, b) a ## b\nint __T, _;");
+        write(&folder.join("piece.h"), "C(__has_, include)\n");
+        assert!(!is_complete("#if C(__has_, include)(<a.h>)"));
+        assert!(!is_complete("#include \"piece.h\""));
+        assert!(is_complete("int _;"));
+        assert!(!is_complete("#include \"cat.h\"\nint _;"));
+        assert!(!is_complete("#include \"toolkit/cat.h\"\nint _;"));
+        assert!(is_complete("#include \"toolkit/cat.h\"\n"), "the toolkit's own words");
+        let option = |option: &str| find_with(folder, "", &[option.to_owned()]).is_complete();
+        assert!(!option("-DC(a,b)=a##b(__has_)"));
+        assert!(option("-DC(a,b)=a##b"));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_is_not_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("large.h"), "");
+        let file = std::fs::File::options().write(true).open(folder.join("large.h")).unwrap();
+        file.set_len(1 << 40).unwrap();
+        assert!(!find(folder, "#include \"large.h\"").is_complete());
+        std::fs::create_dir(folder.join("folder.h")).unwrap();
+        assert!(find(folder, "#include \"folder.h\"").is_complete());
+        let long = "a".repeat(5000);
+        assert!(!find(folder, &format!("#include \"{long}.h\"")).is_complete());
+    }
+
+    #[test]
+    fn a_file_is_covered_by_any_of_its_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        write(&folder.join("inc/a.h"), "");
+        write(&folder.join("inc/b.h"), "");
+        std::os::unix::fs::symlink("inc", folder.join("link")).unwrap();
+        let found = find(folder, "#include \"a.h\"");
+        assert!(found.covers(&folder.join("inc/a.h")));
+        assert!(found.covers(&folder.join("inc/../link/a.h")));
+        assert!(!found.covers(&folder.join("inc/b.h")));
+        assert!(!found.covers(&folder.join("inc/none.h")));
     }
 
     #[test]

@@ -1,9 +1,14 @@
 //! What a CUDA text may include: a scan that finds too much rather than too little.
 //!
-//! It does not know which parts of a text are compiled, nor comments or strings as such. It looks for the words of include
-//! directives wherever they can stand, after joining continued lines. What it cannot resolve (`#include MACRO`) and
-//! what depends on the time is reported as such; a text like that is not cached. What it does not see are words that macros
-//! make with `##`, such as `__has_ ## include`.
+//! It works on bytes, because a header and the names in it need not be UTF-8. It does not know which parts of a text are
+//! compiled, nor comments or strings as such. It looks for the words of include directives wherever they can be, after
+//! joining continued lines. Names that only the preprocessor can know (`#include MACRO`) and words that depend on the time
+//! are reported as such; a text with one is not cached. Words that macros build with `##`, such as `__has_ ## include`,
+//! cannot be found: [`Pasting`] finds the pieces that such a word needs.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// Something in a text that makes the compile depend on more than the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,9 +22,9 @@ pub(crate) struct Directive {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// `"name"`: looked for beside the file first.
-    Quoted(String),
+    Quoted(Vec<u8>),
     /// `<name>`: looked for in the include folders only.
-    Angled(String),
+    Angled(Vec<u8>),
     /// A name that only the preprocessor can tell.
     Computed,
     /// `__DATE__` and the like.
@@ -27,64 +32,132 @@ pub(crate) enum Kind {
 }
 
 impl Directive {
-    /// The name that is included, where it stands in the text.
+    /// The name that is included, where it is in the text and is UTF-8.
     pub(crate) fn name(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Quoted(name) | Kind::Angled(name) => Some(name),
+            Kind::Quoted(name) | Kind::Angled(name) => str::from_utf8(name).ok(),
             Kind::Computed | Kind::Time => None,
         }
     }
 }
 
+/// The path that an include directive names.
+pub(super) fn path_of(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
+}
+
+/// The operators that look for files, and the macros that depend on the time.
+const LOOKUPS: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"];
+const TIMES: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
+
 /// The directives of a text, in its order.
-pub(crate) fn directives(text: &str) -> Vec<Directive> {
+pub(crate) fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
+    let text = text.as_ref();
     let joined = Joined::new(text);
     let mut found = Vec::new();
     let mut at = 0;
     while let Some((start, word)) = next_word(&joined.text, at) {
         at = start + word.len();
-        let kind = match word {
-            "include" | "include_next" | "import" | "embed" if follows_hash(&joined.text[..start]) => {
-                Some(name(&joined.text[at..]))
-            }
-            "__has_include" | "__has_include_next" | "__has_embed" => {
-                match skip_space(&joined.text[at..]).strip_prefix('(') {
-                    Some(argument) => Some(name(argument)),
-                    None if is_asked_for(&joined.text[..start]) => None,
-                    // A macro can stand for it, or bring the parenthesis.
-                    None => Some(Kind::Computed),
-                }
-            }
-            "__DATE__" | "__TIME__" | "__TIMESTAMP__" => Some(Kind::Time),
+        let (before, after) = (&joined.text[..start], &joined.text[at..]);
+        let kind = match str::from_utf8(word).unwrap_or_default() {
+            "include" | "include_next" | "import" | "embed" if follows_hash(before) => Some(name(after)),
+            word if LOOKUPS.contains(&word) => match skip_space(after).strip_prefix(b"(") {
+                Some(argument) => Some(name(argument)),
+                None if is_asked_for(before) => None,
+                // A macro can stand for it, or bring the parenthesis.
+                None => Some(Kind::Computed),
+            },
+            word if TIMES.contains(&word) => Some(Kind::Time),
+            // A macro of the toolkit, such as `_CCCL_HAS_INCLUDE`, can stand for an operator.
+            word if is_named_as_lookup(word) && !is_asked_for(before) => Some(Kind::Computed),
             _ => None,
         };
         found.extend(kind.map(|kind| Directive { at: joined.origin(start), kind }));
     }
-    // Trigraphs can hide a `#` or a continued line; nobody uses them.
-    for trigraph in ["??=", "??/"] {
-        found.extend(text.find(trigraph).map(|at| Directive { at, kind: Kind::Computed }));
+    // Trigraphs can hide a `#` or a continued line.
+    for trigraph in [b"??=", b"??/"] {
+        let at = text.windows(trigraph.len()).position(|bytes| bytes == trigraph);
+        found.extend(at.map(|at| Directive { at, kind: Kind::Computed }));
     }
     found
 }
 
+/// Whether a word has the name of an operator that looks for files in it, in any case.
+fn is_named_as_lookup(word: &str) -> bool {
+    let word = word.to_ascii_lowercase();
+    ["has_include", "has_embed"].iter().any(|name| word.contains(name))
+}
+
+/// What a text has of the words that macros can build with `##`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Pasting {
+    /// Whether it has a word that begins or ends one of [`LOOKUPS`] or [`TIMES`] and little else: `__has_`, `TIME__`.
+    pub(super) piece: bool,
+    /// Whether it has `_` or `__` as a word.
+    pub(super) underscore: bool,
+    /// Whether it has the operator.
+    pub(super) operator: bool,
+}
+
+impl Pasting {
+    pub(super) fn of(text: &[u8]) -> Pasting {
+        let joined = Joined::new(text);
+        let has = |operator: &[u8]| joined.text.windows(operator.len()).any(|bytes| bytes == operator);
+        let mut found = Pasting { operator: has(b"##") || has(b"%:%:"), ..Pasting::default() };
+        let mut at = 0;
+        while let Some((start, word)) = next_word(&joined.text, at) {
+            at = start + word.len();
+            match word {
+                b"_" | b"__" => found.underscore = true,
+                word => found.piece |= is_piece(word),
+            }
+        }
+        found
+    }
+
+    /// Adds what another text has.
+    pub(super) fn add(&mut self, other: Pasting) {
+        self.piece |= other.piece;
+        self.underscore |= other.underscore;
+        self.operator |= other.operator;
+    }
+
+    /// Whether macros may build a word that the scan does not see. The operator may be in a header that is built into the
+    /// compiler; `_` alone is also a name.
+    pub(super) fn may_build_a_word(self) -> bool {
+        self.piece || (self.underscore && self.operator)
+    }
+}
+
+/// Whether a word is the first part of a word that matters, or all of one but its first underscores.
+fn is_piece(word: &[u8]) -> bool {
+    LOOKUPS.iter().chain(&TIMES).any(|whole| {
+        let whole = whole.as_bytes();
+        let is_first = whole.starts_with(word) && word.len() < whole.len();
+        let is_last = whole.ends_with(word) && (1..3).contains(&(whole.len() - word.len()));
+        // `__has_include` is a prefix of `__has_include_next`, and the scan sees it.
+        (is_first || is_last) && !LOOKUPS.iter().any(|lookup| lookup.as_bytes() == word)
+    })
+}
+
 /// A text whose continued lines are joined, and where its bytes came from.
 struct Joined {
-    text: String,
+    text: Vec<u8>,
     /// Position in the joined text, and how many bytes were left out up to it.
     cuts: Vec<(usize, usize)>,
 }
 
 impl Joined {
-    fn new(text: &str) -> Joined {
-        let mut joined = Joined { text: String::with_capacity(text.len()), cuts: Vec::new() };
+    fn new(text: &[u8]) -> Joined {
+        let mut joined = Joined { text: Vec::with_capacity(text.len()), cuts: Vec::new() };
         let (mut rest, mut left_out) = (text, 0);
-        while let Some(backslash) = rest.find('\\') {
+        while let Some(backslash) = rest.iter().position(|byte| *byte == b'\\') {
             let after = &rest[backslash + 1..];
             // Compilers allow blanks between the backslash and the line break.
-            let blanks = after.len() - after.trim_start_matches([' ', '\t', '\r']).len();
-            let continued = after[blanks..].starts_with('\n');
+            let blanks = after.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r')).count();
+            let continued = after[blanks..].starts_with(b"\n");
             let kept = if continued { backslash } else { backslash + 1 };
-            joined.text.push_str(&rest[..kept]);
+            joined.text.extend_from_slice(&rest[..kept]);
             let skipped = if continued { blanks + 2 } else { 0 };
             rest = &rest[kept + skipped..];
             if continued {
@@ -92,7 +165,7 @@ impl Joined {
                 joined.cuts.push((joined.text.len(), left_out));
             }
         }
-        joined.text.push_str(rest);
+        joined.text.extend_from_slice(rest);
         joined
     }
 
@@ -102,29 +175,34 @@ impl Joined {
     }
 }
 
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\r' | b'\x0b' | b'\x0c')
+}
+
 /// The next identifier that can matter, from `at` on.
-fn next_word(text: &str, at: usize) -> Option<(usize, &str)> {
-    let bytes = text.as_bytes();
-    let is_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
-    let start = at + bytes[at..].iter().position(is_word)?;
-    let end =
-        bytes[start..].iter().position(|byte| !is_word(byte)).map_or(bytes.len(), |length| start + length);
-    Some((start, &text[start..end]))
+fn next_word(text: &[u8], at: usize) -> Option<(usize, &[u8])> {
+    let start = at + text[at..].iter().position(|byte| is_word(*byte))?;
+    let length = text[start..].iter().take_while(|byte| is_word(**byte)).count();
+    Some((start, &text[start..start + length]))
 }
 
 /// Whether the text ends in `#` or `%:`, blanks and comments aside.
-fn follows_hash(text: &str) -> bool {
-    trim_space_end(text).is_none_or(|text| text.ends_with('#') || text.ends_with("%:"))
+fn follows_hash(text: &[u8]) -> bool {
+    trim_space_end(text).is_none_or(|text| text.ends_with(b"#") || text.ends_with(b"%:"))
 }
 
 /// Whether the text ends in `#ifdef`, `defined(` or the like: the word that follows is only asked for.
-fn is_asked_for(text: &str) -> bool {
+fn is_asked_for(text: &[u8]) -> bool {
     let Some(text) = trim_space_end(text) else { return false };
-    let Some(before) = trim_space_end(text.strip_suffix('(').unwrap_or(text)) else { return false };
-    let start = before.rfind(|c: char| !c.is_alphanumeric() && c != '_').map_or(0, |at| at + 1);
-    match before.get(start..).unwrap_or_default() {
-        "defined" => true,
-        "ifdef" | "ifndef" | "elifdef" | "elifndef" => {
+    let Some(before) = trim_space_end(text.strip_suffix(b"(").unwrap_or(text)) else { return false };
+    let start = before.iter().rposition(|byte| !is_word(*byte)).map_or(0, |at| at + 1);
+    match &before[start..] {
+        b"defined" => true,
+        b"ifdef" | b"ifndef" | b"elifdef" | b"elifndef" => {
             before.len() == text.len() && follows_hash(&before[..start])
         }
         _ => false,
@@ -132,38 +210,46 @@ fn is_asked_for(text: &str) -> bool {
 }
 
 /// The text without blanks and comments at its end; nothing where a comment ends that began nowhere.
-fn trim_space_end(text: &str) -> Option<&str> {
+fn trim_space_end(text: &[u8]) -> Option<&[u8]> {
     let mut text = text;
     loop {
-        text = text.trim_end_matches([' ', '\t', '\r', '\x0b', '\x0c']);
-        match text.strip_suffix("*/") {
-            Some(comment) => text = &comment[..comment.rfind("/*")?],
+        let kept = text.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);
+        text = &text[..kept];
+        match text.strip_suffix(b"*/") {
+            Some(comment) => text = &comment[..comment.windows(2).rposition(|bytes| bytes == b"/*")?],
             None => return Some(text),
         }
     }
 }
 
 /// The text after blanks and comments.
-fn skip_space(text: &str) -> &str {
+fn skip_space(text: &[u8]) -> &[u8] {
     let mut text = text;
     loop {
-        text = text.trim_start_matches([' ', '\t', '\r', '\x0b', '\x0c']);
-        match text.strip_prefix("/*").and_then(|comment| comment.split_once("*/")) {
-            Some((_, rest)) => text = rest,
+        text = &text[text.iter().take_while(|byte| is_blank(**byte)).count()..];
+        let comment = text.strip_prefix(b"/*");
+        match comment.and_then(|comment| Some(&comment[position(comment, b"*/")? + 2..])) {
+            Some(rest) => text = rest,
             None => return text,
         }
     }
 }
 
+fn position(text: &[u8], wanted: &[u8]) -> Option<usize> {
+    text.windows(wanted.len()).position(|bytes| bytes == wanted)
+}
+
 /// The name after the word of a directive.
-fn name(text: &str) -> Kind {
+fn name(text: &[u8]) -> Kind {
     let text = skip_space(text);
-    let line = text.split('\n').next().unwrap_or_default();
-    let quoted = line.strip_prefix('"').and_then(|rest| rest.split_once('"'));
-    let angled = line.strip_prefix('<').and_then(|rest| rest.split_once('>'));
-    match (quoted, angled) {
-        (Some((name, _)), _) => Kind::Quoted(name.to_owned()),
-        (None, Some((name, _))) => Kind::Angled(name.to_owned()),
+    let line = text.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let within = |open: &[u8], close: &[u8]| {
+        let rest = line.strip_prefix(open)?;
+        Some(rest[..position(rest, close)?].to_vec())
+    };
+    match (within(b"\"", b"\""), within(b"<", b">")) {
+        (Some(name), _) => Kind::Quoted(name),
+        (None, Some(name)) => Kind::Angled(name),
         (None, None) => Kind::Computed,
     }
 }
@@ -178,7 +264,7 @@ mod tests {
     }
 
     fn quoted(name: &str) -> Kind {
-        Kind::Quoted(name.to_owned())
+        Kind::Quoted(name.as_bytes().to_vec())
     }
 
     #[test]
@@ -202,7 +288,7 @@ mod tests {
             let expected = if text.ends_with("a.h") { Kind::Computed } else { quoted("a.h") };
             assert_eq!(kinds(text), [expected], "{text}");
         }
-        assert_eq!(kinds("#include <nv/target>\n"), [Kind::Angled("nv/target".to_owned())]);
+        assert_eq!(kinds("#include <nv/target>\n"), [Kind::Angled(b"nv/target".to_vec())]);
     }
 
     #[test]
@@ -235,6 +321,59 @@ mod tests {
         ] {
             assert_eq!(kinds(text), [], "{text}");
         }
+    }
+
+    #[test]
+    fn a_name_need_not_be_utf_8() {
+        let found: Vec<Kind> = directives(b"\xff\n#include \"caf\xe9.h\"\n#include <\xfe>")
+            .into_iter()
+            .map(|d| d.kind)
+            .collect();
+        assert_eq!(found, [Kind::Quoted(b"caf\xe9.h".to_vec()), Kind::Angled(b"\xfe".to_vec())]);
+    }
+
+    #[test]
+    fn a_macro_named_as_an_operator_may_stand_for_it() {
+        assert_eq!(kinds("#if _CCCL_HAS_INCLUDE(<a.h>)"), [Kind::Computed]);
+        assert_eq!(kinds("#if MY_HAS_EMBED(<a.h>)"), [Kind::Computed]);
+        assert_eq!(kinds("#if defined(_CCCL_HAS_INCLUDE)"), []);
+    }
+
+    #[test]
+    fn pieces_of_words_are_found() {
+        let of = |text: &str| Pasting::of(text.as_bytes()).may_build_a_word();
+        for text in [
+            "C(__has_, include)",
+            "C(__has_include_, next)",
+            "C(_, _has_include)",
+            "C(__, has_embed)",
+            "C(__has_in\\\nclu, de)",
+            "__DA ## TE__",
+            "P(TIME__)",
+            "__TIMESTAMP",
+            "a ## b _",
+            "a %:%: b __",
+        ] {
+            assert!(of(text), "{text}");
+        }
+        for text in [
+            "_",
+            "__ # _",
+            "a ## b",
+            "x_ ## y",
+            "__has_include",
+            "include",
+            "__DATE__",
+            "has",
+            "__hash",
+            "E__",
+        ] {
+            assert!(!of(text), "{text}");
+        }
+        let mut apart = Pasting::of(b"int _;");
+        assert!(!apart.may_build_a_word());
+        apart.add(Pasting::of(b"a ## b"));
+        assert!(apart.may_build_a_word());
     }
 
     #[test]

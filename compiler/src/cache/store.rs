@@ -11,8 +11,8 @@ use std::sync::{Mutex, PoisonError};
 use cubinder_bundle::Digest;
 
 use super::KeyHasher;
-use crate::config::open_regular;
 use crate::diagnostic::Diagnostic;
+use crate::source;
 use crate::whole::{self, Draft};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
@@ -52,7 +52,7 @@ impl Cache {
     /// The value stored under `key`, if it is there and undamaged.
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
-        let mut entry = open_regular(&self.place(key)?).ok()?;
+        let mut entry = source::open(&self.place(key)?).ok()?;
         if entry.metadata().ok()?.len() > MAX_VALUE + HEADER_BYTES as u64 {
             return None;
         }
@@ -233,28 +233,35 @@ mod tests {
     #[test]
     fn what_is_no_file_that_ends_is_a_miss() {
         let folder = tempfile::tempdir().unwrap();
-        let (cache, key, place) = with_one_entry(folder.path());
+        let (_, key, place) = with_one_entry(folder.path());
         let entry = std::fs::read(&place).unwrap();
         let longer = |path: &Path| {
             std::fs::write(path, &entry).unwrap();
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_len(1 << 40).unwrap();
         };
-        let make: [&dyn Fn(&Path); 4] = [
-            &|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
-            &|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(),
-            &|path| std::fs::create_dir(path).unwrap(),
+        let make: [(&dyn Fn(&Path), bool); 4] = [
+            (
+                &|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
+                false,
+            ),
+            (&|path| std::os::unix::fs::symlink("/dev/zero", path).unwrap(), false),
+            (&|path| std::fs::create_dir(path).unwrap(), false),
             // A terabyte that takes no room.
-            &longer,
+            (&longer, true),
         ];
-        for make in make {
+        for (make, is_replaced) in make {
             std::fs::remove_file(&place).unwrap();
             make(&place);
+            let cache = Cache::open(folder.path());
             assert_eq!(cache.get(&key), None);
-            if place.is_dir() {
-                // No file is put over a folder.
-                std::fs::remove_dir(&place).unwrap();
-            }
+            cache.put(&key, b"a value");
+            assert_eq!(cache.get(&key).is_some(), is_replaced);
+            assert_eq!(cache.take_warning().is_none(), is_replaced);
+            // Only regular files are replaced.
+            std::fs::remove_file(&place).or_else(|_| std::fs::remove_dir(&place)).unwrap();
+            cache.put(&key, b"a value");
+            let cache = Cache::open(folder.path());
             cache.put(&key, b"a value");
             assert_eq!(cache.get(&key).as_deref(), Some(b"a value".as_slice()));
         }

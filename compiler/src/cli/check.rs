@@ -9,13 +9,13 @@ use clap::Args;
 use cubinder_bundle::Target;
 use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
-use cubinder_compiler::config;
 use cubinder_compiler::cuda::Unsure;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors};
 use cubinder_compiler::foreign::Unheld;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;
+use cubinder_compiler::source;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};
@@ -116,7 +116,7 @@ fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>>
 
 fn check_all(projects: &[Project]) -> Report {
     let Checkup { diagnostics, obligations, unsure, unheld, targets, without_targets } =
-        checkup::projects(projects, &config::open);
+        checkup::projects(projects, &source::text);
     let manifests = projects.iter().map(|project| project.manifests.len()).sum();
     Report { diagnostics, obligations, unsure, unheld, manifests, targets, without_targets }
 }

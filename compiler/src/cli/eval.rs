@@ -5,7 +5,6 @@ use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
-use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
     self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
@@ -16,6 +15,7 @@ use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::resolve::Resolved;
+use cubinder_compiler::source;
 use cubinder_compiler::tuning;
 use serde::Serialize;
 
@@ -168,7 +168,7 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 }
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
-    let source = config::open(path)?;
+    let source = source::text(path)?;
     kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::inspect::{self, Detail, InspectError};
+use cubinder_compiler::source;
 
 use super::output::{MessageFormat, print, show};
 
@@ -63,7 +64,8 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 }
 
 fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
-    let bytes = read(path).map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
+    let bytes = source::read(path, source::LARGEST_BINARY)
+        .map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
     inspect::inspect(path, &bytes).map_err(|problem| {
         let error = Diagnostic::error(format!("cannot inspect `{name}`: {problem}"));
         match inspect::help(path, &bytes).filter(|_| matches!(problem, InspectError::Nothing(_))) {
@@ -71,13 +73,4 @@ fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
             None => error,
         }
     })
-}
-
-/// The whole file. What is no file may never end.
-fn read(path: &Path) -> std::io::Result<Vec<u8>> {
-    let kind = std::fs::metadata(path)?;
-    if !kind.is_file() && !kind.is_dir() {
-        return Err(std::io::Error::other("it is no regular file"));
-    }
-    std::fs::read(path)
 }

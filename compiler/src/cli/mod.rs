@@ -125,3 +125,48 @@ fn refuse(error: &clap::Error) -> ExitCode {
     show(&mut [diagnostic], MessageFormat::Human);
     ExitCode::from(2)
 }
+
+#[cfg(test)]
+#[path = "../../tests/support/path_arguments.rs"]
+mod path_arguments;
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    /// The arguments of a command and its subcommands that are paths, each with the command's name.
+    fn paths_of(command: &clap::Command, name: &str) -> Vec<(String, String)> {
+        let is_path = |argument: &&clap::Arg| {
+            argument.get_value_parser().type_id() == std::any::TypeId::of::<PathBuf>()
+        };
+        let own = command.get_arguments().filter(is_path);
+        let mut found: Vec<_> =
+            own.map(|argument| (name.to_owned(), argument.get_id().to_string())).collect();
+        for inner in command.get_subcommands() {
+            found.extend(paths_of(inner, format!("{name} {}", inner.get_name()).trim()));
+        }
+        found
+    }
+
+    /// `tests/special_files.rs` tries every one of them.
+    #[test]
+    fn every_argument_that_is_a_path_is_tried_with_special_files() {
+        let mut defined = paths_of(&Arguments::command(), "");
+        let listed = path_arguments::PATH_ARGUMENTS.iter();
+        let mut listed: Vec<_> =
+            listed.map(|argument| (argument.command.to_owned(), argument.name.to_owned())).collect();
+        defined.sort();
+        listed.sort();
+        assert_eq!(defined, listed);
+        for argument in path_arguments::PATH_ARGUMENTS {
+            assert!(
+                argument.call.starts_with(argument.command) && argument.call.contains("{}"),
+                "{}",
+                argument.call
+            );
+            assert!(argument.used != path_arguments::Use::Reads || !argument.call.contains("--output {}"));
+        }
+    }
+}

@@ -78,7 +78,7 @@ pub(crate) fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
     let names = manifest_names(text);
     // Headers of CUDA itself know nothing of manifests.
     let is_of_cuda =
-        |kind: &DirectiveKind| matches!(kind, DirectiveKind::Angled(name) if name.starts_with("cuda_"));
+        |kind: &DirectiveKind| matches!(kind, DirectiveKind::Angled(name) if name.starts_with(b"cuda_"));
     let may_use_all = directives(text).iter().any(|directive| !is_of_cuda(&directive.kind));
     unit.tables.iter().filter(|table| may_use_all || names.contains(&table.name)).collect()
 }

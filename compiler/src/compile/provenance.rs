@@ -14,6 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
 use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::source;
 use crate::tuning;
 
 /// A code object, and what it was made from.
@@ -145,7 +146,7 @@ fn plain(text: &str) -> String {
 /// The digest of a file's bytes, of which `used` is all that counts: a mark of UTF-8 before it and a NUL behind it do not. Where the file is another by
 /// now, that of what was used.
 fn digest(path: &Path, used: &[u8]) -> Digest {
-    let bytes = std::fs::read(path).unwrap_or_default();
+    let bytes = source::read(path, source::LARGEST_BINARY).unwrap_or_default();
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     let rest = text.strip_prefix(used);
     match rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0)) {

@@ -14,7 +14,6 @@ use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, native, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::codegen;
-use crate::config;
 use crate::cubin;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
@@ -26,6 +25,7 @@ use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::signature::Signature;
+use crate::source;
 use crate::verify::{self, Bound};
 
 /// All plugins, compiled.
@@ -135,7 +135,7 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
-        match cuda::open_source(unit, &config::open) {
+        match cuda::open_source(unit, &source::text) {
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
@@ -163,7 +163,7 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
         let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
         for file in files {
             // What cannot be read now was read a moment ago: it may use all of them.
-            let Ok(source) = config::open(file) else { return Vec::new() };
+            let Ok(source) = source::text(file) else { return Vec::new() };
             names.extend(codegen::manifest_names(&source.text));
         }
     }

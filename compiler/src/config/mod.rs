@@ -1,7 +1,7 @@
 //! `cubinder.toml`: which manifests, which targets, which options.
 //!
 //! Owns the file's form ([`read`]) and the search for it and for the manifests it names ([`find`], [`load`],
-//! [`Config::manifest_paths`]): the only functions of the compiler's front that touch the file system, with [`open`].
+//! [`Config::manifest_paths`]).
 //! Never compiles anything.
 //!
 //! ```toml
@@ -18,7 +18,6 @@
 //!
 //! Paths are relative to the file's folder.
 
-use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
 use crate::nvrtc::check_options;
 use crate::project::kind::{self, Kind};
-use crate::rules;
+use crate::{rules, source};
 
 /// What the file is called.
 pub const FILE_NAME: &str = "cubinder.toml";
@@ -63,10 +62,6 @@ pub struct Config {
     pub output: PathBuf,
 }
 
-/// The largest text that is read, bytes. What somebody writes is far below it; what is above it is no manifest, and must not
-/// fill the memory.
-const LARGEST_TEXT: u64 = 64 << 20;
-
 /// How messages call a file: `manifests/../kernels/k.cu` is `kernels/k.cu`. A way through a symbolic link stays as it is,
 /// because `..` behind a link is another folder. What is opened is always the path itself.
 #[must_use]
@@ -93,60 +88,6 @@ pub fn escaped(path: &Path) -> String {
     glob::Pattern::escape(&path.to_string_lossy())
 }
 
-/// Opens a file that can be read to its end: a named pipe waits for a writer for ever, a device may have no end. Reading a folder
-/// fails by itself.
-pub(crate) fn open_regular(path: &Path) -> std::io::Result<std::fs::File> {
-    let facts = std::fs::metadata(path)?;
-    if facts.is_file() || facts.is_dir() {
-        return std::fs::File::open(path);
-    }
-    Err(std::io::Error::other("it is no regular file, such as a pipe or a device"))
-}
-
-/// Reads a regular file of bytes.
-///
-/// # Errors
-/// Why it cannot be read, or that it has more than `most` bytes.
-pub(crate) fn read_bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
-    let refuse = |error: &dyn std::fmt::Display| format!("cannot read `{}`: {error}", shown(path).display());
-    // What it says of its size need not be so, and a device has none.
-    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
-    let mut bytes = Vec::new();
-    let file = open_regular(path).map_err(|error| refuse(&error))?;
-    file.take(limit).read_to_end(&mut bytes).map_err(|error| refuse(&error))?;
-    match bytes.len() > most {
-        true => Err(format!("`{}` has more than {most} bytes", shown(path).display())),
-        false => Ok(bytes),
-    }
-}
-
-/// Reads a regular text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
-/// part of the text.
-///
-/// # Errors
-/// When it cannot be read, is no regular file, is not UTF-8 or is larger than 64 MiB.
-pub fn open(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
-    let name = shown(path);
-    let refuse = |why: String| vec![Diagnostic::error(format!("cannot read `{}`: {why}", name.display()))];
-    let mut bytes = Vec::new();
-    open_regular(path)
-        .and_then(|file| file.take(LARGEST_TEXT + 1).read_to_end(&mut bytes))
-        .map_err(|error| refuse(error.to_string()))?;
-    if bytes.len() as u64 > LARGEST_TEXT {
-        return Err(refuse(format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)));
-    }
-    match String::from_utf8(bytes) {
-        Ok(text) => Ok(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text))),
-        Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            Err(vec![Diagnostic::error(format!(
-                "`{}` is not UTF-8: byte {at} begins no character",
-                name.display()
-            ))])
-        }
-    }
-}
-
 /// The nearest `cubinder.toml`: in `start` or a folder above it.
 ///
 /// # Errors
@@ -166,7 +107,7 @@ pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
 /// # Errors
 /// When it cannot be read or is wrong: every mistake.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
-    let source = open(path)?;
+    let source = source::text(path)?;
     kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }

@@ -157,7 +157,7 @@ pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
 /// Headers of CUDA itself know nothing of manifests.
 pub(super) fn is_of_cuda(directive: &Directive) -> bool {
     match &directive.kind {
-        DirectiveKind::Angled(name) => name.starts_with("cuda_"),
+        DirectiveKind::Angled(name) => name.starts_with(b"cuda_"),
         DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
         DirectiveKind::Time => true,
     }

@@ -12,11 +12,11 @@ use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Pl
 
 use crate::cache::Cache;
 use crate::codegen;
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::foreign::{self, Loaded};
 use crate::nvrtc::{PreparedUnit, Session, Settings};
 use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::verify;
 
@@ -230,7 +230,7 @@ fn make(
 }
 
 fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, Vec<Diagnostic>> {
-    let source = config::open(&unit.source).map_err(|errors| {
+    let source = source::text(&unit.source).map_err(|errors| {
         errors
             .into_iter()
             .map(|error| error.at(unit.source_span.clone(), "the manifest names it here"))

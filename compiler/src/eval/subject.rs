@@ -10,12 +10,12 @@ use cubinder_bundle::native::is_native;
 use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{CodeObject, Plugin, Value};
 
-use crate::config;
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::foreign;
 use crate::manifest::Route;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
+use crate::source;
 use crate::tables;
 
 /// A file and what can be evaluated in it.
@@ -87,20 +87,16 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     let cannot = |why: &dyn std::fmt::Display| {
         vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))]
     };
-    let metadata = std::fs::metadata(path).map_err(|error| cannot(&error))?;
-    if !metadata.is_file() {
-        // What is no file may never end.
-        return Err(cannot(&"it is no regular file"));
-    }
+    source::open_file(path).map_err(|error| cannot(&error))?;
     if path.extension().is_some_and(|extension| extension == "toml") {
-        let source = config::open(path)?;
+        let source = source::text(path)?;
         kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
         let mut resolved = resolve::compile(&source)?;
         let mut errors = tables::read(&mut resolved);
         errors.extend(foreign::read(&mut resolved));
         return if errors.is_empty() { Ok(of(resolved)) } else { Err(errors) };
     }
-    let bytes = std::fs::read(path).map_err(|error| cannot(&error))?;
+    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot(&error))?;
     compiled(&path.display().to_string(), &bytes)
 }
 

@@ -14,6 +14,7 @@ use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::rules;
 use crate::signature::{self, Signature};
+use crate::source;
 
 /// The largest file that is read.
 const MAX_BYTES: usize = 64 << 20;
@@ -66,14 +67,14 @@ impl Loaded {
 /// Why it cannot be used, without a place.
 pub fn load(path: &Path, kind: CodeKind) -> Result<Loaded, Diagnostic> {
     let bytes =
-        config::read_bytes(path, MAX_BYTES).map_err(|why| Diagnostic::error(why).code(rules::CODE_FILE))?;
+        source::bytes(path, MAX_BYTES).map_err(|why| Diagnostic::error(why).code(rules::CODE_FILE))?;
     let loaded = loaded(&config::shown(path).display().to_string(), bytes, kind)?;
     Ok(Loaded { triton: beside(path), ..loaded })
 }
 
 /// What Triton says of a kernel beside its code. A text that is not there, or that is not understood, says nothing.
 fn beside(path: &Path) -> Option<Function> {
-    let bytes = config::read_bytes(&path.with_extension("ttir"), MAX_BYTES).ok()?;
+    let bytes = source::bytes(&path.with_extension("ttir"), MAX_BYTES).ok()?;
     import::function(std::str::from_utf8(&bytes).ok()?).ok()
 }
 

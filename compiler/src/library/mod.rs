@@ -28,6 +28,7 @@ pub use cubinder_bundle::slot::Mode;
 pub use error::{LibraryError, Problem};
 pub use name::check_name;
 
+use crate::source;
 use crate::whole::Draft;
 
 use elf::Elf;
@@ -145,7 +146,7 @@ pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Attached>, Library
 fn open(path: &Path) -> Result<(View<File>, std::fs::Permissions), LibraryError> {
     let opening = |source| Problem::Io { action: "open it", source };
     let open = || {
-        let file = File::open(path).map_err(opening)?;
+        let file = source::open(path).map_err(opening)?;
         let metadata = file.metadata().map_err(opening)?;
         if !metadata.is_file() {
             return Err(Problem::Kind("it is no regular file".to_owned()));

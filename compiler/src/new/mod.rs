@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::config::{self, FILE_NAME};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::is_identifier;
+use crate::source;
 use crate::whole::{self, Draft, Placing, cannot, folder_of};
 
 /// The longest name: it is part of the names of files and of symbols.
@@ -85,8 +86,9 @@ fn around(here: &Path) -> Option<PathBuf> {
 pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     let (there, missing): (Vec<_>, Vec<_>) =
         plan.files.iter().partition(|(path, _)| path.symlink_metadata().is_ok());
-    let is_as_planned =
-        |(path, text): &&&(PathBuf, String)| std::fs::read(path).is_ok_and(|bytes| bytes == text.as_bytes());
+    let is_as_planned = |(path, text): &&&(PathBuf, String)| {
+        source::read(path, text.len()).is_ok_and(|bytes| bytes == text.as_bytes())
+    };
     let is_unfinished = !missing.is_empty() && there.iter().all(|file| is_as_planned(&file));
     if !there.is_empty() && !is_unfinished {
         return Err(there_already(&there));

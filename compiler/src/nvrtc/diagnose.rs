@@ -13,6 +13,7 @@ use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
+use crate::source;
 use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
@@ -349,7 +350,8 @@ impl Files<'_> {
             return Some(Arc::clone(&self.unit.prelude));
         }
         let open = || {
-            let text = String::from_utf8_lossy(&std::fs::read(file).ok()?).into_owned();
+            let text = String::from_utf8_lossy(&source::read(Path::new(file), source::LARGEST_TEXT).ok()?)
+                .into_owned();
             Some(Source::new(file, text))
         };
         self.opened.entry(file.to_owned()).or_insert_with(open).clone()

@@ -17,7 +17,9 @@ pub use options::{Settings, check_defined, check_option, check_options, defined_
 pub(crate) use options::{has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,13 +31,31 @@ use crate::codegen::{PRELUDE_NAME, TranslationUnit};
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 use options::Purpose;
-use workers::{About, Lost, Workers};
+use workers::{About, Lost, WorkerOutput, Workers};
 
 /// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
 /// `/dev/null`: the folder of the author's file is an include folder, and the current folder must not count. Messages and
 /// `__FILE__` have the name of the `#line` in the text. The option `--no-source-include` would do more: headers would no
 /// longer find their neighbours (13.0, tried).
 const PROGRAM_NAME: &str = "/dev/null/k.cu";
+
+/// Has NVRTC's front end print the name of each file that it opens, one blank before it for each file that it is included from.
+/// No document of NVIDIA has it; 12.9, 13.0 and 13.5 do so, and the code is the same with it.
+const TRACE_INCLUDES: &str = "-Xcudafe=--trace_includes";
+
+/// What the front end calls texts that are in no file.
+const BUILT_IN: [&str; 3] = ["__nv_nvrtc_builtin_header.h", "__nv_name_map", PRELUDE_NAME];
+
+/// The files that NVRTC says to have read.
+fn traced(printed: &[u8]) -> Vec<PathBuf> {
+    let lines = printed.split(|byte| *byte == b'\n').map(|line| {
+        let depth = line.iter().take_while(|byte| **byte == b' ').count();
+        line.get(depth..).unwrap_or_default()
+    });
+    let is_file =
+        |name: &&[u8]| !name.is_empty() && !BUILT_IN.iter().any(|built_in| built_in.as_bytes() == *name);
+    lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+}
 
 /// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
 const STACK_BYTES: usize = 64 << 20;
@@ -49,6 +69,8 @@ pub struct Raw {
     pub symbol: String,
     /// NVRTC's warnings, as it wrote them.
     pub log: String,
+    /// The files that NVRTC says to have read, where it can be asked.
+    pub read: Option<Vec<PathBuf>>,
 }
 
 /// Compiles a unit for a target. Always calls NVRTC; [`Session::compile`] asks the cache first.
@@ -86,6 +108,9 @@ enum Compiler {
     Here(Arc<Nvrtc>),
     /// NVRTC in others, and what it says of itself.
     Elsewhere(Arc<Workers>, About),
+    /// A function in its place.
+    #[cfg(test)]
+    Played(fn(&OwnedProgram) -> Result<WorkerOutput, CompileError>),
 }
 
 impl Compiler {
@@ -93,6 +118,8 @@ impl Compiler {
         match self {
             Compiler::Here(nvrtc) => About::of(nvrtc),
             Compiler::Elsewhere(_, about) => about.clone(),
+            #[cfg(test)]
+            Compiler::Played(_) => About { version: (13, 0), archs: Ok(Vec::new()) },
         }
     }
 
@@ -100,14 +127,40 @@ impl Compiler {
         match self {
             Compiler::Here(nvrtc) => nvrtc.version(),
             Compiler::Elsewhere(_, about) => about.version,
+            #[cfg(test)]
+            Compiler::Played(_) => (13, 0),
         }
     }
 
-    fn compile(&self, program: OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+    /// Compiles. A worker process also asks NVRTC which files it reads.
+    fn compile(&self, program: OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
         match self {
             Compiler::Here(nvrtc) => compile_in_a_thread(Arc::clone(nvrtc), program)
+                .map(|result| result.map(|output| WorkerOutput { output, printed: None }))
                 .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
-            Compiler::Elsewhere(workers, _) => workers.compile(&program),
+            Compiler::Elsewhere(workers, _) => {
+                let mut asking = program.clone();
+                asking.options.push(TRACE_INCLUDES.to_owned());
+                match workers.compile(&asking)? {
+                    // An NVRTC that does not have the option, or one of the user's.
+                    Err(CompileError::Option { .. }) => Ok(workers
+                        .compile(&program)?
+                        .map(|compiled| WorkerOutput { printed: None, ..compiled })),
+                    result => Ok(result),
+                }
+            }
+            #[cfg(test)]
+            Compiler::Played(compile) => Ok(compile(&program)),
+        }
+    }
+
+    /// Whether variables of the environment may decide what a compile makes.
+    fn reads_environment(&self) -> bool {
+        match self {
+            Compiler::Here(_) => std::env::vars_os().any(|(name, _)| workers::is_read_by_nvrtc(&name)),
+            Compiler::Elsewhere(..) => false,
+            #[cfg(test)]
+            Compiler::Played(_) => false,
         }
     }
 }
@@ -120,8 +173,8 @@ fn call(
     toolkit_include: &[PathBuf],
 ) -> Result<Raw, Vec<Diagnostic>> {
     let kernels = [unit.kernel.as_str()];
-    let output = call_for(compiler, unit, &kernels, purpose, settings, toolkit_include)?;
-    take(output, purpose.target()).map_err(|problem| vec![problem])
+    let compiled = call_for(compiler, unit, &kernels, purpose, settings, toolkit_include)?;
+    take(compiled, purpose.target()).map_err(|problem| vec![problem])
 }
 
 /// Compiles several kernels of a unit's text at once.
@@ -132,7 +185,7 @@ fn call_for(
     purpose: Purpose,
     settings: &Settings,
     toolkit_include: &[PathBuf],
-) -> Result<Output, Vec<Diagnostic>> {
+) -> Result<WorkerOutput, Vec<Diagnostic>> {
     let target = purpose.target();
     let include = include_folders(unit, settings, toolkit_include);
     let options = options::options(unit, purpose, settings, &include, compiler.version());
@@ -211,7 +264,9 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
     receiver.recv().map_err(|_| io::Error::other("the thread of the compile ended early"))
 }
 
-fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
+fn take(compiled: WorkerOutput, target: Target) -> Result<Raw, Diagnostic> {
+    let read = compiled.printed.as_deref().map(traced);
+    let output = compiled.output;
     let bytes = match target.kind {
         TargetKind::Cubin => output.cubin,
         TargetKind::Ptx | TargetKind::Native => output.ptx,
@@ -220,7 +275,7 @@ fn take(output: Output, target: Target) -> Result<Raw, Diagnostic> {
     if bytes.is_empty() || symbol.is_empty() {
         return Err(Diagnostic::error(format!("NVRTC reported success for `{target}` and gave no code")));
     }
-    Ok(Raw { bytes, symbol, log: output.log })
+    Ok(Raw { bytes, symbol, log: output.log, read })
 }
 
 fn failure(

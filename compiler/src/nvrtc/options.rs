@@ -49,6 +49,9 @@ const RESERVED: &[(&[&str], &str)] = &[
             "create-pch",
             "use-pch",
             "pch-dir",
+            "create_pch",
+            "use_pch",
+            "pch_dir",
             "pch-verbose",
             "pch-messages",
             "instantiate-templates-in-pch",
@@ -59,6 +62,109 @@ const RESERVED: &[(&[&str], &str)] = &[
     (&["frandom-seed"], "it is set, so that the same input gives the same bytes"),
     (&["no-cache"], "it is always set: compiled code is cached by Cubinder"),
     (&["modify-stack-limit"], "it is always off: it would change the whole process"),
+    (&["Xcudafe"], "it has options for a part of NVRTC that Cubinder cannot check"),
+];
+
+/// The options that take one of `ptxas`, in the same element or the next.
+const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
+
+/// Options of `ptxas` that read options from a file, which may change when nothing else does.
+const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
+
+/// Options that read no file, so that their text is all of them. Of `nvrtc.h`, CUDA 13.0, and of NVRTC 13.0.88 itself. What is compiled with another
+/// option is not cached.
+const READ_NO_FILE: &[&str] = &[
+    "D",
+    "define-macro",
+    "U",
+    "undefine-macro",
+    "std",
+    "maxrregcount",
+    "ftz",
+    "prec-sqrt",
+    "prec-div",
+    "fmad",
+    "use_fast_math",
+    "extra-device-vectorization",
+    "fassociative-math",
+    "builtin-move-forward",
+    "builtin-initializer-list",
+    "disable-warnings",
+    "w",
+    "restrict",
+    "device-as-default-execution-space",
+    "default-device",
+    "device-int128",
+    "device-float128",
+    "optimization-info",
+    "opt-info",
+    "display-error-number",
+    "err-no",
+    "no-display-error-number",
+    "no-err-no",
+    "diag-error",
+    "diag_error",
+    "diag-suppress",
+    "diag_suppress",
+    "diag-warn",
+    "diag_warn",
+    "brief-diagnostics",
+    "brief-diag",
+    "split-compile",
+    "jump-table-density",
+    "jtd",
+    "device-stack-protector",
+    "minimal",
+    "generate-line-info",
+    "lineinfo",
+    "version-ident",
+    "dQ",
+    "dopt",
+    "Ofast-compile",
+    "Ofc",
+    "ptxas-options",
+    "Xptxas",
+];
+
+/// The same of `ptxas` (its help, 13.0).
+const PTXAS_READ_NO_FILE: &[&str] = &[
+    "O",
+    "O0",
+    "O1",
+    "O2",
+    "O3",
+    "opt-level",
+    "v",
+    "verbose",
+    "w",
+    "disable-warnings",
+    "Werror",
+    "allow-expensive-optimizations",
+    "allow-exp-opt",
+    "def-load-cache",
+    "dlcm",
+    "def-store-cache",
+    "dscm",
+    "force-load-cache",
+    "flcm",
+    "force-store-cache",
+    "fscm",
+    "fmad",
+    "maxrregcount",
+    "maxntid",
+    "minnctapersm",
+    "override-directive-values",
+    "position-independent-code",
+    "pic",
+    "register-usage-level",
+    "warn-on-double-precision-use",
+    "warn-double-usage",
+    "warn-on-local-memory-usage",
+    "warn-lmem-usage",
+    "warn-on-spills",
+    "warn-spills",
+    "suppress-stack-size-warning",
+    "split-compile",
 ];
 
 /// Whether the user may pass `option` to NVRTC. NVRTC itself judges the rest.
@@ -66,13 +172,12 @@ const RESERVED: &[(&[&str], &str)] = &[
 /// # Errors
 /// Where Cubinder owns the option; without a place, which the caller knows.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
-    let refuse = |why: &str| {
-        Err(Diagnostic::error(format!("the option `{option}` is not the user's to set"))
-            .code(rules::NVRTC_OPTION)
-            .note(why.to_owned()))
-    };
+    let refuse = |why: &str| Err(not_the_users(option, why));
     if option.chars().any(char::is_control) {
         return refuse("it holds a control character");
+    }
+    if option.trim_start() != option && option.trim_start().starts_with('-') {
+        return refuse("NVRTC passes over the blank before it, and nothing else does: leave it out");
     }
     if option.starts_with("-I") {
         return refuse("include folders are set with `include`");
@@ -81,11 +186,44 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
         return Err(too_old(standard));
     }
     let Some(name) = option.strip_prefix("--").or_else(|| option.strip_prefix('-')) else { return Ok(()) };
-    let name = name.split(['=', ' ']).next().unwrap_or_default();
+    let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+    if value.is_some_and(|value| PTXAS.contains(&name) && is_named(value, &PTXAS_FILES)) {
+        return refuse(OPTIONS_IN_A_FILE);
+    }
+    let name = name.split(' ').next().unwrap_or_default();
     match RESERVED.iter().find(|(names, _)| names.contains(&name)) {
         Some((_, why)) => refuse(why),
         None => Ok(()),
     }
+}
+
+const OPTIONS_IN_A_FILE: &str =
+    "its options would be in a file that the cache of compiled code does not know of";
+
+fn not_the_users(option: &str, why: &str) -> Diagnostic {
+    Diagnostic::error(format!("the option `{option}` is not the user's to set"))
+        .code(rules::NVRTC_OPTION)
+        .note(why.to_owned())
+}
+
+/// Whether all of these options are known to read no file. They have passed [`check_options`].
+pub(super) fn read_no_file(options: &[String]) -> bool {
+    let mut of_ptxas = false;
+    options.iter().all(|option| {
+        if std::mem::take(&mut of_ptxas) {
+            return is_named(option, PTXAS_READ_NO_FILE);
+        }
+        // A value of the option before it.
+        if !option.starts_with('-') {
+            return true;
+        }
+        let value = option.split_once('=').map(|(_, value)| value);
+        if is_named(option, &PTXAS) {
+            of_ptxas = value.is_none();
+            return value.is_none_or(|value| is_named(value, PTXAS_READ_NO_FILE));
+        }
+        option.starts_with("-D") || option.starts_with("-U") || is_named(option, READ_NO_FILE)
+    })
 }
 
 /// Which of the user's options NVRTC must not get, by index. A value may stand behind its option as an element of its own
@@ -93,12 +231,17 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
-    let (mut takes_value, mut names_standard) = (false, false);
+    let (mut takes_value, mut names_standard, mut names_ptxas) = (false, false, false);
     for (index, option) in options.into_iter().enumerate() {
         let is_option = option.starts_with('-');
         let is_standard = takes_value && std::mem::take(&mut names_standard);
         names_standard = matches!(option, "--std" | "-std");
+        let is_of_ptxas = std::mem::take(&mut names_ptxas);
+        names_ptxas = is_named(option, &PTXAS) && !option.contains('=');
         match check_option(option) {
+            Ok(()) if is_of_ptxas && is_named(option, &PTXAS_FILES) => {
+                refused.push((index, not_the_users(option, OPTIONS_IN_A_FILE)));
+            }
             Ok(()) if is_standard && OLD_STANDARDS.contains(&option) => {
                 refused.push((index, too_old(option)));
             }
@@ -269,7 +412,7 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut rest = options.iter();
     while let Some(option) = rest.next() {
-        if is_named(option, &["ptxas-options", "Xptxas"]) {
+        if is_named(option, &PTXAS) {
             if !option.contains('=') {
                 // Its value is the next one.
                 rest.next();
@@ -314,6 +457,13 @@ mod tests {
             "--time=-",
             "-no-cache",
             "-DA\n",
+            " --pre-include=v.h",
+            " -w",
+            "\u{3000}-w",
+            "--use_pch=x",
+            "-Xcudafe=--preinclude=v.h",
+            "-Xptxas=--options-file=f",
+            "--ptxas-options=-optf=f",
         ] {
             assert!(check_option(option).is_err(), "{option}");
         }
@@ -358,6 +508,37 @@ mod tests {
         };
         assert_eq!(refused(&["-D", "X=1", "--maxrregcount", "64", "-w"]), [0; 0]);
         assert_eq!(refused(&["fast", "-D", "X", "Y", "-DA=1", "B", "-G", "on"]), [0, 3, 5, 6]);
+        assert_eq!(refused(&["-w", " --pre-include=v.h"]), [1]);
+        for option in ["-Xptxas", "--ptxas-options"] {
+            assert_eq!(refused(&[option, "-v", option, "--options-file=f", "-w", "-optf=f"]), [3]);
+            assert_eq!(refused(&[option, "-optf", option, "f"]), [1]);
+        }
+        assert_eq!(refused(&["-D", " X"]), [0; 0]);
+    }
+
+    #[test]
+    fn only_options_that_are_known_to_read_no_file_are_cached() {
+        let known = |options: &[&str]| {
+            read_no_file(&options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>())
+        };
+        for options in [
+            &["-DA", "-D", "A=1", "-UB", "--use_fast_math", "-lineinfo", "--std=c++20"][..],
+            &["--maxrregcount", "64", "-Xptxas", "-O3", "--ptxas-options=-v", "-Xptxas=-dlcm=cg"],
+            &["-Xptxas", "--opt-level=1", "-w", "--diag-suppress=177", "-dopt=on"],
+        ] {
+            assert!(known(options), "{options:?}");
+        }
+        for options in [
+            &["--new-option"][..],
+            &["-Xnvvm=-opt=0"],
+            &["-Xptxas", "--apply-controls=f"],
+            &["-Xptxas=-O", "-Xptxas=file"],
+            &["-Xptxas", "file"],
+            &["-w", "-Xptxas", "-v", "-optf=x"],
+            &["-Xptxas=@file"],
+        ] {
+            assert!(!known(options), "{options:?}");
+        }
     }
 
     #[test]

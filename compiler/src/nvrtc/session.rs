@@ -9,14 +9,14 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use cubinder_bundle::{CodeBytes, CodeObject, Digest, Target};
-use nvrtc_sys::{Nvrtc, Output};
+use nvrtc_sys::Nvrtc;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::options::{
-    Purpose, Settings, check_options, doubts, has_line_information, include_folders, options,
+    Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
 };
-use super::workers::Workers;
-use super::{Compiler, Raw, call_for, diagnose, log, take};
+use super::workers::{WorkerOutput, Workers};
+use super::{Compiler, Raw, call_for, diagnose, log, take, traced};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
@@ -24,8 +24,11 @@ use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
 use crate::{codegen, config, cubin, cuda, rules};
 
+/// The files that NVRTC reports to have read; `None` if it cannot be asked.
+type ReadFiles = Option<Vec<PathBuf>>;
+
 /// Grows when the meaning of an entry changes within a release.
-const FORMAT: &str = "cubinder code 3";
+const FORMAT: &str = "cubinder code 4";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
 #[derive(Debug)]
@@ -119,7 +122,7 @@ struct CodeEntry {
 
 impl CodeEntry {
     fn new(raw: Raw, nvrtc: (i32, i32)) -> CodeEntry {
-        let Raw { bytes, symbol, log } = raw;
+        let Raw { bytes, symbol, log, read: _ } = raw;
         let digest = Digest::of(&bytes);
         let packed = CodeBytes::pack(bytes);
         let unpacked = packed.is_packed().then(|| packed.unpacked_length());
@@ -185,8 +188,13 @@ impl Session {
     #[must_use]
     pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
-        let dependencies =
+        let mut dependencies =
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
+        // NVRTC gets the names of folders as text.
+        let is_text = |folder: &PathBuf| folder.to_str().is_some();
+        if !read_no_file(&settings.options) || !include.iter().all(is_text) {
+            dependencies.depend_on_more();
+        }
         let mut key = KeyHasher::new("unit")
             .field(&self.base.0)
             .field(unit.name.as_bytes())
@@ -228,8 +236,8 @@ impl Session {
         let (entry, object) = match stored {
             Some(found) => found,
             None => {
-                let (entry, object) = self.compile_anew(prepared, target)?;
-                self.store(prepared, &key, &entry);
+                let (entry, object, read) = self.compile_anew(prepared, target)?;
+                self.store(prepared, &key, &entry, read.as_deref());
                 (entry, object)
             }
         };
@@ -238,13 +246,14 @@ impl Session {
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
 
-    /// What NVRTC makes of a unit for a target, as it is stored and as it is used.
+    /// What NVRTC makes of a unit for a target, as it is stored and as it is used, and the files that it read.
     fn compile_anew(
         &self,
         prepared: &PreparedUnit,
         target: Target,
-    ) -> Result<(CodeEntry, CodeObject), Vec<Diagnostic>> {
-        let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+    ) -> Result<(CodeEntry, CodeObject, ReadFiles), Vec<Diagnostic>> {
+        let (mut raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+        let read = raw.read.take();
         let entry = CodeEntry::new(raw, nvrtc);
         let object = entry.object(target).map_err(|error| {
             vec![
@@ -252,7 +261,7 @@ impl Session {
                     .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
             ]
         })?;
-        Ok((entry, object))
+        Ok((entry, object, read))
     }
 
     /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another
@@ -276,7 +285,7 @@ impl Session {
                 .note("they are read from the debug information that NVRTC writes"),
             ]
         })?;
-        self.store(prepared, &key, &signature);
+        self.store(prepared, &key, &signature, raw.read.as_deref());
         Ok(signature)
     }
 
@@ -294,8 +303,9 @@ impl Session {
             }
             found.push(stored);
         }
-        for ((index, unit, key), signature) in missing.iter().zip(self.at_once(&missing, target)) {
-            self.store(unit, key, &signature);
+        let (signatures, read) = self.at_once(&missing, target).unwrap_or_default();
+        for ((index, unit, key), signature) in missing.iter().zip(signatures) {
+            self.store(unit, key, &signature, read.as_deref());
             if let Some(found) = found.get_mut(*index) {
                 *found = Some(signature);
             }
@@ -303,17 +313,23 @@ impl Session {
         found
     }
 
-    /// The signatures of all of them from one compile; nothing where it fails.
-    fn at_once(&self, units: &[(usize, &PreparedUnit, Digest)], target: Target) -> Vec<Signature> {
-        let Some((_, first, _)) = units.first() else { return Vec::new() };
+    /// The signatures of all of them from one compile, and the files that it read; nothing where it fails.
+    fn at_once(
+        &self,
+        units: &[(usize, &PreparedUnit, Digest)],
+        target: Target,
+    ) -> Option<(Vec<Signature>, ReadFiles)> {
+        let (_, first, _) = units.first()?;
         let kernels: Vec<&str> = units.iter().map(|(_, unit, _)| unit.unit.kernel.as_str()).collect();
         let (purpose, _) = self.for_signature(first, target);
-        let Ok((output, _)) = self.call_for(first, &kernels, purpose) else { return Vec::new() };
+        let (compiled, _) = self.call_for(first, &kernels, purpose).ok()?;
+        let output = &compiled.output;
         let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
-        let Ok(read) = signature::read_ptx(&output.ptx, &symbols) else { return Vec::new() };
+        let read = signature::read_ptx(&output.ptx, &symbols).ok()?;
         // Two names of one kernel have one symbol.
         let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
-        signatures.collect::<Option<Vec<_>>>().unwrap_or_default()
+        let signatures = signatures.collect::<Option<Vec<_>>>()?;
+        Some((signatures, compiled.printed.as_deref().map(traced)))
     }
 
     /// What a unit is compiled for to learn its parameters, and by what key they are kept.
@@ -456,9 +472,26 @@ impl Session {
         Some(entry)
     }
 
-    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T) {
+    /// Stores an entry, unless the compile may have read what the key does not have. `read` are the files that NVRTC says to have read; without
+    /// them the scan alone decides.
+    fn store<T: Serialize>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        entry: &T,
+        read: Option<&[PathBuf]>,
+    ) {
         let dependencies = &prepared.dependencies;
-        if dependencies.is_complete() && dependencies.still_hold() {
+        let is_known = |file: &PathBuf| {
+            let in_toolkit = || self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+            (dependencies.trusts_toolkit() && in_toolkit()) || dependencies.covers(file)
+        };
+        let has_environment = self.compiler().is_ok_and(Compiler::reads_environment);
+        if dependencies.is_complete()
+            && !has_environment
+            && read.is_none_or(|read| read.iter().all(is_known))
+            && dependencies.still_hold()
+        {
             // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
             if let Ok(bytes) = postcard::to_allocvec(entry) {
                 self.cache.put(key, &bytes);
@@ -467,8 +500,8 @@ impl Session {
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
-        let (output, version) = self.call_for(prepared, &[&prepared.unit.kernel], purpose)?;
-        let raw = take(output, purpose.target()).map_err(|problem| vec![problem])?;
+        let (compiled, version) = self.call_for(prepared, &[&prepared.unit.kernel], purpose)?;
+        let raw = take(compiled, purpose.target()).map_err(|problem| vec![problem])?;
         Ok((raw, version))
     }
 
@@ -477,7 +510,7 @@ impl Session {
         prepared: &PreparedUnit,
         kernels: &[&str],
         purpose: Purpose,
-    ) -> Result<(Output, (i32, i32)), Vec<Diagnostic>> {
+    ) -> Result<(WorkerOutput, (i32, i32)), Vec<Diagnostic>> {
         if let Some(place) = prepared.dependencies.endless() {
             let unit = &prepared.unit;
             let message = format!("`{}` cannot be included: it is no regular file", place.display());
@@ -553,5 +586,9 @@ fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, D
     })
 }
 
+#[cfg(test)]
+mod include_graphs;
+#[cfg(test)]
+mod preprocessor;
 #[cfg(test)]
 mod tests;

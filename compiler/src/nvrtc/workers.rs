@@ -7,7 +7,9 @@
 //! Owns: starting the processes, what goes to them and comes back, and both ends of it: [`Workers`] asks, [`serve`] answers.
 //! Never: what is compiled and what it means.
 
-use std::io::{self, Read, Write};
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
@@ -35,6 +37,23 @@ const MEMORY: [(&str, &str); 3] = [
     // The most that glibc takes: what is larger is mapped, and unmapped.
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
+
+/// How the environment variables begin that NVRTC and its parts read (13.0.88): more options, another version of NVVM, folders of modules, places of
+/// debug output.
+const READ_BY_NVRTC: [&str; 5] = ["NVRTC", "NV_NVVM", "NVVM_", "EDG_", "DUMP_KNOBS"];
+
+/// Whether NVRTC reads an environment variable of this name.
+pub(super) fn is_read_by_nvrtc(name: &OsStr) -> bool {
+    READ_BY_NVRTC.iter().any(|prefix| name.as_encoded_bytes().starts_with(prefix.as_bytes()))
+}
+
+/// The result of a compile.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WorkerOutput {
+    pub(super) output: Output,
+    /// What NVRTC printed to standard error, where the process keeps it.
+    pub(super) printed: Option<Vec<u8>>,
+}
 
 /// Processes that compile, as many as compiles run at once.
 #[derive(Debug)]
@@ -83,7 +102,7 @@ enum Greeting {
 /// What comes of a program.
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
-    Done { log: String, lowered_names: Vec<String>, cubin: Vec<u8>, ptx: Vec<u8> },
+    Done { log: String, lowered_names: Vec<String>, cubin: Vec<u8>, ptx: Vec<u8>, printed: Option<Vec<u8>> },
     Rejected { log: String },
     Option { log: String },
     Nul { what: String },
@@ -91,9 +110,11 @@ enum Answer {
 }
 
 impl Answer {
-    fn of(result: Result<Output, CompileError>) -> Answer {
+    fn of(result: Result<WorkerOutput, CompileError>) -> Answer {
         match result {
-            Ok(Output { log, lowered_names, cubin, ptx }) => Answer::Done { log, lowered_names, cubin, ptx },
+            Ok(WorkerOutput { output: Output { log, lowered_names, cubin, ptx }, printed }) => {
+                Answer::Done { log, lowered_names, cubin, ptx, printed }
+            }
             Err(CompileError::Rejected { log }) => Answer::Rejected { log },
             Err(CompileError::Option { log }) => Answer::Option { log },
             Err(CompileError::Nul { what }) => Answer::Nul { what: what.into_owned() },
@@ -103,9 +124,11 @@ impl Answer {
         }
     }
 
-    fn result(self) -> Result<Output, CompileError> {
+    fn result(self) -> Result<WorkerOutput, CompileError> {
         match self {
-            Answer::Done { log, lowered_names, cubin, ptx } => Ok(Output { log, lowered_names, cubin, ptx }),
+            Answer::Done { log, lowered_names, cubin, ptx, printed } => {
+                Ok(WorkerOutput { output: Output { log, lowered_names, cubin, ptx }, printed })
+            }
             Answer::Rejected { log } => Err(CompileError::Rejected { log }),
             Answer::Option { log } => Err(CompileError::Option { log }),
             Answer::Nul { what } => Err(CompileError::Nul { what: what.into() }),
@@ -156,7 +179,7 @@ impl Workers {
     ///
     /// # Errors
     /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
-    pub(super) fn compile(&self, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+    pub(super) fn compile(&self, program: &OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
         if let Some(worker) = take(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
         {
@@ -176,7 +199,11 @@ impl Workers {
         }
     }
 
-    fn ask(&self, mut worker: Worker, program: &OwnedProgram) -> Result<Result<Output, CompileError>, Lost> {
+    fn ask(
+        &self,
+        mut worker: Worker,
+        program: &OwnedProgram,
+    ) -> Result<Result<WorkerOutput, CompileError>, Lost> {
         let answer = send(&mut worker.jobs, program).and_then(|()| receive::<Answer>(&mut worker.answers));
         match answer {
             Ok(answer) => {
@@ -218,6 +245,10 @@ impl Starting {
         let mut command = Command::new(program);
         command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.envs(MEMORY);
+        // The key of the cache holds no environment.
+        std::env::vars_os().filter(|(name, _)| is_read_by_nvrtc(name)).for_each(|(name, _)| {
+            command.env_remove(name);
+        });
         let cannot = |why: &dyn std::fmt::Display| format!("cannot start `{}`: {why}", program.display());
         let mut child = command.spawn().map_err(|error| cannot(&error))?;
         let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
@@ -277,6 +308,7 @@ fn words(status: ExitStatus) -> String {
 }
 
 /// Answers until there is nothing more to compile, or a compile has failed: what NVRTC keeps of it ends with the process.
+/// `printed` is the file that standard error of this process goes to.
 ///
 /// # Errors
 /// Where who asks is gone.
@@ -284,6 +316,7 @@ pub fn serve(
     nvrtc: &Path,
     jobs: impl Read + Send + 'static,
     mut answers: impl Write + Send + 'static,
+    printed: File,
 ) -> io::Result<()> {
     let nvrtc = match Nvrtc::load(nvrtc) {
         Ok(nvrtc) => nvrtc,
@@ -291,22 +324,34 @@ pub fn serve(
     };
     send(&mut answers, &Greeting::Ready(About::of(&nvrtc)))?;
     // One thread reads, compiles and answers: where threads hand over, a processor may idle until the other one wakes.
-    in_a_thread(move || match answer(&nvrtc, jobs, answers) {
+    in_a_thread(move || match answer(&nvrtc, jobs, answers, printed) {
         Ok(has_failed) => (Ok(()), has_failed),
         Err(error) => (Err(error), true),
     })?
 }
 
 /// Compiles one after the other; whether the last compile has failed.
-fn answer(nvrtc: &Nvrtc, mut jobs: impl Read, mut answers: impl Write) -> io::Result<bool> {
+fn answer(
+    nvrtc: &Nvrtc,
+    mut jobs: impl Read,
+    mut answers: impl Write,
+    mut printed: File,
+) -> io::Result<bool> {
     loop {
         let program: OwnedProgram = match receive(&mut jobs) {
             Ok(program) => program,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
         };
+        // Both descriptors of the file have one position.
+        printed.set_len(0)?;
+        printed.rewind()?;
         let result = program.compile(nvrtc);
         let has_failed = result.is_err();
+        let mut bytes = Vec::new();
+        printed.rewind()?;
+        printed.read_to_end(&mut bytes)?;
+        let result = result.map(|output| WorkerOutput { output, printed: Some(bytes) });
         send(&mut answers, &Answer::of(result))?;
         if has_failed {
             return Ok(true);
@@ -360,7 +405,8 @@ mod tests {
             ptx: vec![],
         };
         let all = [
-            Ok(output),
+            Ok(WorkerOutput { output: output.clone(), printed: None }),
+            Ok(WorkerOutput { output, printed: Some(b"d/a.h\n".to_vec()) }),
             Err(CompileError::Rejected { log: "no".to_owned() }),
             Err(CompileError::Option { log: "no".to_owned() }),
             Err(CompileError::Nul { what: "source".into() }),
@@ -377,6 +423,23 @@ mod tests {
         }
         assert!(receive::<Answer>(&mut &[255u8; 8][..]).is_err());
         assert!(receive::<Answer>(&mut &[1u8, 0, 0, 0, 99][..]).is_err());
+    }
+
+    #[test]
+    fn a_process_gets_no_variable_that_nvrtc_reads() {
+        for name in [
+            "NVRTC_APPEND_FLAGS",
+            "NVRTCWIZ",
+            "NV_NVVM_VERSION",
+            "NVVM_IR_VER_CHK",
+            "EDG_BASE",
+            "DUMP_KNOBS_TO_FILE",
+        ] {
+            assert!(is_read_by_nvrtc(OsStr::new(name)), "{name}");
+        }
+        for name in ["PATH", "HOME", "CUBINDER_NVRTC", "LD_LIBRARY_PATH", "NV"] {
+            assert!(!is_read_by_nvrtc(OsStr::new(name)), "{name}");
+        }
     }
 
     #[test]

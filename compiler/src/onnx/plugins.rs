@@ -4,7 +4,6 @@
 //! more: what its build has decided has been left out of it.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +13,7 @@ use cubinder_onnx::Model;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Subject};
 use crate::library;
+use crate::source;
 
 /// Plugins by their names.
 #[derive(Debug, Default)]
@@ -120,11 +120,11 @@ fn without_plugins(file: &Path) -> Option<Diagnostic> {
     if !std::fs::metadata(file).ok()?.is_file() || file.extension().is_some_and(|end| end == "toml") {
         return None;
     }
-    if Model::open(file).is_ok() {
+    if source::open(file).is_ok_and(|opened| Model::read(opened).is_ok()) {
         let error = Diagnostic::error(format!("`{name}` is an ONNX model, and has no plugins"));
         return Some(error.help("name the library or the manifest that has them"));
     }
-    let bytes = std::fs::read(file).ok()?;
+    let bytes = source::read(file, source::LARGEST_BINARY).ok()?;
     // Without a bundle it is the library that runs engines.
     let attached = library::read_bytes(file, &bytes).ok()?;
     attached.is_none().then(|| {
@@ -158,15 +158,11 @@ fn of_an_engine(file: &Path) -> Diagnostic {
 pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
     let cannot =
         |why: &dyn std::fmt::Display| Diagnostic::error(format!("cannot read `{}`: {why}", path.display()));
-    let metadata = std::fs::metadata(path).map_err(|error| cannot(&error))?;
-    if !metadata.is_file() {
-        // What is no file may never end.
-        return Err(cannot(&"it is no regular file"));
-    }
-    if metadata.len() == 0 {
+    let file = source::open_file(path).map_err(|error| cannot(&error))?;
+    if file.metadata().map_err(|error| cannot(&error))?.len() == 0 {
         return Err(cannot(&"the file is empty"));
     }
-    Model::open(path).map_err(|error| match error {
+    Model::read(file).map_err(|error| match error {
         cubinder_onnx::Error::Io(_) => cannot(&error),
         _ if begins_with(path, LFS_POINTER) => cannot(&"it is a pointer of Git LFS in the place of a model")
             .help("fetch the model: `git lfs pull`"),
@@ -182,6 +178,6 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 fn begins_with(path: &Path, expected: &[u8]) -> bool {
     let mut first = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(expected.len() as u64).read_to_end(&mut first));
+    let read = source::open(path).and_then(|file| file.take(expected.len() as u64).read_to_end(&mut first));
     read.is_ok() && first == expected
 }

@@ -1,12 +1,13 @@
 //! A changed model as a file: whole or not at all.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::BufWriter;
 use std::path::Path;
 
 use cubinder_onnx::{Edits, Model};
 
 use crate::diagnostic::Diagnostic;
+use crate::source;
 use crate::whole::{self, Draft, folder_of};
 
 /// Writes the model that was read from `from` to `to`, which may be the same, with the changes.
@@ -43,7 +44,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     if let Some(known) = known {
         made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
     }
-    let source = File::open(from)
+    let source = source::open(from)
         .map_err(|error| Diagnostic::error(format!("cannot read `{}`: {error}", from.display())))?;
     edits.write(source, BufWriter::new(made.file())).map_err(|error| refused(&error))?;
     made.place(&place).map_err(|error| refused(&error))
@@ -57,7 +58,7 @@ pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
     let cannot = |error: &dyn std::fmt::Display| {
         Diagnostic::error(format!("cannot read `{}`: {error}", from.display()))
     };
-    let source = File::open(from).map_err(|error| cannot(&error))?;
+    let source = source::open(from).map_err(|error| cannot(&error))?;
     Model::read(edits.view(source)).map_err(|error| cannot(&error))
 }
 

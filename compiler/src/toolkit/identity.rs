@@ -13,6 +13,8 @@ use object::elf::FileHeader64;
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 
+use crate::source;
+
 /// The identity of NVRTC's file and of every `libnvrtc-builtins.so*` beside it.
 pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
@@ -41,7 +43,7 @@ fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn of_file(path: &Path) -> io::Result<Digest> {
     let size = std::fs::metadata(path)?.len();
-    let cache = ReadCache::new(File::open(path)?);
+    let cache = ReadCache::new(source::open(path)?);
     match build_id(&cache) {
         Some(id) => {
             let mut hasher = blake3::Hasher::new();
@@ -53,7 +55,7 @@ fn of_file(path: &Path) -> io::Result<Digest> {
         None => {
             let mut hasher = blake3::Hasher::new();
             hasher.update(b"contents");
-            let mut file = File::open(path)?;
+            let mut file = source::open(path)?;
             let mut chunk = vec![0; 1 << 16];
             loop {
                 match file.read(&mut chunk)? {

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 
 pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
+use crate::source;
 use cubinder_bundle::Digest;
 
 /// What the user and the environment say about places. Read once, at the edge.
@@ -121,7 +121,7 @@ impl Toolkit {
     /// there or says none.
     fn release_of_headers(&self) -> Option<(&Path, drivers::Release)> {
         let (folder, text) = self.include.iter().find_map(|folder| {
-            let bytes = config::read_bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
+            let bytes = source::bytes(&folder.join("cuda.h"), MOST_OF_A_HEADER).ok()?;
             Some((folder, String::from_utf8_lossy(&bytes).into_owned()))
         })?;
         let version = text.lines().find_map(|line| line.strip_prefix("#define CUDA_VERSION "))?;

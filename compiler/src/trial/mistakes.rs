@@ -8,9 +8,10 @@ use super::data;
 use super::spec::{DataFile, FunctionRef, InputData, Trial};
 use crate::diagnostic::suggest;
 use crate::eval::Stated;
+use crate::source;
 
 /// The most of a file of Python that is read, bytes.
-const MOST: u64 = 1 << 24;
+const MOST: usize = 1 << 24;
 
 /// Everything that is wrong with what a trial says of data: names that the plugin does not have, files that are not there or hold no such
 /// tensor, shapes that are others, functions that are not there.
@@ -101,14 +102,10 @@ const OPEN: [&str; 7] = ["import *", "globals(", "setattr(", "vars(", "exec(", "
 #[must_use]
 pub fn function_mistake(function: &FunctionRef) -> Option<String> {
     let cannot = |why: String| Some(format!("`reference`: cannot read `{}`: {why}", function.path.display()));
-    match std::fs::metadata(&function.path) {
-        Err(error) => return cannot(error.to_string()),
-        Ok(metadata) if !metadata.is_file() => return cannot("it is no regular file".to_owned()),
-        Ok(metadata) if metadata.len() > MOST => return None,
-        Ok(_) => {}
-    }
-    let text = match std::fs::read(&function.path) {
+    let read = source::open_file(&function.path).and_then(|_| source::read(&function.path, MOST));
+    let text = match read {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::FileTooLarge => return None,
         Err(error) => return cannot(error.to_string()),
     };
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';

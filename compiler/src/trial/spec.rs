@@ -10,6 +10,7 @@ use super::compare::Tolerance;
 use super::npy::{self, Stored};
 use crate::eval::Query;
 use crate::reported_path::as_bytes;
+use crate::source;
 
 /// One node with its shapes, its data and what is expected of it.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -93,12 +94,7 @@ impl DataFile {
     /// Where it cannot be read, there is no such tensor, and those of `work`.
     fn open<T>(&self, work: impl FnOnce(Stored<&mut dyn Read>) -> Result<T, String>) -> Result<T, String> {
         let cannot = |why: String| format!("cannot read `{}`: {why}", self.path.display());
-        let metadata = std::fs::metadata(&self.path).map_err(|error| cannot(error.to_string()))?;
-        if !metadata.is_file() {
-            // What is no file may never end.
-            return Err(cannot("it is no regular file".to_owned()));
-        }
-        let file = std::fs::File::open(&self.path).map_err(|error| cannot(error.to_string()))?;
+        let file = source::open_file(&self.path).map_err(|error| cannot(error.to_string()))?;
         let mut file = BufReader::new(file);
         let opened = match &self.member {
             None => npy::read(&mut file as &mut dyn Read).and_then(work),

@@ -9,6 +9,7 @@ use crate::manifest::Located;
 use crate::project::kind::{self, Kind};
 use crate::resolve::{Resolved, beside};
 use crate::rules;
+use crate::source;
 
 /// The cases for whose shapes the variants of a plugin are measured; none where its manifest names none.
 ///
@@ -34,7 +35,7 @@ fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagn
             .at(span, "the manifest names it here")
             .help("`tune` names a file of cases (docs/cases.md), relative to the manifest's folder")
     };
-    let source = config::open(&path);
+    let source = source::text(&path);
     let source = source.map_err(|errors| errors.into_iter().map(here).collect::<Vec<_>>())?;
     kind::expect(Kind::Cases, &path, &source.text).map_err(|error| vec![here(error)])?;
     let cases = cases::read(&source)?;

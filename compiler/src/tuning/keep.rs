@@ -9,6 +9,7 @@ use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{Subject, state};
 use crate::project::kind::{self, Kind};
+use crate::source;
 use crate::whole::{self, Draft, folder_of};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.
@@ -34,7 +35,7 @@ pub fn file_name(device: &Device) -> String {
 /// # Errors
 /// Where it cannot be read, or is no file of tuning; and its mistakes of form.
 pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
-    let source = config::open(path)?;
+    let source = source::text(path)?;
     kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }

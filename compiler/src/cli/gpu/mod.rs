@@ -12,11 +12,11 @@ pub(super) mod worker;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
-use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Subject};
 use cubinder_compiler::project::kind::{self, Kind};
+use cubinder_compiler::source;
 
 use super::node::WhichNode;
 pub(super) use stopped::{NO_GPU, Stopped, Unable};
@@ -59,7 +59,7 @@ fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
     if path.extension().is_none_or(|extension| extension != "toml") {
         return Ok(None);
     }
-    let source = config::open(path)?;
+    let source = source::text(path)?;
     if Kind::of(&source.text) == Some(Kind::Manifest) {
         return Ok(None);
     }

@@ -78,14 +78,13 @@ fn asked(plugin: &Plugin) -> Vec<(usize, u64)> {
 mod tests {
     use cubinder_bundle::Guard;
     use cubinder_bundle::expr::Expr;
-    use cubinder_compiler::config;
-    use cubinder_compiler::eval;
+    use cubinder_compiler::{eval, source};
 
     use super::*;
 
     fn plugin(name: &str) -> Plugin {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").join(name);
-        eval::manifest(&config::open(&path).unwrap()).unwrap().list.remove(0).plugin
+        eval::manifest(&source::text(&path).unwrap()).unwrap().list.remove(0).plugin
     }
 
     #[test]

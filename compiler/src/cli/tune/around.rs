@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::launch::full_name;
 use cubinder_compiler::project::kind::Kind;
 use cubinder_compiler::project::{Asked, Project, config_above};
+use cubinder_compiler::source;
 use cubinder_compiler::tuning::{Point, Tuning};
 use cubinder_compiler::{config, eval};
 
@@ -49,7 +50,7 @@ impl Around {
         };
         let mut versions = Vec::new();
         for path in paths {
-            let plugins = eval::manifest(&config::open(&path).ok()?).ok()?.list;
+            let plugins = eval::manifest(&source::text(&path).ok()?).ok()?.list;
             let own = plugins.into_iter().map(|subject| subject.plugin);
             versions.extend(own.filter(|own| full_name(own) == plugin).map(|own| own.version));
         }
@@ -93,7 +94,7 @@ fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()? {
         let path = entry.ok()?.path();
         let is_named_so = path.extension().is_some_and(|extension| extension == "toml") && path.is_file();
-        if is_named_so && Kind::of(&config::open(&path).ok()?.text) == Some(Kind::Manifest) {
+        if is_named_so && Kind::of(&source::text(&path).ok()?.text) == Some(Kind::Manifest) {
             manifests.push(path);
         }
     }

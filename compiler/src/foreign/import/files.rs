@@ -14,6 +14,7 @@ use crate::foreign::{Loaded, load};
 use crate::manifest::CodeKind;
 use crate::rules;
 use crate::signature::{self, ParamType};
+use crate::source;
 
 /// What these files tell of a kernel: the one that is named, or the only one.
 ///
@@ -74,11 +75,7 @@ pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<Found, Vec<Diagn
 fn kind_of(path: &Path) -> CodeKind {
     use std::io::Read;
     let mut magic = [0; 4];
-    let is_file = std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file());
-    let read = std::fs::File::open(path)
-        .ok()
-        .filter(|_| is_file)
-        .and_then(|mut file| file.read_exact(&mut magic).ok());
+    let read = source::open(path).ok().and_then(|mut file| file.read_exact(&mut magic).ok());
     match read {
         Some(()) if magic == *b"\x7fELF" || cubin::is_fatbin(&magic) => CodeKind::Cubin,
         _ => CodeKind::Ptx,

@@ -27,10 +27,10 @@ use self::python::Parameter;
 use self::work::Work;
 use super::ttir::{Function, function};
 use super::{Found, identifier};
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::form::list;
 use crate::rules;
+use crate::source;
 
 /// The most bytes of a JSON file or of Triton's text.
 const MAX_BYTES: usize = 64 << 20;
@@ -130,7 +130,7 @@ pub fn triton(
 }
 
 fn text(path: &Path) -> Result<String, Diagnostic> {
-    let bytes = config::read_bytes(path, MAX_BYTES).map_err(Diagnostic::error)?;
+    let bytes = source::bytes(path, MAX_BYTES).map_err(Diagnostic::error)?;
     String::from_utf8(bytes).map_err(|_| Diagnostic::error(format!("`{}` is not UTF-8", path.display())))
 }
 
@@ -191,7 +191,7 @@ fn signature(function: &Function) -> Option<Vec<Parameter>> {
     if path.extension().is_none_or(|extension| extension != "py") {
         return None;
     }
-    let text = String::from_utf8(config::read_bytes(path, MAX_PYTHON).ok()?).ok()?;
+    let text = String::from_utf8(source::bytes(path, MAX_PYTHON).ok()?).ok()?;
     // A kernel's symbol may have more behind its name.
     let parameters = python::parameters(&text, *line, &function.name)?;
     let mut rest = parameters.iter().filter(|parameter| !parameter.is_constexpr);

@@ -8,11 +8,11 @@ use cubinder_bundle::KernelFacts;
 
 use super::super::ttir::Function;
 use super::{ADDED, Compiled, MAX_BYTES};
-use crate::config;
 use crate::cubin;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::rules;
+use crate::source;
 
 /// How many parameters the code beside a JSON file has more than its text says.
 ///
@@ -60,7 +60,7 @@ pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
 
 /// How many parameters a kernel takes in the file of this kind; nothing where there is none that can be read.
 fn parameters(json: &Path, kind: CodeKind, symbol: &str) -> Option<(CodeKind, usize)> {
-    let bytes = config::read_bytes(&json.with_extension(kind.name()), MAX_BYTES).ok()?;
+    let bytes = source::bytes(&json.with_extension(kind.name()), MAX_BYTES).ok()?;
     let kernels: Vec<KernelFacts> = match kind {
         CodeKind::Cubin => cubin::read(&bytes).ok()?.kernels,
         CodeKind::Ptx => cubin::read_ptx(&bytes).ok()?.kernels,

@@ -12,9 +12,9 @@ use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
+use crate::source;
 
 /// What is known of all compiles together.
 struct Plugin<'c> {
@@ -475,7 +475,7 @@ fn manifest_type(ty: &str) -> String {
 /// Keeps of several pieces of PTX that of the lowest architecture that is for all that are newer; those for one architecture alone have their cubins.
 fn lowest_ptx(code: &mut FoundCode) {
     let version = |path: &Path| {
-        let bytes = config::read_bytes(path, MAX_BYTES).ok()?;
+        let bytes = source::bytes(path, MAX_BYTES).ok()?;
         let facts = crate::cubin::read_ptx(&bytes).ok()?;
         let number = facts.target.strip_prefix("sm_")?.parse::<u32>().ok()?;
         Some(number)

@@ -1,0 +1,151 @@
+//! Reading files that a user names.
+//!
+//! Owns: the only functions of the compiler that open a file for reading. All of them accept regular files alone, because a pipe
+//! may wait for its writer for ever and a device may have no end, and all of them have a limit.
+//! Never: what a file means, and no search for files.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::fs::OFlags;
+
+use crate::config::shown;
+use crate::diagnostic::{Diagnostic, Source};
+
+/// The largest text, bytes. Texts that people write are far shorter, and a longer file must not fill the memory.
+pub const LARGEST_TEXT: usize = 64 << 20;
+
+/// The largest library, engine or bundle, bytes. Engines carry a network's weights.
+pub const LARGEST_BINARY: usize = 1 << 37;
+
+/// Opens a regular file. A folder opens too, and fails when it is read.
+///
+/// # Errors
+/// Where it cannot be opened, or is a pipe, a device or a socket.
+pub fn open(path: &Path) -> io::Result<File> {
+    let is_readable = |facts: &std::fs::Metadata| facts.is_file() || facts.is_dir();
+    let no_file = || io::Error::other("it is no regular file, such as a pipe or a device");
+    // Before it is opened, because opening some devices does something.
+    if !is_readable(&std::fs::metadata(path)?) {
+        return Err(no_file());
+    }
+    // Another file may have taken the name since: without the flag a pipe would be waited for.
+    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
+    if is_readable(&file.metadata()?) { Ok(file) } else { Err(no_file()) }
+}
+
+/// Opens a regular file, and no folder.
+///
+/// # Errors
+/// As [`open`], and where it is a folder.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    let file = open(path)?;
+    match file.metadata()?.is_dir() {
+        true => Err(io::Error::other("it is no regular file")),
+        false => Ok(file),
+    }
+}
+
+/// Reads a regular file.
+///
+/// # Errors
+/// Where it cannot be read or has more than `most` bytes.
+pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    // The size that a file states may be wrong: files of `/proc` state none.
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let file = open(path)?;
+    let stated = file.metadata()?.len();
+    let mut bytes = Vec::new();
+    if stated < limit {
+        file.take(limit).read_to_end(&mut bytes)?;
+    }
+    match stated >= limit || bytes.len() > most {
+        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"))),
+        false => Ok(bytes),
+    }
+}
+
+/// Reads a regular file, with a message that names it.
+///
+/// # Errors
+/// As [`read`].
+pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
+    read(path, most).map_err(|error| match error.kind() {
+        io::ErrorKind::FileTooLarge => format!("`{}` has more than {most} bytes", shown(path).display()),
+        _ => format!("cannot read `{}`: {error}", shown(path).display()),
+    })
+}
+
+/// Reads a regular text file, which messages call as [`shown`] says. A byte order mark at its start, which some editors write, is no
+/// part of the text.
+///
+/// # Errors
+/// When it cannot be read, is no regular file, is not UTF-8 or is larger than 64 MiB.
+pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
+    let name = shown(path);
+    let bytes = read(path, LARGEST_TEXT).map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::FileTooLarge => {
+                format!("it has more than {} MiB, too much for a text", LARGEST_TEXT >> 20)
+            }
+            _ => error.to_string(),
+        };
+        vec![Diagnostic::error(format!("cannot read `{}`: {why}", name.display()))]
+    })?;
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(Source::new(name, text.strip_prefix('\u{feff}').unwrap_or(&text))),
+        Err(error) => {
+            let at = error.utf8_error().valid_up_to();
+            Err(vec![Diagnostic::error(format!(
+                "`{}` is not UTF-8: byte {at} begins no character",
+                name.display()
+            ))])
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("file"), "text").unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", at("device")).unwrap();
+        std::os::unix::fs::symlink("file", at("link")).unwrap();
+        for name in ["pipe", "socket", "device"] {
+            let error = read(&at(name), 10).unwrap_err();
+            assert_eq!(error.to_string(), "it is no regular file, such as a pipe or a device", "{name}");
+            assert!(open_file(&at(name)).is_err());
+            assert!(text(&at(name)).is_err());
+        }
+        assert_eq!(read(&at("link"), 10).unwrap(), b"text");
+        assert!(open_file(&at("file")).is_ok());
+        assert!(open(folder.path()).is_ok());
+        assert!(open_file(folder.path()).is_err());
+        assert!(read(folder.path(), 10).is_err());
+    }
+
+    #[test]
+    fn a_limit_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        assert_eq!(read(&path, 4).unwrap(), b"text");
+        assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(bytes(&path, 3).unwrap_err().ends_with("has more than 3 bytes"));
+        // A terabyte that takes no room is not tried, and a file that states no size is read as far as the limit.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read(Path::new("/proc/self/status"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+    }
+}

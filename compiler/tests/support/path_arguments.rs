@@ -1,0 +1,81 @@
+//! Every argument of the command line that names a file or a folder, and how to call its command so that the path is used.
+//!
+//! A test beside the command line's definition compares the list with it, so a new argument has to be added here.
+
+// Each test program uses a part of this.
+#![allow(dead_code, unreachable_pub)]
+
+/// What a command does with a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Reads a file.
+    Reads,
+    /// Reads a file, or reads files in a folder. What is neither is an error or of no effect.
+    Searches,
+    /// Writes a file.
+    Writes,
+    /// Writes files into a folder.
+    Fills,
+    /// Starts a program.
+    Runs,
+}
+
+/// One argument.
+pub struct PathArgument {
+    /// The command and its subcommand.
+    pub command: &'static str,
+    /// The name that the definition has for it.
+    pub name: &'static str,
+    pub used: Use,
+    /// The words of a call, in which `{}` is the path. Files in it are of the project that the test makes.
+    pub call: &'static str,
+}
+
+macro_rules! arguments {
+    ($($command:literal $name:literal $used:ident $call:literal)*) => {
+        &[$(PathArgument { command: $command, name: $name, used: Use::$used, call: $call }),*]
+    };
+}
+
+pub const PATH_ARGUMENTS: &[PathArgument] = arguments! {
+    "check" "manifests" Reads "check {}"
+    "check" "config" Reads "check --config {}"
+    "compile" "manifests" Reads "compile {} --target compute_80"
+    "compile" "config" Reads "compile --config {}"
+    "compile" "output" Fills "compile --output {}"
+    "compile" "depfile" Writes "compile --depfile {}"
+    "compile" "include" Searches "compile --include {}"
+    "compile" "tuning" Reads "compile --tuning {}"
+    "compile" "runtime_library" Reads "compile --runtime-library {}"
+    "compile" "nvrtc" Reads "compile --nvrtc {}"
+    "eval" "file" Reads "eval {}"
+    "eval" "cases" Reads "eval --cases {}"
+    "eval" "on" Reads "eval --cases cases.toml --on {}"
+    "eval" "nvrtc" Searches "eval manifests/scale.toml --shape x=4 --type x=f32 --attribute factor=1 --arch sm_89 --nvrtc {}"
+    "import cubin" "files" Reads "import cubin {}"
+    "import cubin" "output" Writes "import cubin k.ptx --output {}"
+    "import ptx" "files" Reads "import ptx {}"
+    "import ptx" "output" Writes "import ptx k.ptx --output {}"
+    "import triton" "paths" Reads "import triton {}"
+    "import triton" "output" Writes "import triton k.json --output {}"
+    "inspect" "file" Reads "inspect {}"
+    "man" "folder" Fills "man {}"
+    "new" "path" Fills "new other --path {}"
+    "onnx annotate" "model" Reads "onnx annotate {} --plugins manifests/scale.toml --output out.onnx"
+    "onnx annotate" "plugins" Reads "onnx annotate model.onnx --plugins {} --output out.onnx"
+    "onnx annotate" "output" Writes "onnx annotate model.onnx --plugins manifests/scale.toml --output {}"
+    "onnx list" "model" Reads "onnx list {} --plugins manifests/scale.toml"
+    "onnx list" "plugins" Reads "onnx list model.onnx --plugins {}"
+    "onnx shapes" "model" Reads "onnx shapes {} --plugins manifests/scale.toml"
+    "onnx shapes" "plugins" Reads "onnx shapes model.onnx --plugins {}"
+    "test" "file" Reads "test {}"
+    "test" "on" Reads "test cases.toml --on {}"
+    "test" "python" Runs "test cases.toml --python {}"
+    "test" "nvrtc" Searches "test cases.toml --nvrtc {}"
+    "thin" "library" Reads "thin {} --arch sm_89"
+    "thin" "output" Fills "thin build/libscale.so --arch sm_89 --output {}"
+    "tune" "file" Reads "tune {}"
+    "tune" "on" Reads "tune cases.toml --on {}"
+    "tune" "out" Writes "tune cases.toml --out {}"
+    "tune" "nvrtc" Searches "tune cases.toml --nvrtc {}"
+};

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::Path;
 
 use cubinder_compiler::checkup;
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, render};
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::source;
 use rayon::prelude::*;
 
 const MANIFEST: &str = r#"schema = 1
@@ -160,7 +160,7 @@ fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
 }
 
 fn check(folder: &Path, mistakes: &[&Mistake]) -> Vec<Diagnostic> {
-    checkup::projects(&[write(folder, mistakes)], &open).diagnostics
+    checkup::projects(&[write(folder, mistakes)], &source::text).diagnostics
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn six_mistakes_of_six_stages_are_six_messages_in_order_of_place() {
         checked.iter().map(|one| one.primary.as_ref().unwrap().span.range.start).collect();
     assert!(starts.is_sorted());
     // None of them needs a compiler.
-    let compiled = checkup::before_compile(&write(folder.path(), &six), &open).unwrap_err();
+    let compiled = checkup::before_compile(&write(folder.path(), &six), &source::text).unwrap_err();
     assert_eq!(compiled, checked);
 }
 
@@ -239,11 +239,11 @@ fn targets_of_the_command_line_go_before_those_of_the_manifest() {
         let asked = Asked { manifests: project.manifests.clone(), targets, ..Asked::default() };
         let project = Project::open(asked, folder.path()).unwrap();
         let codes = |found: &[Diagnostic]| found.iter().map(|one| one.code.unwrap().0).collect();
-        let compiled = match checkup::before_compile(&project, &open) {
+        let compiled = match checkup::before_compile(&project, &source::text) {
             Ok(ready) => ready.warnings,
             Err(found) => found,
         };
-        [codes(&checkup::projects(&[project], &open).diagnostics), codes(&compiled)]
+        [codes(&checkup::projects(&[project], &source::text).diagnostics), codes(&compiled)]
     };
     for (launch, code) in [("shared_bytes = 200000", "C0303"), ("cluster = [2]", "C0605")] {
         assert_eq!(told("sm_80", "", launch), [[code], [code]]);
@@ -264,7 +264,8 @@ fn mistakes_of_a_manifest_without_targets_are_told() {
     let checked = check(folder.path(), &[&silent, options, include]);
     let codes: Vec<&str> = told(&checked).iter().map(|(code, ..)| *code).collect();
     assert_eq!(codes, ["C0604", "C0005"], "{}", render(&checked, Colour::Plain));
-    let compiled = checkup::before_compile(&write(folder.path(), &[&silent, options]), &open).unwrap_err();
+    let compiled =
+        checkup::before_compile(&write(folder.path(), &[&silent, options]), &source::text).unwrap_err();
     let messages: Vec<&str> = compiled.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(messages.len(), 2, "{}", render(&compiled, Colour::Plain));
     assert!(messages.contains(&"nothing says what to compile for"));

@@ -8,11 +8,11 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Code, Source};
 use cubinder_compiler::manifest::{json_schema::json_schema, read};
 use cubinder_compiler::resolve::compile;
 use cubinder_compiler::rules;
+use cubinder_compiler::source;
 use jsonschema::Validator;
 use serde_json::Value;
 
@@ -84,7 +84,7 @@ fn bad_manifests_are_refused_where_the_schema_can_tell() {
     let validator = validator();
     let mut refused = 0;
     for path in manifests("tests/data/bad") {
-        let diagnostics = read(&open(&path).expect("a text")).diagnostics;
+        let diagnostics = read(&source::text(&path).expect("a text")).diagnostics;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a plain name");
         let codes: Vec<Code> = diagnostics.iter().filter_map(|diagnostic| diagnostic.code).collect();
         assert_eq!(codes.len(), diagnostics.len(), "every message about the form of {stem} has a code");

@@ -11,10 +11,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Code, Colour, Diagnostic, Source, has_errors, render, to_json_lines};
 use cubinder_compiler::project::Project;
 use cubinder_compiler::resolve::{Resolved, compile};
+use cubinder_compiler::source;
 use cubinder_compiler::{checkup, rules};
 use proptest::prelude::*;
 
@@ -33,7 +33,7 @@ fn manifests(folder: &str) -> Vec<PathBuf> {
 
 /// The file's text under its bare name, so that errors do not depend on where the checkout is.
 fn source(path: &Path) -> Arc<Source> {
-    let text = open(path).expect("a text").text.clone();
+    let text = source::text(path).expect("a text").text.clone();
     Source::new(path.file_name().expect("a name"), text)
 }
 
@@ -75,7 +75,7 @@ fn good_manifests_resolve_without_a_word() {
 /// current folder.
 fn told(paths: &[PathBuf]) -> Vec<Diagnostic> {
     let sources: Vec<_> = paths.iter().map(|path| Ok(source(path))).collect();
-    checkup::sources(&Project::default(), &sources, &open).diagnostics
+    checkup::sources(&Project::default(), &sources, &source::text).diagnostics
 }
 
 /// The folders in a folder, by name.

@@ -8,9 +8,9 @@ use std::process::Command;
 
 use cubinder_bundle::expr::{Environment, Expr, evaluate};
 use cubinder_bundle::{DataType, Value};
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::resolve::{ArgDraftValue, PluginDraft, compile};
+use cubinder_compiler::source;
 
 /// A node with its shapes.
 struct Node {
@@ -30,7 +30,7 @@ impl Environment for Node {
 
 fn draft(name: &str) -> PluginDraft {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../manifests").join(name);
-    let source = open(&path).expect("the manifest is there");
+    let source = source::text(&path).expect("the manifest is there");
     compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain))).draft
 }
 

@@ -240,7 +240,8 @@ mod tests {
             let file = std::fs::File::options().write(true).open(path).unwrap();
             file.set_len(1 << 40).unwrap();
         };
-        let make: [(&dyn Fn(&Path), bool); 4] = [
+        type Make<'a> = &'a dyn Fn(&Path);
+        let make: [(Make<'_>, bool); 4] = [
             (
                 &|path| assert!(std::process::Command::new("mkfifo").arg(path).status().unwrap().success()),
                 false,

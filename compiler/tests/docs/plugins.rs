@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cubinder_bundle::{Attribute, AttributeElement, DataType, Input, Interval, Plugin, ShapeLimits, Value};
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::eval::cases;
 use cubinder_compiler::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
 use cubinder_compiler::resolve::compile;
+use cubinder_compiler::source;
 use cubinder_compiler::trial::{Tolerance, Trial, default_tolerance};
 
 use super::{head, hold, row};
@@ -39,11 +39,12 @@ fn root() -> PathBuf {
 }
 
 fn shipped((manifest, cases): (&str, &str)) -> Shipped {
-    let source = open(&root().join(format!("manifests/{manifest}.toml"))).expect("the manifest is there");
+    let source =
+        source::text(&root().join(format!("manifests/{manifest}.toml"))).expect("the manifest is there");
     let resolved = compile(&source).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     let manifest = manifest::read(&source).manifest.expect("what compiles can be read");
-    let cases =
-        open(&root().join(format!("tests/data/testing/shipped/{cases}.toml"))).expect("the cases are there");
+    let cases = source::text(&root().join(format!("tests/data/testing/shipped/{cases}.toml")))
+        .expect("the cases are there");
     let cases = cases::read(&cases).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     let defaults = cases.defaults();
     for index in 0..cases.list.len() {

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use cubinder_compiler::check::check_for;
-use cubinder_compiler::config::open;
 use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
 use cubinder_compiler::project::{Asked, Plan, Project};
 use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
+use cubinder_compiler::source;
 use cubinder_compiler::{codegen, cuda, tables, tuning};
 use toml::de::DeTable;
 
@@ -48,7 +48,7 @@ impl Subject {
         let asked =
             Asked { manifests: vec![path.to_owned()], config: Some(config.to_owned()), ..Asked::default() };
         let project = Project::open(asked, Path::new("/")).expect("a project");
-        let text = open(path).expect("a text").text.clone();
+        let text = source::text(path).expect("a text").text.clone();
         Subject { path: path.to_owned(), text, project, checked: OnceLock::new() }
     }
 
@@ -72,7 +72,7 @@ impl Subject {
         if self.checked.get() != Some(&essence) {
             let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
             let mut found = check_for(&resolved, &targets, plan.route.route).diagnostics;
-            found.extend(cuda::check(&resolved, &open).diagnostics);
+            found.extend(cuda::check(&resolved, &source::text).diagnostics);
             found.extend(plan.check_driver(NVRTC).err());
             if has_errors(&found) {
                 return Err(found);
@@ -97,7 +97,7 @@ impl Subject {
             Err(found) => return found,
         };
         let mut found = check_for(&resolved, &plan.targets(), plan.route.route).diagnostics;
-        found.extend(cuda::check(&resolved, &open).diagnostics);
+        found.extend(cuda::check(&resolved, &source::text).diagnostics);
         found.extend(resolved.warnings);
         found
     }
@@ -109,7 +109,7 @@ impl Subject {
                 units.push(format!("{foreign:?}"));
                 continue;
             }
-            let source = open(&unit.source).expect("it was read before");
+            let source = source::text(&unit.source).expect("it was read before");
             let name = codegen::display_name(&unit.source, &self.project.root);
             let unit = codegen::translation_unit(unit, source, &name, None);
             units.push(format!(

@@ -193,7 +193,7 @@ fn the_bundle_holds_the_model() {
     let Some(tools) = Tools::find() else { return };
     let workshop = Workshop::new(&tools);
     for path in manifests() {
-        let source = cubinder_compiler::config::open(&path).expect("a text");
+        let source = cubinder_compiler::source::text(&path).expect("a text");
         let draft = cubinder_compiler::resolve::compile(&source).expect("the corpus is right").draft;
         let bundle = workshop.bundle(&workshop.place_of(&path), &source.text);
         let [plugin] = bundle.plugins.as_slice() else { panic!("one plugin") };

@@ -162,11 +162,11 @@ impl Project {
 
     fn unit(&self) -> TranslationUnit {
         let folder = self.root.path().join(FOLDERS[0]);
-        let source = Arc::new(Source { path: folder.join("k.cu"), text: self.text.clone() });
+        let source = Source::new(folder.join("k.cu"), self.text.clone());
         TranslationUnit {
             name: "k.cu".to_owned(),
             text: self.text.clone(),
-            prelude: Arc::new(Source { path: codegen::PRELUDE_NAME.into(), text: String::new() }),
+            prelude: Source::new(codegen::PRELUDE_NAME, String::new()),
             source: Arc::clone(&source),
             folder,
             kernel: "k".to_owned(),
@@ -287,10 +287,10 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         compiled.printed = Some(trace.into_bytes());
         compiled
     }
-    let cases: [(fn(&crate::nvrtc::OwnedProgram) -> _, bool); 3] = [
-        (|program| Ok(reads("sub/../b.h", program)), true),
-        (|program| Ok(reads("unknown.h", program)), false),
-        (|program| Ok(reads("other.h", program)), false),
+    let cases: [(Compiler, bool); 3] = [
+        (Compiler::Played(|program| Ok(reads("sub/../b.h", program))), true),
+        (Compiler::Played(|program| Ok(reads("unknown.h", program))), false),
+        (Compiler::Played(|program| Ok(reads("other.h", program))), false),
     ];
     let file = tempfile::NamedTempFile::new().unwrap();
     let toolkit = Toolkit {
@@ -299,7 +299,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         is_pinned: false,
         without_headers: None,
     };
-    for (compile, is_cached) in cases {
+    for (compiler, is_cached) in cases {
         let mut project = Project::new(0);
         let own = project.root.path().join(FOLDERS[0]);
         std::fs::write(own.join("a.h"), "#include \"b.h\"\n").unwrap();
@@ -308,7 +308,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         project.text = "#include \"a.h\"\n".to_owned();
         project.options.clear();
         let settings = project.settings().unwrap();
-        let run = Run { toolkit: &toolkit, compiler: Compiler::Played(compile) };
+        let run = Run { toolkit: &toolkit, compiler };
         let cache = project.root.path().join("cache");
         for expected in [false, is_cached] {
             let (_, cached) = run.compile(&project, &settings, Cache::open(&cache)).unwrap();

@@ -61,11 +61,12 @@ impl Library {
         if is_loading { creators.as_slice() } else { creators.for_deregistering() }
     }
 
-    /// Frees the creators, where there are any.
+    /// Frees the creators, if there are any, and forgets the logger finders.
     ///
     /// # Safety
     /// Nothing of this library and no creator of it is called afterwards, and no call is under way.
     pub unsafe fn release(&self) {
+        logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
         // A destructor that panics has nobody to tell.
         let _silent = caught(|| {

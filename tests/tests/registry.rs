@@ -6,6 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cubinder_tests::cxx;
 use cubinder_tests::registry::{self, Registry, Session};
 
 /// Compiled libraries, the program and the releases.
@@ -235,7 +236,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
             "the attribute `pads` holds",
             "the node lacks the attribute `pads`",
             "this library builds engines and does not run them",
-            "the node in the engine has the fields [\"pads\"], expected \"node\" alone",
+            "expected \"node\" alone",
             "has format version 1,",
             "the attribute `block_size` holds",
             "TensorRT launches its kernel itself",
@@ -314,4 +315,37 @@ fn versions_of_one_op_are_unloaded_backward() {
         let signal = (!is_right).then_some(11);
         assert_eq!(session.signal, signal, "{}: {:?}", release.display(), session.answers);
     }
+}
+
+/// A program with TensorRT 10 linked into it, beside a shared TensorRT 11: the layout of the program's finder is not that of the version
+/// which `dlsym` finds.
+#[test]
+fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
+    let Some(generic) = variable("CUBINDER_RUNTIME_LIBRARY").filter(|_| cxx::compiler_version().is_some())
+    else {
+        println!("skipped: `CUBINDER_RUNTIME_LIBRARY` is not set, or there is no C++ compiler");
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let library = folder.path().join("libeleven.so");
+    let compile = |arguments: &[&str], out: &Path, source: &str| {
+        let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        command.args(arguments).arg("-o").arg(out).arg(sources.join(source));
+        let output = command.arg("-L").arg(folder.path()).args(["-ldl"]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    compile(
+        &["-shared", "-fPIC", "-DVERSION=110400", "-DBASE"],
+        &library,
+        "../runtime-plugin/abi/src/testing/tensorrt.c",
+    );
+    let program = folder.path().join("linked");
+    let link = format!("-Wl,--no-as-needed,-rpath,$ORIGIN,{}", library.display());
+    compile(&[&link], &program, "registry/linked.c");
+    let output = Command::new(&program).arg(&generic).output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{}: {errors}", output.status);
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "found version 110400, created nothing, logged 0\n");
+    assert!(errors.contains("TensorRT's logger cannot be reached"), "{errors}");
 }

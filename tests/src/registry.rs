@@ -35,7 +35,9 @@ pub struct Registry {
 /// What the program printed for a list of commands.
 #[derive(Debug)]
 pub struct Session {
+    /// Its lines on standard output.
     pub answers: Vec<String>,
+    /// What it and the plugin libraries wrote to standard error.
     pub errors: String,
     /// The signal that ended it.
     pub signal: Option<i32>,

@@ -77,7 +77,7 @@ void checkQuickLayout(Report& report)
         expect("getNbSupportedFormatCombinations", slot(&Build::getNbSupportedFormatCombinations), 7);
         expect("getSupportedFormatCombinations", slot(&Build::getSupportedFormatCombinations), 8);
         expect("getNbOutputs", slot(&Build::getNbOutputs), 9);
-        // Where there is no such method, this is one of our own in its place.
+        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
         expect("getAliasedInput", slot(&Build::getAliasedInput), 10);
         expect("getValidTactics", slot(&Build::getValidTactics), 11);
         expect("getNbTactics", slot(&Build::getNbTactics), 12);
@@ -143,7 +143,7 @@ void checkLayout(Report& report)
         expect("getTimingCacheID", slot(&BuildInterface::getTimingCacheID), 12);
         expect("getFormatCombinationLimit", slot(&BuildInterface::getFormatCombinationLimit), 13);
         expect("getMetadataString", slot(&BuildInterface::getMetadataString), 14);
-        // Where there is no such method, this is one of our own in its place.
+        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
         expect("getAliasedInput", slot(&BuildInterface::getAliasedInput), 15);
         expect("setTactic", slot(&IPluginV3OneRuntime::setTactic), 4);
         expect("onShapeChange", slot(&IPluginV3OneRuntime::onShapeChange), 5);

@@ -195,7 +195,7 @@ std::string identity(Creator& creator)
     return std::string(creator.getPluginNamespace()) + "::" + creator.getPluginName() + ":" + creator.getPluginVersion();
 }
 
-// By kind, as TensorRT tells them apart; of other kinds nothing but that is known.
+// TensorRT distinguishes creators by kind. Other kinds have other methods, so nothing else of them is called.
 std::string describe(IPluginCreatorInterface& creator)
 {
     if (isKind(creator, kONE))

@@ -51,7 +51,7 @@ impl Registry {
     pub fn build() -> Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry");
         let mut arguments = cxx::options(&headers::folder()?, ENTERPRISE_11_4);
-        let compiler = cxx::compiler_version().context("there is no C++ compiler")?;
+        let compiler = cxx::compiler_version().context("the C++ compiler cannot be run")?;
         let source = std::fs::read(folder.join("registry.cpp"))?;
         let options = arguments.join(&OsString::from("\n"));
         let key = [source.as_slice(), options.as_encoded_bytes(), compiler.as_bytes()];
@@ -67,7 +67,7 @@ impl Registry {
     /// Runs commands, which `registry.cpp` lists, in a process of their own.
     ///
     /// # Errors
-    /// When the program cannot be run or does not accept a command. A crash is no error.
+    /// When the program cannot be run or does not accept a command. A crash is reported in the result.
     pub fn run(&self, commands: &str) -> Result<Session> {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -21,8 +21,8 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// `None`, with a reason printed, where something is missing and may be.
-fn bench() -> Option<Bench> {
+/// With these libraries compiled; `None`, with a reason printed, if something is missing and may be.
+fn bench(names: &[&str]) -> Option<Bench> {
     let releases = registry::libraries();
     let (Some(compiler), Some(generic), false) =
         (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"), releases.is_empty())
@@ -40,17 +40,23 @@ fn bench() -> Option<Bench> {
         registry: Registry::build().unwrap(),
         releases,
     };
-    bench.write_versions();
-    let pads = ["manifests/circ_pad_plugin.toml"];
-    let adds = ["manifests/elemwise_add_plugin.toml"];
-    let versions = ["1", "2"].map(|version| bench.file(&format!("pad{version}.toml")));
-    let [one, two] = versions.each_ref().map(|path| path.to_str().unwrap());
-    bench.compile(&compiler, "pads", &pads, &[]);
-    bench.compile(&compiler, "carried", &pads, &["--embed"]);
-    bench.compile(&compiler, "native", &adds, &["--route", "native"]);
-    bench.compile(&compiler, "one", &[one], &[]);
-    bench.compile(&compiler, "two", &[two], &[]);
-    bench.compile(&compiler, "both", &[one, two], &[]);
+    bench.write_manifests();
+    let pads = "manifests/circ_pad_plugin.toml";
+    let written = ["pad1.toml", "pad2.toml", "native.toml"].map(|name| bench.file(name));
+    let [one, two, native] = written.each_ref().map(|path| path.to_str().unwrap());
+    for name in names {
+        let (manifests, options): (Vec<&str>, &[&str]) = match *name {
+            "pads" => (vec![pads], &[]),
+            "carried" => (vec![pads], &["--embed"]),
+            "native" => (vec![native], &[]),
+            "one" => (vec![one], &[]),
+            "two" => (vec![two], &[]),
+            "both" => (vec![one, two], &[]),
+            "routes" => (vec![pads, native], &[]),
+            other => panic!("no library is called `{other}`"),
+        };
+        bench.compile(&compiler, name, &manifests, options);
+    }
     Some(bench)
 }
 
@@ -59,21 +65,22 @@ impl Bench {
         self.folder.path().join(name)
     }
 
-    /// Circular padding as two versions of one op.
-    fn write_versions(&self) {
+    /// Manifests that the repository lacks: circular padding as two versions of one op, and an op of the native route.
+    fn write_manifests(&self) {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let text = std::fs::read_to_string(root.join("manifests/circ_pad_plugin.toml")).unwrap();
-        let text = text.replace("../kernels", root.join("kernels").to_str().unwrap());
+        let read = |name: &str| {
+            let text = std::fs::read_to_string(root.join("manifests").join(name)).unwrap();
+            let lines =
+                text.lines().filter(|line| !line.starts_with("tune = ")).map(|line| format!("{line}\n"));
+            lines.collect::<String>().replace("../kernels", root.join("kernels").to_str().unwrap())
+        };
+        let pads = read("circ_pad_plugin.toml").replace("\"circ_pad_plugin\"", "\"versions\"");
         for version in ["1", "2"] {
-            let lines = text.lines().filter(|line| !line.starts_with("tune = "));
-            let text: String = lines.map(|line| format!("{line}\n")).collect();
-            let text = text.replace("version = \"1\"", &format!("version = \"{version}\""));
-            std::fs::write(
-                self.file(&format!("pad{version}.toml")),
-                text.replace("\"circ_pad_plugin\"", "\"versions\""),
-            )
-            .unwrap();
+            let text = pads.replace("version = \"1\"", &format!("version = \"{version}\""));
+            std::fs::write(self.file(&format!("pad{version}.toml")), text).unwrap();
         }
+        let adds = read("elemwise_add_plugin.toml") + "\n[compile]\nroute = \"native\"\n";
+        std::fs::write(self.file("native.toml"), adds).unwrap();
     }
 
     fn compile(&self, compiler: &Path, name: &str, manifests: &[&str], options: &[&str]) {
@@ -116,7 +123,7 @@ const LOAD: &str = "load T pads {pads}\nload T native {native}\nload T cubinder 
 
 #[test]
 fn libraries_of_both_routes_load_beside_each_other_and_leave_nothing() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&["pads", "native"]) else { return };
     for release in &bench.releases {
         let unload = "list T\nload T again {pads}\nunload T pads\nlist T\nunload T cubinder\nunload T native\nlist T\n";
         let (answers, errors) = bench.ask(release, &format!("{LOAD}{unload}{LOAD}close T\n"));
@@ -145,7 +152,7 @@ fn libraries_of_both_routes_load_beside_each_other_and_leave_nothing() {
 
 #[test]
 fn plugins_are_created_in_both_phases_cloned_and_restored() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&["pads", "native"]) else { return };
     for release in &bench.releases {
         let commands = "\
             create T p sample::circ_pad_plugin:1 build pads=1,1,1,1\nclone p q\ndelete p\nconfigure q 1x3x8x8 -- 1x3x10x10\n\
@@ -185,7 +192,7 @@ fn plugins_are_created_in_both_phases_cloned_and_restored() {
 /// Plans that carry their library: the code library is found by the digest in its creator's name.
 #[test]
 fn a_code_library_restores_what_its_ops_serialize() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&["carried"]) else { return };
     for release in &bench.releases {
         let commands = "\
             load T ops {carried}\ncreate T p sample::circ_pad_plugin:1 build pads=1,1,1,1\nconfigure p 1x3x8x8 -- 1x3x10x10\n\
@@ -213,7 +220,7 @@ fn a_code_library_restores_what_its_ops_serialize() {
 /// The finder of a registry returns no logger before there is a runtime, and a runtime needs a GPU.
 #[test]
 fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_yet() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&["pads", "native"]) else { return };
     for release in &bench.releases {
         let commands = "\
             create T p sample::circ_pad_plugin:1 build pads=1,1,1\ncreate T p sample::circ_pad_plugin:1 build pads=1.5f,2f\n\
@@ -225,7 +232,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
         let mut expected = vec!["p: null"; 9];
         expected.push("p: cubinder::Kernel2:2");
         assert_eq!(answers[3..], expected, "{}: {errors}", release.display());
-        // Each plugin library says once where its messages go, and drops none of them.
+        // Each plugin library explains once where its messages go, and writes all of them.
         let note =
             "(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)";
         let (notes, messages): (Vec<&str>, Vec<&str>) = errors.lines().partition(|line| *line == note);
@@ -251,7 +258,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
 /// that is rejected, which is logged.
 #[test]
 fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&[]) else { return };
     let copy = bench.file("copied.so");
     std::fs::copy(&bench.releases[0], &copy).unwrap();
     let mut pairs = vec![(bench.releases[0].as_path(), copy.as_path())];
@@ -289,10 +296,10 @@ fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
 /// What `docs/running.md` says of versions of one op.
 #[test]
 fn versions_of_one_op_are_unloaded_backward() {
-    let Some(bench) = bench() else { return };
+    let Some(bench) = bench(&["one", "two", "both"]) else { return };
     let find = "create T p sample::versions:1 build pads=1,1\ncreate T q sample::versions:2 build pads=1,1\ndelete p\ndelete q\n";
     for release in &bench.releases {
-        // In one library any order is right, because the library answers in the right one.
+        // The library itself returns its creators in the order that TensorRT needs.
         let twice = format!("load T v {{both}}\n{find}unload T v\nlist T\n").repeat(2);
         let (answers, errors) = bench.ask(release, &twice);
         let once = [
@@ -317,35 +324,80 @@ fn versions_of_one_op_are_unloaded_backward() {
     }
 }
 
-/// A program with TensorRT 10 linked into it, beside a shared TensorRT 11: the layout of the program's finder is not that of the version
-/// which `dlsym` finds.
+/// The program of `linked.c`, which plays TensorRTs that have no binary here.
+struct Linked {
+    folder: tempfile::TempDir,
+    program: PathBuf,
+}
+
+impl Linked {
+    /// `None`, with a reason printed, without a C compiler.
+    fn build() -> Option<Self> {
+        if cxx::compiler_version().is_none() {
+            println!("skipped: no C compiler");
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("linked");
+        let linked = Self { folder, program };
+        let eleven = linked.stand_in("eleven", &["-DVERSION=110400", "-DBASE"]);
+        let link = format!("-Wl,--no-as-needed,-rpath,$ORIGIN,{}", eleven.display());
+        compile(&[&link], &linked.program, "registry/linked.c");
+        Some(linked)
+    }
+
+    /// A library that plays a release of TensorRT.
+    fn stand_in(&self, name: &str, options: &[&str]) -> PathBuf {
+        let file = self.folder.path().join(format!("lib{name}.so"));
+        let options = [&["-shared", "-fPIC"], options].concat();
+        compile(&options, &file, "../runtime-plugin/abi/src/testing/tensorrt.c");
+        file
+    }
+
+    /// What it prints on standard output and standard error.
+    fn run(&self, arguments: &[&Path]) -> [String; 2] {
+        let output = Command::new(&self.program).args(arguments).output().unwrap();
+        let texts = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+        assert_eq!(output.status.code(), Some(0), "{}: {texts:?}", output.status);
+        texts
+    }
+}
+
+fn compile(options: &[&str], out: &Path, source: &str) {
+    let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    command
+        .args(options)
+        .arg("-o")
+        .arg(out)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(source))
+        .arg("-ldl");
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The layout of the finder in a program with TensorRT 10 linked into it is not that of the shared TensorRT 11, whose version `dlsym` finds.
 #[test]
 fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
-    let Some(generic) = variable("CUBINDER_RUNTIME_LIBRARY").filter(|_| cxx::compiler_version().is_some())
-    else {
-        println!("skipped: `CUBINDER_RUNTIME_LIBRARY` is not set, or there is no C++ compiler");
+    let (Some(generic), Some(linked)) = (variable("CUBINDER_RUNTIME_LIBRARY"), Linked::build()) else {
+        println!("skipped: `CUBINDER_RUNTIME_LIBRARY` is not set");
         return;
     };
-    let folder = tempfile::tempdir().unwrap();
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let library = folder.path().join("libeleven.so");
-    let compile = |arguments: &[&str], out: &Path, source: &str| {
-        let mut command = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        command.args(arguments).arg("-o").arg(out).arg(sources.join(source));
-        let output = command.arg("-L").arg(folder.path()).args(["-ldl"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    };
-    compile(
-        &["-shared", "-fPIC", "-DVERSION=110400", "-DBASE"],
-        &library,
-        "../runtime-plugin/abi/src/testing/tensorrt.c",
-    );
-    let program = folder.path().join("linked");
-    let link = format!("-Wl,--no-as-needed,-rpath,$ORIGIN,{}", library.display());
-    compile(&[&link], &program, "registry/linked.c");
-    let output = Command::new(&program).arg(&generic).output().unwrap();
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{}: {errors}", output.status);
-    assert_eq!(String::from_utf8_lossy(&output.stdout), "found version 110400, created nothing, logged 0\n");
+    let [printed, errors] = linked.run(&[&generic]);
+    assert_eq!(printed, "found version 110400, 2 creators, logged 0\ncreated nothing, logged 0\n");
     assert!(errors.contains("TensorRT's logger cannot be reached"), "{errors}");
+}
+
+/// TensorRT has the interfaces of the native route from 10.9 on: before, one creator is not offered, and the log names it.
+#[test]
+fn creators_of_the_native_route_are_offered_from_10_9_on() {
+    let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };
+    for (version, creators, logged) in [("100801", 1, 1), ("100900", 2, 0), ("101501", 2, 0)] {
+        let tensorrt = linked.stand_in("other", &[&format!("-DVERSION={version}")]);
+        let [printed, errors] = linked.run(&[&bench.file("libroutes.so"), &tensorrt]);
+        let expected = format!(
+            "found version 110400, {creators} creators, logged {logged}\ncreated nothing, logged {}\n",
+            logged + 1
+        );
+        assert_eq!((printed, errors), (expected, String::new()), "{version}");
+    }
 }

@@ -50,7 +50,7 @@ impl Image {
         base_of(address) == Some(self.base)
     }
 
-    /// Keeps the image mapped. Returns `None` if it is no longer loaded, or is loaded in another namespace of the loader.
+    /// Keeps the image mapped. Returns `None` if it was unloaded, or belongs to another namespace of the loader.
     pub(crate) fn pin(&self) -> Option<Pin> {
         // SAFETY: the name is a C string. `RTLD_NOLOAD` runs no code and only counts a reference.
         let handle = unsafe { libc::dlopen(self.file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
@@ -107,7 +107,7 @@ fn program_base() -> Option<usize> {
     base_of(ptr::without_provenance(usize::try_from(headers).ok()?))
 }
 
-/// `struct link_map` of `<link.h>`, as far as it is public.
+/// The public part of `struct link_map` in `<link.h>`.
 #[repr(C)]
 struct LinkMap {
     _address: usize,

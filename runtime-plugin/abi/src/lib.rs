@@ -25,7 +25,7 @@
 //! Invariants:
 //! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
 //! - Nothing here knows what a plugin does: no CUDA, no bundle, no file.
-//! - Nothing is printed except through TensorRT's logger; where there is none, to stderr.
+//! - Messages go to TensorRT's logger, or to stderr while TensorRT has none.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]
 

@@ -1,7 +1,7 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
-//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: no print to stdout; stderr only when
-//! there is no logger.
+//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: no print to stdout; stderr only
+//! without a logger.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
@@ -112,8 +112,8 @@ pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Returns the version (`getInferLibVersion`) of the oldest full TensorRT among those that have loaded this library. `None` if none of them
-/// is known: TensorRT-RTX counts from 1, and all of its releases have the interfaces of this crate.
+/// Returns the version (`getInferLibVersion`) of the oldest full TensorRT among those that have loaded this library. `None` if only
+/// TensorRT-RTX has: it counts from 1, and all of its releases have the interfaces of this crate.
 pub fn oldest_full_version() -> Option<i32> {
     FINDERS.oldest_full_version()
 }
@@ -148,7 +148,7 @@ pub fn error_of(plugin: &CStr, failure: &Error) {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Delivery {
     Logged,
-    /// TensorRT's finder returned no logger: there is no runtime or builder yet.
+    /// TensorRT's finder returned null: the application has not created a runtime or builder yet.
     NoLogger,
     /// No finder can be called.
     NoFinder,
@@ -179,7 +179,7 @@ impl Finders {
         }
         // SAFETY: not null; the rest is the caller's promise.
         let Some(finder) = (unsafe { Finder::new(object) }) else { return };
-        // One finder for each image, and none of an image that is gone: applications may open and close TensorRT for ever. Asking the
+        // Keep one finder for each image, and drop those of unloaded images: applications may open and close TensorRT for ever. Asking the
         // loader may run destructors, so the lock is not held.
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
@@ -227,7 +227,7 @@ struct Finder {
     generation: Generation,
     version: i32,
     image: Image,
-    /// Keeps the image of an object that is no static of it: where it lies nothing shows whether it still exists.
+    /// Keeps the image mapped if the object lies elsewhere, such as on the heap: its life cannot be checked there.
     pin: Option<Pin>,
 }
 

@@ -147,7 +147,7 @@ fn a_tensorrt_that_is_loaded_again_is_found_where_it_was_or_left_alone() {
     first.close();
     let moved = folder.open("eleven-in-its-place");
     let again = folder.open("ten");
-    // Its finder was set at the old address: that address is its own again, or nobody's.
+    // The finder was set at the old address, where the library may have been mapped again.
     let known = finders.list()[0].object;
     let expected = if known == again.finder() { Delivery::Logged } else { Delivery::NoFinder };
     assert_eq!(log_to(&finders), expected);

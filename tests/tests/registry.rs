@@ -3,6 +3,8 @@
 //!
 //! `CUBINDER_TEST_TENSORRT` names them: `cargo xtask test` the one of 11.4, `cargo xtask matrix` each other release beside it.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

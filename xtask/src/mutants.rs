@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group; 6] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -105,6 +105,17 @@ const GROUPS: [Group; 5] = [
             "--skip=timing_tests::",
             "--skip=what_an_engine_asks_for",
         ],
+    },
+    Group {
+        name: "logger",
+        package: "trt-abi",
+        files: &[
+            "runtime-plugin/abi/src/image.rs",
+            "runtime-plugin/abi/src/library.rs",
+            "runtime-plugin/abi/src/logger.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["image::", "library::", "logger::"],
     },
 ];
 

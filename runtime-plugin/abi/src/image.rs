@@ -30,6 +30,8 @@ unsafe impl Send for Pin {}
 // SAFETY: as above; the loader has its own lock.
 unsafe impl Sync for Pin {}
 
+const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
+
 impl Image {
     /// Returns the image that holds `address`, or `None` for memory of another kind.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
@@ -53,7 +55,7 @@ impl Image {
     /// Keeps the image mapped. Returns `None` if it was unloaded, or belongs to another namespace of the loader.
     pub(crate) fn pin(&self) -> Option<Pin> {
         // SAFETY: the name is a C string. `RTLD_NOLOAD` runs no code and only counts a reference.
-        let handle = unsafe { libc::dlopen(self.file.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
+        let handle = unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) };
         let Some(handle) = NonNull::new(handle) else {
             return (program_base() == Some(self.base)).then_some(Pin::Program { base: self.base });
         };

@@ -92,9 +92,9 @@ impl Drop for Pin {
 fn place_of(address: *const c_void) -> Option<libc::Dl_info> {
     // SAFETY: `Dl_info` consists of pointers, for which null is a value.
     let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `dladdr` only compares the address; `info` is writable.
-    let found = unsafe { libc::dladdr(address, &raw mut info) } != 0;
-    (found && !info.dli_fname.is_null()).then_some(info)
+    // SAFETY: `dladdr` only compares the address; `info` is writable, and stays as it is if no image holds the address.
+    unsafe { libc::dladdr(address, &raw mut info) };
+    (!info.dli_fname.is_null()).then_some(info)
 }
 
 /// Returns where the image that holds `address` begins in memory.
@@ -120,10 +120,10 @@ struct LinkMap {
 /// Returns where the image behind a handle begins.
 fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     let mut map: *const LinkMap = ptr::null();
-    // SAFETY: a live handle; the request writes one pointer.
-    let answer = unsafe { libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
-    // SAFETY: on success it is the loader's entry of the image that the handle keeps mapped.
-    (answer == 0 && !map.is_null()).then(|| unsafe { (*map).dynamic }).and_then(base_of)
+    // SAFETY: a live handle; the request writes one pointer, or nothing if it fails.
+    unsafe { libc::dlinfo(handle.as_ptr(), libc::RTLD_DI_LINKMAP, (&raw mut map).cast()) };
+    // SAFETY: null, or the loader's entry of the image that the handle keeps mapped.
+    unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
 /// Calls `is_found` with the base of each image on the call stack, the nearest caller first, until it returns true.

@@ -200,6 +200,7 @@ mod tests {
             let library = Library::new(list);
             let asked = || library.asked(None).to_vec();
             let registered = asked();
+            assert_eq!(registered, library.creators().as_slice());
             let mut deregistered = registered.clone();
             if turns {
                 deregistered.reverse();
@@ -245,6 +246,7 @@ mod tests {
             list.push(creator);
             Ok(list)
         }
+        let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
         let library = Library::new(one);
         // SAFETY: there is nothing yet.
         unsafe { library.release() };

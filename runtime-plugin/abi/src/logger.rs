@@ -122,7 +122,9 @@ pub fn oldest_full_version() -> Option<i32> {
 /// be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
-    write_undelivered(FINDERS.log(severity, &text), &text);
+    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), &text) {
+        write_to_stderr(&line);
+    }
 }
 
 /// Logs with [`Severity::VERBOSE`] if TensorRT has set a finder: the message is built only then.
@@ -335,25 +337,40 @@ fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// Writes a message that reached no logger to stderr: every one while TensorRT has no logger yet, the first one if no finder can be called.
+/// Which explanations have been written to stderr.
+struct Notes {
+    without_logger: AtomicBool,
+    without_finder: AtomicBool,
+}
+
+static NOTES: Notes = Notes::new();
+
+impl Notes {
+    const fn new() -> Self {
+        Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
+    }
+
+    /// Returns what stderr gets: every message while TensorRT has no logger yet, the first one if no finder can be called.
+    fn line(&self, delivery: Delivery, text: &CStr) -> Option<Vec<u8>> {
+        let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
+        let note: &[u8] = match delivery {
+            Delivery::Logged => return None,
+            Delivery::NoLogger if is_first(&self.without_logger) => {
+                b"\n(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)\n"
+            }
+            Delivery::NoLogger => b"\n",
+            Delivery::NoFinder if is_first(&self.without_finder) => {
+                b"\n(TensorRT's logger cannot be reached from this plugin library; later messages are dropped)\n"
+            }
+            Delivery::NoFinder => return None,
+        };
+        Some([text.to_bytes(), note].concat())
+    }
+}
+
 /// By `write(2)`, because Rust's own streams keep thread-local state.
 #[cold]
-fn write_undelivered(delivery: Delivery, text: &CStr) {
-    static WITHOUT_LOGGER: AtomicBool = AtomicBool::new(false);
-    static WITHOUT_FINDER: AtomicBool = AtomicBool::new(false);
-    let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
-    let note: &[u8] = match delivery {
-        Delivery::Logged => return,
-        Delivery::NoLogger if is_first(&WITHOUT_LOGGER) => {
-            b"\n(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)\n"
-        }
-        Delivery::NoLogger => b"\n",
-        Delivery::NoFinder if is_first(&WITHOUT_FINDER) => {
-            b"\n(TensorRT's logger cannot be reached from this plugin library; later messages are dropped)\n"
-        }
-        Delivery::NoFinder => return,
-    };
-    let line = [text.to_bytes(), note].concat();
+fn write_to_stderr(line: &[u8]) {
     // SAFETY: the buffer has this length. A short or failed write loses a message that has no other way out.
     let _written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -100,4 +100,23 @@ fn texts_with_nul_are_not_cut() {
     assert_eq!(to_c_string("a\0b").as_c_str(), c"a b");
 }
 
+#[test]
+fn messages_without_a_logger_are_all_written_and_explained_once() {
+    let notes = Notes::new();
+    let line = |delivery| notes.line(delivery, c"m").map(|line| String::from_utf8(line).unwrap());
+    assert_eq!(line(Delivery::Logged), None);
+    let first = line(Delivery::NoLogger).unwrap();
+    assert!(first.starts_with("m\n(TensorRT has no logger yet;") && first.ends_with(")\n"), "{first}");
+    assert_eq!(
+        [line(Delivery::NoLogger), line(Delivery::NoLogger)],
+        [Some("m\n".to_owned()), Some("m\n".to_owned())]
+    );
+    let first = line(Delivery::NoFinder).unwrap();
+    assert!(
+        first.starts_with("m\n(TensorRT's logger cannot be reached") && first.ends_with(")\n"),
+        "{first}"
+    );
+    assert_eq!([line(Delivery::NoFinder), line(Delivery::Logged)], [None, None]);
+}
+
 mod images;

@@ -309,3 +309,29 @@ fn finders_change_while_others_log() {
     assert!(stays.logged() <= sent);
     assert!(!TensorRt::is_mapped(&folder.file("ten")));
 }
+
+#[test]
+fn a_library_logs_through_its_finders_until_it_is_released() {
+    let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
+    let folder = Folder::new();
+    let tensorrt = folder.open("eleven");
+    assert_eq!(oldest_full_version(), None);
+    // SAFETY: a static of the library.
+    unsafe { set_finder(tensorrt.finder()) };
+    assert_eq!(oldest_full_version(), Some(110_400));
+    let logged = |log: &dyn Fn()| {
+        let before = tensorrt.logged();
+        log();
+        tensorrt.logged() > before
+    };
+    assert!(logged(&|| log(Severity::INFO, "text")));
+    assert!(logged(&|| verbose(|| "text".to_owned())));
+    assert!(logged(&|| error("text")));
+    assert!(logged(&|| error_of(c"plugin", &Error::internal("text"))));
+    // SAFETY: there are no creators.
+    unsafe { crate::Library::new(|| Err(Error::internal("none"))).release() };
+    assert_eq!(oldest_full_version(), None);
+    assert!(FINDERS.list().is_empty());
+    verbose(|| panic!("built for no one"));
+    tensorrt.close();
+}

@@ -204,7 +204,7 @@ impl Finders {
     /// Logs through the first finder that returns a logger: the caller's, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
-        if finders.len() > 1 {
+        if let [_, _, ..] = finders[..] {
             image::search_callers(&mut |base| {
                 let caller = finders.iter().position(|finder| finder.image.base() == base);
                 caller.map(|caller| finders[caller..].rotate_left(1)).is_some()

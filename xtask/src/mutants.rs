@@ -250,7 +250,10 @@ mod tests {
         let one: Vec<&str> = chosen(&names(&["guards"])).unwrap().iter().map(|group| group.name).collect();
         assert_eq!(one, ["guards"]);
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
-        assert_eq!(error, "there is no group `guard`; there are reader, guards, launch, fields, node");
+        assert_eq!(
+            error,
+            "there is no group `guard`; there are reader, guards, launch, fields, node, logger"
+        );
     }
 
     #[test]

@@ -98,12 +98,12 @@ public:
     }
 };
 
-class Build : public IPluginV3OneBuildV2
+class Build : public oracle::BuildInterface
 {
 public:
     InterfaceInfo getInterfaceInfo() const noexcept override
     {
-        return {fault("build kind") ? "PLUGIN_V3ONE_CORE" : "PLUGIN_V3ONE_BUILD", 2, 0};
+        return {fault("build kind") ? "PLUGIN_V3ONE_CORE" : "PLUGIN_V3ONE_BUILD", oracle::kBUILD_VERSION, 0};
     }
 };
 

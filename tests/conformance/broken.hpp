@@ -3,7 +3,7 @@
 // Owns: what both plugins with planted faults need: the fault that is asked for, words in the log, a checksum.
 #pragma once
 
-#include <NvInferRuntime.h>
+#include "versions.hpp"
 
 #include <cstdio>
 #include <cstdlib>

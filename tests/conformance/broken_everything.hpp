@@ -148,7 +148,7 @@ EverythingDriver& everythingDriver()
 }
 
 // Between the interfaces and the plugin, because one override in the plugin would answer for all of them.
-class EverythingBuild : public IPluginV3OneBuildV2
+class EverythingBuild : public oracle::BuildInterface
 {
 };
 

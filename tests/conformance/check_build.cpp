@@ -2,6 +2,7 @@
 //
 // Creation, and the interfaces of what was created.
 #include "subject.hpp"
+#include "versions.hpp"
 
 namespace oracle
 {
@@ -35,7 +36,7 @@ void checkInterfaces(Subject const& subject)
     subject.check("capability interfaces", [&](Probe& probe) {
         Owned plugin = subject.create(probe);
         expectInterface(probe, coreOf(probe, *plugin), "PLUGIN_V3ONE_CORE", 1);
-        expectInterface(probe, buildOf(probe, *plugin), "PLUGIN_V3ONE_BUILD", 2);
+        expectInterface(probe, buildOf(probe, *plugin), "PLUGIN_V3ONE_BUILD", kBUILD_VERSION);
         expectInterface(probe, runtimeOf(probe, *plugin), "PLUGIN_V3ONE_RUNTIME", 1);
     });
     subject.check("capability pointers are stable", [&](Probe& probe) {

@@ -5,6 +5,7 @@
 // releases whose headers are not at hand, as long as they keep the numbers.
 #include "check_library.hpp"
 #include "quick.hpp"
+#include "versions.hpp"
 
 #include <cstddef>
 #include <cstring>
@@ -76,6 +77,7 @@ void checkQuickLayout(Report& report)
         expect("getNbSupportedFormatCombinations", slot(&Build::getNbSupportedFormatCombinations), 7);
         expect("getSupportedFormatCombinations", slot(&Build::getSupportedFormatCombinations), 8);
         expect("getNbOutputs", slot(&Build::getNbOutputs), 9);
+        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
         expect("getAliasedInput", slot(&Build::getAliasedInput), 10);
         expect("getValidTactics", slot(&Build::getValidTactics), 11);
         expect("getNbTactics", slot(&Build::getNbTactics), 12);
@@ -130,18 +132,19 @@ void checkLayout(Report& report)
         expect("clone", slot(&IPluginV3::clone), 5);
         expect("getPluginName", slot(&IPluginV3OneCore::getPluginName), 4);
         expect("getPluginNamespace", slot(&IPluginV3OneCore::getPluginNamespace), 6);
-        expect("configurePlugin", slot(&IPluginV3OneBuildV2::configurePlugin), 4);
-        expect("getOutputDataTypes", slot(&IPluginV3OneBuildV2::getOutputDataTypes), 5);
-        expect("getOutputShapes", slot(&IPluginV3OneBuildV2::getOutputShapes), 6);
-        expect("supportsFormatCombination", slot(&IPluginV3OneBuildV2::supportsFormatCombination), 7);
-        expect("getNbOutputs", slot(&IPluginV3OneBuildV2::getNbOutputs), 8);
-        expect("getWorkspaceSize", slot(&IPluginV3OneBuildV2::getWorkspaceSize), 9);
-        expect("getValidTactics", slot(&IPluginV3OneBuildV2::getValidTactics), 10);
-        expect("getNbTactics", slot(&IPluginV3OneBuildV2::getNbTactics), 11);
-        expect("getTimingCacheID", slot(&IPluginV3OneBuildV2::getTimingCacheID), 12);
-        expect("getFormatCombinationLimit", slot(&IPluginV3OneBuildV2::getFormatCombinationLimit), 13);
-        expect("getMetadataString", slot(&IPluginV3OneBuildV2::getMetadataString), 14);
-        expect("getAliasedInput", slot(&IPluginV3OneBuildV2::getAliasedInput), 15);
+        expect("configurePlugin", slot(&BuildInterface::configurePlugin), 4);
+        expect("getOutputDataTypes", slot(&BuildInterface::getOutputDataTypes), 5);
+        expect("getOutputShapes", slot(&BuildInterface::getOutputShapes), 6);
+        expect("supportsFormatCombination", slot(&BuildInterface::supportsFormatCombination), 7);
+        expect("getNbOutputs", slot(&BuildInterface::getNbOutputs), 8);
+        expect("getWorkspaceSize", slot(&BuildInterface::getWorkspaceSize), 9);
+        expect("getValidTactics", slot(&BuildInterface::getValidTactics), 10);
+        expect("getNbTactics", slot(&BuildInterface::getNbTactics), 11);
+        expect("getTimingCacheID", slot(&BuildInterface::getTimingCacheID), 12);
+        expect("getFormatCombinationLimit", slot(&BuildInterface::getFormatCombinationLimit), 13);
+        expect("getMetadataString", slot(&BuildInterface::getMetadataString), 14);
+        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
+        expect("getAliasedInput", slot(&BuildInterface::getAliasedInput), 15);
         expect("setTactic", slot(&IPluginV3OneRuntime::setTactic), 4);
         expect("onShapeChange", slot(&IPluginV3OneRuntime::onShapeChange), 5);
         expect("enqueue", slot(&IPluginV3OneRuntime::enqueue), 6);

@@ -2,6 +2,7 @@
 //
 // What a plugin offers the builder: types, formats, tactics, workspace, ids for the timing cache, outputs in place.
 #include "subject.hpp"
+#include "versions.hpp"
 
 #include <algorithm>
 #include <map>
@@ -411,12 +412,13 @@ void checkWords(Subject const& subject)
         std::vector<int32_t> aliases = facts.aliases;
         aliases.resize(static_cast<size_t>(facts.outputs), -1);
         bool const isAliasing = std::any_of(aliases.begin(), aliases.end(), [](int32_t input) { return input >= 0; });
-        probe.that(!isAliasing || build.getInterfaceInfo().major >= 2, "an interface without getAliasedInput", "version 2");
+        probe.that(!isAliasing || build.getInterfaceInfo().major >= kBUILD_VERSION, "an interface without getAliasedInput",
+            "version 2");
         if (build.getInterfaceInfo().major < 2)
         {
             return; // The slot came with version 2.
         }
-        auto& second = static_cast<nvinfer1::IPluginV3OneBuildV2&>(build);
+        auto& second = static_cast<BuildInterface&>(build);
         for (int32_t output : {facts.outputs, -1, INT32_MAX, INT32_MIN})
         {
             probe.at("output " + show(output));

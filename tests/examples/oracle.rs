@@ -4,7 +4,7 @@
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
-use cubinder_tests::headers::GENERATIONS;
+use cubinder_tests::headers;
 use cubinder_tests::oracle::Oracle;
 
 fn main() -> ExitCode {
@@ -20,15 +20,13 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode> {
     let mut arguments = std::env::args_os().skip(1);
     let asked = arguments.next();
-    let generation = GENERATIONS
-        .into_iter()
-        .find(|generation| asked.as_ref().is_some_and(|name| name == generation.name))
-        .with_context(|| {
-            format!(
-                "the first argument is one of {}",
-                GENERATIONS.map(|generation| generation.name).join(", ")
-            )
-        })?;
+    let generations = headers::generations()?;
+    let found =
+        generations.iter().find(|generation| asked.as_ref().is_some_and(|name| name == generation.name));
+    let generation = *found.with_context(|| {
+        let names: Vec<&str> = generations.iter().map(|generation| generation.name).collect();
+        format!("the first argument is one of {}", names.join(", "))
+    })?;
     let status = Command::new(Oracle::build(generation)?.program()).args(arguments).status()?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
 }

@@ -16,7 +16,7 @@ const CRATE: &str = "trtx-sys";
 pub struct Generation {
     /// How tests and folders call it.
     pub name: &'static str,
-    /// The folder of its headers below `TensorRT-Headers`.
+    /// The folder of its headers: an absolute path, or one below `TensorRT-Headers`.
     pub folder: &'static str,
     /// File name of the oracle's library: what TensorRT's own is called, with `_oracle` behind it.
     pub library: &'static str,
@@ -27,7 +27,7 @@ pub struct Generation {
 /// Every release whose headers are at hand, oldest first in each product.
 ///
 /// TensorRT 10 has no headers there. What a plugin library sees of it is laid out as in TensorRT-RTX 1.4: loggers
-/// without a base class.
+/// without a base class. NVIDIA's own headers of it can be tried with [`MORE`].
 pub const GENERATIONS: [Generation; 7] = [
     rtx("rtx-1.3", "TRT-RTX-1.3"),
     rtx("rtx-1.4", "TRT-RTX-1.4"),
@@ -47,6 +47,36 @@ pub const GENERATIONS: [Generation; 7] = [
         version: None,
     },
 ];
+
+/// The variable that names a folder with more headers: a folder for each release, such as `10.8`, with NVIDIA's `include` in it, as in their
+/// public repository. No package registry has them.
+pub const MORE: &str = "CUBINDER_TEST_HEADERS";
+
+/// [`GENERATIONS`], and those of the folder that [`MORE`] names.
+///
+/// # Errors
+/// When that folder cannot be read, or one in it holds no headers.
+pub fn generations() -> Result<Vec<Generation>> {
+    let mut all = GENERATIONS.to_vec();
+    let Some(folder) = std::env::var_os(MORE).filter(|value| !value.is_empty()).map(PathBuf::from) else {
+        return Ok(all);
+    };
+    let entries =
+        std::fs::read_dir(&folder).with_context(|| format!("cannot read `{}`", folder.display()))?;
+    let mut releases: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    releases.sort();
+    for release in releases {
+        let include = std::path::absolute(release.join("include"))?;
+        let header = include.join("NvInferRuntime.h");
+        ensure!(header.is_file(), "`{MORE}`: the header `{}` is missing", header.display());
+        let name = release.file_name().and_then(|name| name.to_str()).context("a name that is not UTF-8")?;
+        let include = include.to_str().context("a path that is not UTF-8")?;
+        // A handful of names for the whole process.
+        let [name, folder] = [format!("headers-{name}"), include.to_owned()].map(|text| &*text.leak());
+        all.push(Generation { name, folder, library: "libnvinfer_oracle.so", version: None });
+    }
+    Ok(all)
+}
 
 /// The release that the product is built for first.
 pub const RTX_1_7: Generation = GENERATIONS[4];

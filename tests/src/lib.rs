@@ -20,5 +20,6 @@ pub mod own_time;
 pub mod player;
 pub mod quick_plugin;
 pub mod reference_plugin;
+pub mod registry;
 pub mod rival_plugin;
 pub mod walkthrough;

@@ -47,7 +47,7 @@ enum Command {
     /// Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout
     #[command(long_about = setup::LONG_ABOUT)]
     Setup {
-        /// Fetch what the tests alone need, too: PyTorch, Triton, Numba, CuPy and nvcc (1.3 GB, 3.5 GB unpacked)
+        /// Fetch what the tests alone need, too: PyTorch, Triton, Numba, CuPy, nvcc and a lean runtime of TensorRT (1.3 GB, 3.6 GB unpacked)
         #[arg(long)]
         tests: bool,
     },
@@ -109,9 +109,13 @@ enum Command {
         #[arg(long, value_name = "N", default_value_t = 1)]
         jobs: usize,
     },
-    /// Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names
+    /// Try the releases of NVRTC and TensorRT, and the oldest Rust, that docs/support.md names
     #[command(long_about = matrix::LONG_ABOUT)]
-    Matrix,
+    Matrix {
+        /// Play TensorRT with these headers, too: a folder for each release, such as `10.8`, with NVIDIA's `include` in it
+        #[arg(long, value_name = "DIR")]
+        headers: Option<std::path::PathBuf>,
+    },
     /// Run a command, and leave what it took in a file
     #[command(hide = true)]
     Measured(measured::Options),
@@ -162,7 +166,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
         Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
         Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
-        Command::Matrix => matrix::run(),
+        Command::Matrix { headers } => matrix::run(headers.as_deref()),
         Command::Measured(options) => measured::run(&options),
         Command::Mutants { groups, left } => mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),

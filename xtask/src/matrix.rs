@@ -21,18 +21,19 @@ use crate::{process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Try the releases of NVRTC and TensorRT-RTX, and the oldest Rust, that docs/support.md names.
+Try the releases of NVRTC, TensorRT-RTX and full TensorRT, and the oldest Rust, that docs/support.md names.
 
 Compiles all plugins of this repository with NVRTC 12.9, 13.0 and 13.5, each with the CUDA headers of its release, and asks each which PTX it \
 writes. Gives the libraries of the plugins to TensorRT-RTX 1.4, 1.5, 1.6 and 1.7: is the library taken, is a model with a plugin node parsed, \
-is an engine built. Checks the workspace with the Rust that Cargo.toml names, where rustup has it.
+is an engine built. Gives libraries to the registries of full TensorRT 10.15, 10.16, 11.0, 11.2 and 11.4, which their lean runtimes have: \
+loading, listing, creating, cloning, restoring and unloading. Checks the workspace with the Rust that Cargo.toml names, where rustup has it.
 
 Prints a table in Markdown, a row as soon as it was tried: it works, is refused and why, crashed, could not be asked because something of ours \
 failed, or was not tried. Not tried is only what is not here and cannot be fetched: packages that pip does not get, a Rust that rustup does not have. \
 At the end stands what is other than docs/support.md says, and what was not tried. Exit codes: 0 where all rows are as the page says; 1 where one is \
 other; 3 where none is other, but not all were tried.
 
-Fetches 435 MB into the cache the first time, and takes some ten minutes on two cores. No GPU is needed.";
+Fetches 620 MB into the cache the first time, and takes some fifteen minutes on two cores. No GPU is needed.";
 
 /// The pinned release of NVRTC, whose libraries TensorRT-RTX gets.
 const PINNED: &str = "13.0";
@@ -69,6 +70,23 @@ const TENSORRT: [(&str, &str, Said); 4] = [
     ("1.7", "1.7.1.116", Said::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
 ];
 
+/// What is tried of a release of full TensorRT.
+const REGISTRY: &str = "loads, creates and unloads plugins of both routes";
+
+/// What the page says of the releases of full TensorRT, by their lean runtimes.
+const LOADED: Said = Said::works("loaded by their registries, alone and beside that of 11.4", &[REGISTRY]);
+
+/// Those releases, with the version that the page names.
+const FULL_TENSORRT: [(&str, &str, Said); 5] = [
+    ("10.15", "10.15.1.29", LOADED),
+    ("10.16", "10.16.1.11", LOADED),
+    ("11.0", "11.0.0.114", LOADED),
+    ("11.2", "11.2.1.2", LOADED),
+    ("11.4", "11.4.0.106", Said::works("loaded by its registry", &[REGISTRY])),
+];
+
+const HEADERS: Said = Said::works("`cargo xtask matrix --headers DIR`", &["plugins pass with the headers"]);
+
 const RUST: Said =
     Said::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
 
@@ -76,7 +94,7 @@ const RUST: Said =
 ///
 /// # Errors
 /// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried; the exit status tells them.
-pub(crate) fn run() -> Result<ExitCode> {
+pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     let toolchain = setup::ensure()?;
     let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
     let work = tempfile::tempdir()?;
@@ -102,6 +120,14 @@ pub(crate) fn run() -> Result<ExitCode> {
         tell(format!("TensorRT-RTX {version}"), said, &|| match library.exists() {
             true => tensorrt(release, version, &library, &toolchain),
             false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
+        });
+    }
+    for (release, version, said) in FULL_TENSORRT {
+        tell(format!("TensorRT {version}"), said, &|| registry(release, &artifacts, &toolchain));
+    }
+    if let Some(folder) = headers {
+        tell(format!("headers in `{}`", folder.display()), HEADERS, &|| {
+            conformance(folder, &artifacts, &toolchain)
         });
     }
     let oldest = oldest_rust()?;
@@ -240,6 +266,52 @@ fn built(answer: &Value) -> Outcome {
     }
 }
 
+/// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/registry.rs`.
+fn registry(release: &str, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
+    let mut libraries = vec![frameworks::lean_runtime(release)?];
+    if release != "11.4" {
+        libraries.push(frameworks::lean_runtime("11.4")?);
+    }
+    let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
+    tests_pass("registry", &[], variable, REGISTRY, artifacts, toolchain)
+}
+
+/// What the conformance oracle says with each release of the headers in a folder: `tests/tests/conformance.rs`.
+fn conformance(headers: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
+    let names =
+        std::fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    let works = format!("plugins pass with the headers {}", names.join(", "));
+    let variable = ("CUBINDER_TEST_HEADERS", std::path::absolute(headers)?.into_os_string());
+    tests_pass("conformance", &["with_every_release"], variable, &works, artifacts, toolchain)
+}
+
+/// Runs a test program of `cubinder-tests` with a variable: `works` if everything passes, else the first failure.
+fn tests_pass(
+    program: &str,
+    filter: &[&str],
+    variable: (&str, OsString),
+    works: &str,
+    artifacts: &Artifacts,
+    toolchain: &Toolchain,
+) -> Result<Outcome> {
+    let mut command = workspace::cargo();
+    command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", program]).args(filter);
+    command.envs(setup::environment(toolchain)?).envs(artifacts.environment());
+    command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
+    Ok(match outcome::ended(&mut command) {
+        Ok((status, _, _)) if status.success() => Outcome::Works(works.to_owned()),
+        Ok((_, said, complained)) => {
+            let is_reason =
+                |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
+            let why: Vec<&str> = said.lines().chain(complained.lines()).filter(is_reason).take(2).collect();
+            Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
+        }
+        Err(outcome) => outcome,
+    })
+}
+
 /// The oldest Rust that `Cargo.toml` promises.
 fn oldest_rust() -> Result<String> {
     let manifest: toml::Table =
@@ -282,7 +354,8 @@ mod tests {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
         let of_tensorrt = TENSORRT.map(|(_, version, said)| [version, said.page]);
         let said = NVRTC.map(|(_, said)| said.page).into_iter().chain(of_tensorrt.into_iter().flatten());
-        for text in said.chain([RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
+        let said = said.chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, said)| [version, said.page]));
+        for text in said.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
             assert!(page.contains(text), "docs/support.md does not say `{text}`");
         }
     }

@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 8] = [
+const GROUPS: [Group; 9] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -143,6 +143,17 @@ const GROUPS: [Group; 8] = [
         files: &["runtime-plugin/src/plugin/run.rs"],
         programs: &["--lib", "--test=meaning"],
         tests: &["run_tests::", "both_names", "what_a_node_does"],
+    },
+    Group {
+        name: "logger",
+        package: "trt-abi",
+        files: &[
+            "runtime-plugin/abi/src/image.rs",
+            "runtime-plugin/abi/src/library.rs",
+            "runtime-plugin/abi/src/logger.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["image::", "library::", "logger::"],
     },
 ];
 
@@ -279,7 +290,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, fields, node"
+            "there is no group `guard`; there are reader, guards, launch, prover, signature, fields, node, run, logger"
         );
     }
 

@@ -130,14 +130,30 @@ const fn versioned<F: Family>() -> VersionedSlots {
 /// TensorRT keeps the pointers while the library is registered, so a library keeps its list until it is closed.
 #[derive(Default)]
 pub struct CreatorList {
-    pointers: Vec<This>,
-    /// The same from the last to the first.
-    backward: Vec<This>,
+    all: Orders,
+    /// Without the quick creators.
+    plain: Orders,
+    /// `namespace::name` of each quick creator, for messages.
+    quick_names: Vec<String>,
     free: Vec<unsafe fn(This)>,
     /// A name with its namespace, for each, joined as closely as a registry can: two that only look alike then turn the list, which does
     /// no harm.
     names: BTreeSet<Vec<u8>>,
     shares_names: bool,
+}
+
+/// Creators in both orders that TensorRT is given.
+#[derive(Default)]
+struct Orders {
+    forward: Vec<This>,
+    backward: Vec<This>,
+}
+
+impl Orders {
+    fn push(&mut self, creator: This) {
+        self.forward.push(creator);
+        self.backward.insert(0, creator);
+    }
 }
 
 // SAFETY: the pointers own creators, and `Creator` is `Send`.
@@ -154,43 +170,60 @@ impl CreatorList {
     /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
     /// registered already.
     pub fn push<C: Creator>(&mut self, creator: C) {
-        self.add::<One<C>>(creator);
+        let this = self.add::<One<C>>(creator);
+        self.plain.push(this);
     }
 
     /// Adds a creator of quick plugins, likewise. Full TensorRT alone makes anything of it: TensorRT-RTX registers it and refuses the
     /// nodes that name it (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
+        // A panic in the names of a creator is TensorRT's to hear.
+        let name = caught(|| {
+            Ok(format!("{}::{}", creator.namespace().to_string_lossy(), creator.name().to_string_lossy()))
+        });
+        self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
     }
 
-    fn add<F: Family>(&mut self, implementor: F::Implementor) {
+    fn add<F: Family>(&mut self, implementor: F::Implementor) -> This {
         // One that cannot say its name is refused by TensorRT.
         let name =
             caught(|| Ok([F::name(&implementor).to_bytes(), F::namespace(&implementor).to_bytes()].concat()));
         self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
         let object = Box::new(CreatorObject::<F> { vptr: F::VTABLE.vptr(), implementor });
         let this = Box::into_raw(object).cast();
-        self.pointers.push(this);
-        self.backward.insert(0, this);
+        self.all.push(this);
         self.free.push(free::<F>);
+        this
     }
 
     /// The creators as C++ gets them.
     pub fn as_slice(&self) -> &[This] {
-        &self.pointers
+        &self.all.forward
     }
 
-    /// The creators in the order in which they can be deregistered: the same, but for a list in which some share name and namespace.
-    /// TensorRT-RTX 1.7 files creators under name and namespace together, and takes out of several there the one that it was given last or none
+    /// The creators to register. A TensorRT older than the quick interfaces gets the others only: one creator that it does not know makes
+    /// it reject a library whole, or it would call it with other arguments.
+    pub(crate) fn for_registering(&self, has_quick: bool) -> &[This] {
+        if has_quick { &self.all.forward } else { &self.plain.forward }
+    }
+
+    pub(crate) fn quick_names(&self) -> &[String] {
+        &self.quick_names
+    }
+
+    /// The creators in the order in which they can be deregistered: the reverse if some share name and namespace. TensorRT-RTX 1.7 and
+    /// the lean runtimes 10.16.1 and 11.4 file creators under name and namespace together, and remove the one registered last, or none
     /// (seen: of versions 1 and 2, deregistered in that order, version 1 stays, and a later look-up calls it in memory that is unmapped).
-    pub fn for_deregistering(&self) -> &[This] {
-        if self.shares_names { &self.backward } else { &self.pointers }
+    pub(crate) fn for_deregistering(&self, has_quick: bool) -> &[This] {
+        let orders = if has_quick { &self.all } else { &self.plain };
+        if self.shares_names { &orders.backward } else { &orders.forward }
     }
 }
 
 impl Drop for CreatorList {
     fn drop(&mut self) {
-        for (this, free) in self.pointers.drain(..).zip(&self.free) {
+        for (this, free) in self.all.forward.drain(..).zip(&self.free) {
             // SAFETY: `push` put both there for the same creator, and nobody uses the list any more.
             unsafe { free(this) };
         }

@@ -12,7 +12,8 @@
 //! | [`fields`] | plugin fields: read from TensorRT, and written for it |
 //! | [`expr`] | the client side of `IExprBuilder` and `IDimensionExpr` |
 //! | [`plugin`], [`quick`], [`creator`] | the traits, the heap objects that TensorRT holds, and the thunks between both |
-//! | [`logger`] | TensorRT's logger, through both generations of its vtable |
+//! | [`logger`] | TensorRT's logger, through both generations of its vtable, for every TensorRT in the process |
+//! | `image` | the program and libraries in this process, kept mapped while something of theirs is called |
 //! | [`library`] | what a plugin library exports |
 //!
 //! Facts about foreign formats come from NVIDIA's headers: TensorRT-RTX 1.3 to 1.7 and TensorRT Enterprise
@@ -24,7 +25,7 @@
 //! Invariants:
 //! - No panic crosses the boundary: each thunk catches it and answers with the interface's failure value.
 //! - Nothing here knows what a plugin does: no CUDA, no bundle, no file.
-//! - Nothing is printed except through TensorRT's logger; where there is none, one line goes to stderr.
+//! - Messages go to TensorRT's logger, or to stderr while TensorRT has none.
 //! - No `thread_local` with a destructor: it would keep the library mapped after `dlclose`.
 #![allow(unsafe_code)]
 
@@ -36,6 +37,7 @@ pub mod creator;
 pub mod error;
 pub mod expr;
 pub mod fields;
+mod image;
 pub mod library;
 pub mod logger;
 mod object;

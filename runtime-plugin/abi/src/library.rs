@@ -52,20 +52,28 @@ impl Library {
         unsafe { list.0.as_ref() }
     }
 
-    /// What TensorRT gets: the creators in the order in which they are to be registered where it has set a finder before, and else in that
+    /// What TensorRT gets, where the oldest full TensorRT in use has this version: the creators in the order in which they are to be registered where it has set a finder before, and else in that
     /// in which they can be deregistered. TensorRT makes both calls in one `loadLibrary`. A thread that asked in between would get the first
     /// answer and TensorRT the other order: the same creators are registered then, and taken out from the wrong end where they share a name.
-    fn asked(&self) -> &[This] {
+    fn asked(&self, oldest_full: Option<i32>) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();
-        if is_loading { creators.as_slice() } else { creators.for_deregistering() }
+        let too_old = oldest_full.filter(|version| *version < FIRST_WITH_QUICK);
+        if !is_loading {
+            return creators.for_deregistering(too_old.is_none());
+        }
+        if let (Some(version), names @ [_, ..]) = (too_old, creators.quick_names()) {
+            tell(|| logger::error(&left_out(names, version)));
+        }
+        creators.for_registering(too_old.is_none())
     }
 
-    /// Frees the creators, where there are any.
+    /// Frees the creators, if there are any, and forgets the logger finders.
     ///
     /// # Safety
     /// Nothing of this library and no creator of it is called afterwards, and no call is under way.
     pub unsafe fn release(&self) {
+        logger::forget_finders();
         let Some(list) = self.creators.get() else { return };
         // A destructor that panics has nobody to tell.
         let _silent = caught(|| {
@@ -88,7 +96,7 @@ impl Library {
     /// `count` is null or writable.
     pub unsafe fn get_creators(&self, count: *mut i32) -> *const This {
         panics::install_silent_hook();
-        let creators = caught(|| Ok(self.asked())).unwrap_or(&[]);
+        let creators = caught(|| Ok(self.asked(logger::oldest_full_version()))).unwrap_or(&[]);
         if !count.is_null() {
             // SAFETY: not null, and the caller answers for it.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
@@ -109,6 +117,19 @@ impl Library {
         });
         self.is_loading.store(true, Ordering::Relaxed);
     }
+}
+
+/// The first full TensorRT with the quick interfaces as this crate has them.
+const FIRST_WITH_QUICK: i32 = 100_900;
+
+/// The message about quick creators that are not registered.
+fn left_out(names: &[String], version: i32) -> String {
+    let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
+    format!(
+        "`{}` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is TensorRT {major}.{minor}.{patch}; \
+         compile the plugin for the plugin route",
+        names.join("`, `")
+    )
 }
 
 /// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in
@@ -145,7 +166,7 @@ macro_rules! plugin_library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Mood, ProbeCreator};
+    use crate::testing::{Mood, ProbeCreator, QuickProbeCreator};
 
     fn two() -> Result<CreatorList, Error> {
         let mut list = CreatorList::new();
@@ -177,8 +198,9 @@ mod tests {
         }
         for (list, turns) in [(two as fn() -> _, true), (different, false)] {
             let library = Library::new(list);
-            let asked = || library.asked().to_vec();
+            let asked = || library.asked(None).to_vec();
             let registered = asked();
+            assert_eq!(registered, library.creators().as_slice());
             let mut deregistered = registered.clone();
             if turns {
                 deregistered.reverse();
@@ -191,6 +213,30 @@ mod tests {
     }
 
     #[test]
+    fn quick_creators_are_left_out_for_a_tensorrt_without_them() {
+        let both = || {
+            let mut list = CreatorList::new();
+            list.push_quick(QuickProbeCreator::new(Mood::Well));
+            list.push(ProbeCreator::new(Mood::Well));
+            Ok(list)
+        };
+        for (version, count) in [(None, 2), (Some(100_900), 2), (Some(110_400), 2), (Some(100_801), 1)] {
+            let library = Library::new(both);
+            let asked = || library.asked(version).to_vec();
+            let (registered, deregistered) = (asked(), asked());
+            assert_eq!((registered.len(), &registered), (count, &deregistered), "{version:?}");
+            assert_eq!(registered, library.creators().as_slice()[2 - count..]);
+        }
+        let library = Library::new(both);
+        assert_eq!(library.creators().quick_names(), ["sample::quick_probe"]);
+        assert_eq!(
+            left_out(library.creators().quick_names(), 100_801),
+            "`sample::quick_probe` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is \
+             TensorRT 10.8.1; compile the plugin for the plugin route"
+        );
+    }
+
+    #[test]
     fn released_creators_are_freed() {
         static SEEN: OnceLock<std::sync::Arc<std::sync::Mutex<Vec<String>>>> = OnceLock::new();
         fn one() -> Result<CreatorList, Error> {
@@ -200,6 +246,7 @@ mod tests {
             list.push(creator);
             Ok(list)
         }
+        let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
         let library = Library::new(one);
         // SAFETY: there is nothing yet.
         unsafe { library.release() };

@@ -1,7 +1,7 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
-//! Owns: the finder of this copy of the library, and the decision which generation of vtable it has. Never:
-//! no print to stdout; stderr only when there is no logger, and then once.
+//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: no print to stdout; stderr only
+//! without a logger.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
@@ -21,58 +21,50 @@
 //! it; a change would show there. Anything older is left alone: calling a wrong slot would destroy the
 //! logger.
 //!
-//! # Finding the version
-//! `dlsym(RTLD_DEFAULT, "getInferLibVersion")` finds nothing in Python or trtexec, where TensorRT is loaded
-//! with local visibility. The finder's vptr points into the library that made it: `dladdr` names its file,
-//! `dlopen` with `RTLD_NOLOAD` gives its handle. Where there is none (the main program apart), there is no version.
+//! # Whose finder
+//! The finder's vptr points into the image of the TensorRT that made it, and the version is asked of that very image: a program may hold
+//! several releases, shared or linked into it, and `dlsym` also finds the symbols of others. In all releases seen (TensorRT-RTX 1.7, lean
+//! runtimes 10.15 to 11.4) the finder is a static of that image, so it lives as long as the image is mapped. An application may close a
+//! TensorRT while another still uses this library, and nothing announces that. So an image is pinned while its finder is called, and
+//! a finder whose image is gone is not called.
+//!
+//! With several finders, that of the TensorRT which called this library is asked first: its logger is the one that the user of the
+//! plugin reads.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::ptr::{self, NonNull};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
+use crate::image::{self, Image, Pin};
 use crate::raw::InterfaceInfo;
 pub use crate::raw::Severity;
 use crate::vtable::VersionedSlots;
 
 /// Which vtables the library in this process has.
-#[repr(usize)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Generation {
-    /// No logger that could be called.
-    Unknown = 0,
     /// No base class: slot 0.
-    Bare = 1,
+    Bare,
     /// Derived from `IVersionedInterface`: slot 4.
-    Versioned = 2,
+    Versioned,
 }
 
 impl Generation {
-    fn from_bits(bits: usize) -> Self {
-        match bits {
-            1 => Self::Bare,
-            2 => Self::Versioned,
-            _ => Self::Unknown,
-        }
-    }
-
-    /// By the value of `getInferLibVersion`.
-    fn of_version(version: i32) -> Self {
+    /// By the value of `getInferLibVersion`; `None` for versions whose layout is not known.
+    fn of_version(version: i32) -> Option<Self> {
         match version {
-            10_300..10_500 | 100_000..110_000 => Self::Bare,
-            10_500..100_000 | 110_000.. => Self::Versioned,
-            _ => Self::Unknown,
+            10_300..10_500 | 100_000..110_000 => Some(Self::Bare),
+            10_500..100_000 | 110_000.. => Some(Self::Versioned),
+            _ => None,
         }
     }
 }
 
-/// Where [`FINDER`] keeps a [`Generation`].
-const GENERATION_BITS: usize = 0b11;
+/// The first version of full TensorRT that has V3One plugins; smaller numbers are TensorRT-RTX's.
+const FIRST_FULL_VERSION: i32 = 100_000;
 
-/// The finder, with its generation in the lowest two bits, so that both change together. C++ objects with a
-/// vptr are aligned to 8 bytes.
-static FINDER: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-static SAID_ON_STDERR: AtomicBool = AtomicBool::new(false);
+static FINDERS: Finders = Finders::new();
 
 /// Vtable of `ILoggerFinder` without a base.
 #[repr(C)]
@@ -105,32 +97,39 @@ type FindLogger = unsafe extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 /// `void log(Severity severity, char const* msg) noexcept`
 type Log = unsafe extern "C" fn(*mut c_void, Severity, *const c_char);
 
-/// Keeps the finder that TensorRT hands over. Null takes the logger away again.
+/// Keeps the finder that TensorRT hands over. Null removes all finders.
 ///
 /// # Safety
-/// `finder` is null or an `ILoggerFinder` that lives until it is replaced, or until the library is not called
-/// any more.
+/// `finder` is null or an `ILoggerFinder`. One that is a static of its image lives as long as that image is mapped; any other lives until
+/// finders are removed or its image gets another finder, and no thread logs while it is destroyed.
 pub unsafe fn set_finder(finder: *mut c_void) {
-    // SAFETY: null is checked; a live finder starts with a vptr.
-    let generation = if finder.is_null() { Generation::Unknown } else { unsafe { generation_of(finder) } };
-    FINDER.store(finder.map_addr(|address| address | generation as usize), Ordering::Release);
+    // SAFETY: the caller's promise.
+    unsafe { FINDERS.set(finder) };
 }
 
-/// Says something to TensorRT's user. Safe to call from any thread; not from destructors, when TensorRT may
+/// Removes all finders, for a library that is being closed: a static is never dropped.
+pub(crate) fn forget_finders() {
+    FINDERS.clear();
+}
+
+/// Returns the version (`getInferLibVersion`) of the oldest full TensorRT among those that have loaded this library. `None` if only
+/// TensorRT-RTX has: it counts from 1, and all of its releases have the interfaces of this crate.
+pub fn oldest_full_version() -> Option<i32> {
+    FINDERS.oldest_full_version()
+}
+
+/// Logs a message through TensorRT's logger. May be called from any thread, but not from destructors, when TensorRT may
 /// be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
-    // SAFETY: the finder is live (`set_finder`'s contract) and of the generation stored with it.
-    let logged = unsafe { log_through(finder_in_use(), severity, &text) };
-    if !logged {
-        say_once_on_stderr(&text);
+    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), &text) {
+        write_to_stderr(&line);
     }
 }
 
-/// [`log`] with [`Severity::VERBOSE`], where there is a logger: the text is made only then.
+/// Logs with [`Severity::VERBOSE`] if TensorRT has set a finder: the message is built only then.
 pub fn verbose(text: impl FnOnce() -> String) {
-    let finder = finder_in_use();
-    if !finder.0.is_null() && !matches!(finder.1, Generation::Unknown) {
+    if !FINDERS.list().is_empty() {
         log(Severity::VERBOSE, &text());
     }
 }
@@ -147,49 +146,163 @@ pub fn error_of(plugin: &CStr, failure: &Error) {
     error(&format!("{}: {failure}", plugin.to_string_lossy()));
 }
 
-fn finder_in_use() -> (*mut c_void, Generation) {
-    let tagged = FINDER.load(Ordering::Acquire);
-    (
-        tagged.map_addr(|address| address & !GENERATION_BITS),
-        Generation::from_bits(tagged.addr() & GENERATION_BITS),
-    )
+/// What became of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Logged,
+    /// TensorRT's finder returned null: the application has not created a runtime or builder yet.
+    NoLogger,
+    /// No finder can be called.
+    NoFinder,
 }
 
-/// Whether the text reached a logger.
-///
+/// The finders of all TensorRTs that have loaded this copy of the library.
+struct Finders {
+    /// The latest is last. The lock is not held while a finder or a logger is called: a logger of the application's may load a library.
+    list: Mutex<Vec<Arc<Finder>>>,
+    /// [`oldest_full_version`], 0 if unknown: creators and plugins ask often.
+    oldest_full_version: AtomicI32,
+}
+
+impl Finders {
+    const fn new() -> Self {
+        Self { list: Mutex::new(Vec::new()), oldest_full_version: AtomicI32::new(0) }
+    }
+
+    fn list(&self) -> MutexGuard<'_, Vec<Arc<Finder>>> {
+        self.list.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// # Safety
+    /// As for [`set_finder`].
+    unsafe fn set(&self, object: *mut c_void) {
+        if object.is_null() {
+            return self.clear();
+        }
+        // SAFETY: not null; the rest is the caller's promise.
+        let Some(finder) = (unsafe { Finder::new(object) }) else { return };
+        // Keep one finder for each image, and drop those of unloaded images: applications may open and close TensorRT for ever. Asking the
+        // loader may run destructors, so the lock is not held.
+        let mut gone = self.list().clone();
+        gone.retain(|known| known.image.pin().is_none());
+        let mut list = self.list();
+        list.retain(|known| known.image != finder.image && !gone.iter().any(|gone| Arc::ptr_eq(gone, known)));
+        list.push(Arc::new(finder));
+        let full = list.iter().map(|finder| finder.version).filter(|version| *version >= FIRST_FULL_VERSION);
+        self.oldest_full_version.store(full.min().unwrap_or(0), Ordering::Relaxed);
+    }
+
+    fn clear(&self) {
+        *self.list() = Vec::new();
+        self.oldest_full_version.store(0, Ordering::Relaxed);
+    }
+
+    fn oldest_full_version(&self) -> Option<i32> {
+        Some(self.oldest_full_version.load(Ordering::Relaxed)).filter(|version| *version > 0)
+    }
+
+    /// Logs through the first finder that returns a logger: the caller's, then the latest.
+    fn log(&self, severity: Severity, text: &CStr) -> Delivery {
+        let mut finders = self.list().clone();
+        if let [_, _, ..] = finders[..] {
+            image::search_callers(&mut |base| {
+                let caller = finders.iter().position(|finder| finder.image.base() == base);
+                caller.map(|caller| finders[caller..].rotate_left(1)).is_some()
+            });
+        }
+        let mut delivery = Delivery::NoFinder;
+        for finder in finders.iter().rev() {
+            match finder.log(severity, text) {
+                Delivery::Logged => return Delivery::Logged,
+                Delivery::NoLogger => delivery = Delivery::NoLogger,
+                Delivery::NoFinder => {}
+            }
+        }
+        delivery
+    }
+}
+
+/// One `ILoggerFinder` and the TensorRT that it belongs to.
+#[derive(Debug)]
+struct Finder {
+    object: *mut c_void,
+    generation: Generation,
+    version: i32,
+    image: Image,
+    /// Keeps the image mapped if the object lies elsewhere, such as on the heap: its life cannot be checked there.
+    pin: Option<Pin>,
+}
+
+// SAFETY: TensorRT's finder may be called from any thread; the rest is.
+unsafe impl Send for Finder {}
+// SAFETY: as above.
+unsafe impl Sync for Finder {}
+
+impl Finder {
+    /// Finds out which TensorRT an object belongs to. Returns `None` for a release whose finders are not known.
+    ///
+    /// # Safety
+    /// `object` is a live `ILoggerFinder`.
+    unsafe fn new(object: *mut c_void) -> Option<Self> {
+        // SAFETY: a live object starts with its vptr.
+        let image = Image::holding(unsafe { vptr::<c_void>(object) })?;
+        let pin = image.pin()?;
+        let version = version_of(&pin)?;
+        let generation = Generation::of_version(version)?;
+        // SAFETY: this version's finder derives from `IVersionedInterface`.
+        if generation == Generation::Versioned && !unsafe { is_first_version(object, c"ILoggerFinder") } {
+            return None;
+        }
+        let pin = (!image.contains(object)).then_some(pin);
+        Some(Self { object, generation, version, image, pin })
+    }
+
+    fn log(&self, severity: Severity, text: &CStr) -> Delivery {
+        let Some(_mapped) = self.image.pin() else { return Delivery::NoFinder };
+        // SAFETY: the object is read only if it lies in the image, which is mapped as long as `_mapped` lives, or else was kept by `pin`.
+        let is_live = self.pin.is_some()
+            || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
+        if !is_live {
+            // Another file of the same name was loaded to the same place.
+            return Delivery::NoFinder;
+        }
+        // SAFETY: a live finder of this generation.
+        unsafe { log_through(self.object, self.generation, severity, text) }
+    }
+}
+
 /// # Safety
-/// The finder is null or live and of this generation.
+/// `finder` is a live `ILoggerFinder` of this generation, and stays so for the call.
 unsafe fn log_through(
-    (finder, generation): (*mut c_void, Generation),
+    finder: *mut c_void,
+    generation: Generation,
     severity: Severity,
     text: &CStr,
-) -> bool {
-    if finder.is_null() {
-        return false;
-    }
+) -> Delivery {
     // SAFETY: the caller answers for the generation, which decides what the vptr points at; `this` is the
-    // finder, then the logger that it returned, which TensorRT keeps alive while the library is in use.
+    // finder, then the logger that it returned, which TensorRT keeps alive while it may be found.
     unsafe {
         match generation {
-            Generation::Unknown => false,
             Generation::Bare => {
                 let logger = ((*vptr::<BareFinderSlots>(finder)).find_logger)(finder);
                 if logger.is_null() {
-                    return false;
+                    return Delivery::NoLogger;
                 }
                 ((*vptr::<BareLoggerSlots>(logger)).log)(logger, severity, text.as_ptr());
-                true
             }
             Generation::Versioned => {
                 let logger = ((*vptr::<VersionedFinderSlots>(finder)).find_logger)(finder);
-                if logger.is_null() || !is_first_version(logger, c"ILogger") {
-                    return false;
+                if logger.is_null() {
+                    return Delivery::NoLogger;
+                }
+                if !is_first_version(logger, c"ILogger") {
+                    return Delivery::NoFinder;
                 }
                 ((*vptr::<VersionedLoggerSlots>(logger)).log)(logger, severity, text.as_ptr());
-                true
             }
         }
     }
+    Delivery::Logged
 }
 
 /// # Safety
@@ -210,90 +323,13 @@ unsafe fn is_first_version(this: *mut c_void, kind: &CStr) -> bool {
     !info.kind.is_null() && info.major == 1 && unsafe { CStr::from_ptr(info.kind) } == kind
 }
 
-/// # Safety
-/// `finder` is a live `ILoggerFinder`.
-unsafe fn generation_of(finder: *mut c_void) -> Generation {
-    // SAFETY: a live object starts with its vptr, which lies in the library that made it.
-    let version = unsafe { library_version(vptr::<c_void>(finder)) };
-    match version.map_or(Generation::Unknown, Generation::of_version) {
-        // SAFETY: this version's finder derives from `IVersionedInterface`.
-        Generation::Versioned if !unsafe { is_first_version(finder, c"ILoggerFinder") } => {
-            Generation::Unknown
-        }
-        generation => generation,
-    }
-}
-
-/// `getInferLibVersion()` of the library that holds `address`, looked up there and in what it is linked with.
-///
-/// # Safety
-/// `address` lies in a loaded library.
-unsafe fn library_version(address: *const c_void) -> Option<i32> {
-    let scope = Scope::of(address)?;
-    // SAFETY: the scope is a live handle or a constant, the name a text.
-    let symbol = unsafe { libc::dlsym(scope.handle(), c"getInferLibVersion".as_ptr()) };
-    (!symbol.is_null()).then(|| {
-        // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen
-        // (`NvInferRuntimeBase.h`).
-        let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
-        // SAFETY: it takes nothing and only answers.
-        unsafe { get() }
-    })
-}
-
-/// Where `dlsym` looks for a symbol that belongs to an address.
-#[derive(Debug, PartialEq, Eq)]
-enum Scope {
-    /// The main program, which has no handle of its own: what is visible to everybody, the program first.
-    Program,
-    /// A library and what it is linked with. The reference to it is given back when the scope goes.
-    Library(NonNull<c_void>),
-}
-
-impl Scope {
-    /// `None` where the address lies in no library that the loader hands out. What is visible to everybody would then be the
-    /// answer of another TensorRT, and a call through the wrong slot.
-    fn of(address: *const c_void) -> Option<Self> {
-        let info = place_of(address)?;
-        // SAFETY: `dli_fname` is a text of the loader's, as `place_of` has checked. NOLOAD runs no code; it only counts a
-        // reference.
-        let handle = unsafe { libc::dlopen(info.dli_fname, libc::RTLD_NOLOAD | libc::RTLD_LAZY) };
-        NonNull::new(handle).map(Self::Library).or_else(|| is_program(&info).then_some(Self::Program))
-    }
-
-    fn handle(&self) -> *mut c_void {
-        match self {
-            Self::Program => libc::RTLD_DEFAULT,
-            Self::Library(handle) => handle.as_ptr(),
-        }
-    }
-}
-
-impl Drop for Scope {
-    fn drop(&mut self) {
-        if let Self::Library(handle) = self {
-            // SAFETY: gives back the reference that `of` took; the library stays, since it is calling us.
-            unsafe { libc::dlclose(handle.as_ptr()) };
-        }
-    }
-}
-
-/// The file that an address was loaded from: its name, which is not null, and where it begins in memory.
-fn place_of(address: *const c_void) -> Option<libc::Dl_info> {
-    // SAFETY: `Dl_info` is made of pointers, for which null is a value.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `dladdr` only compares the address; `info` is writable.
-    let found = unsafe { libc::dladdr(address, &raw mut info) } != 0;
-    (found && !info.dli_fname.is_null()).then_some(info)
-}
-
-/// Whether this is where the main program lies, in which the kernel shows its program headers (`getauxval(3)`).
-fn is_program(info: &libc::Dl_info) -> bool {
-    // SAFETY: it takes a number and answers with one, 0 where there is none.
-    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    let program =
-        usize::try_from(headers).ok().and_then(|headers| place_of(ptr::without_provenance(headers)));
-    program.is_some_and(|program| program.dli_fbase == info.dli_fbase)
+/// Calls the `getInferLibVersion` that a pinned image defines.
+fn version_of(image: &Pin) -> Option<i32> {
+    let symbol = image.symbol(c"getInferLibVersion")?;
+    // SAFETY: `extern "C" int32_t getInferLibVersion() noexcept` in every header seen (`NvInferRuntimeBase.h`).
+    let get: unsafe extern "C" fn() -> c_int = unsafe { std::mem::transmute(symbol) };
+    // SAFETY: it accepts nothing and only returns a number.
+    Some(unsafe { get() })
 }
 
 /// A text for C; a NUL in it would end it early, so it becomes a space.
@@ -301,17 +337,40 @@ fn to_c_string(text: &str) -> CString {
     CString::new(text.replace('\0', " ")).unwrap_or_default()
 }
 
-/// For a process without a logger: one line, by `write(2)`, because Rust's own streams keep thread-local
-/// state.
-#[cold]
-fn say_once_on_stderr(text: &CStr) {
-    if SAID_ON_STDERR.swap(true, Ordering::Relaxed) {
-        return;
+/// Which explanations have been written to stderr.
+struct Notes {
+    without_logger: AtomicBool,
+    without_finder: AtomicBool,
+}
+
+static NOTES: Notes = Notes::new();
+
+impl Notes {
+    const fn new() -> Self {
+        Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
-    let mut line = text.to_bytes().to_vec();
-    line.extend_from_slice(
-        b"\n(TensorRT's logger cannot be reached from this plugin library; later messages are dropped)\n",
-    );
+
+    /// Returns what stderr gets: every message while TensorRT has no logger yet, the first one if no finder can be called.
+    fn line(&self, delivery: Delivery, text: &CStr) -> Option<Vec<u8>> {
+        let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
+        let note: &[u8] = match delivery {
+            Delivery::Logged => return None,
+            Delivery::NoLogger if is_first(&self.without_logger) => {
+                b"\n(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)\n"
+            }
+            Delivery::NoLogger => b"\n",
+            Delivery::NoFinder if is_first(&self.without_finder) => {
+                b"\n(TensorRT's logger cannot be reached from this plugin library; later messages are dropped)\n"
+            }
+            Delivery::NoFinder => return None,
+        };
+        Some([text.to_bytes(), note].concat())
+    }
+}
+
+/// By `write(2)`, because Rust's own streams keep thread-local state.
+#[cold]
+fn write_to_stderr(line: &[u8]) {
     // SAFETY: the buffer has this length. A short or failed write loses a message that has no other way out.
     let _written = unsafe { libc::write(libc::STDERR_FILENO, line.as_ptr().cast(), line.len()) };
 }

@@ -22,12 +22,13 @@ pub(crate) trait Family: Sized + 'static {
     type BuildSlots: 'static;
     type RuntimeSlots: 'static;
 
-    /// What `getInterfaceInfo` says of each interface.
+    /// What `getInterfaceInfo` says of each interface; of the build interface [`build_info`](Self::build_info) says it.
     const CORE_INFO: InterfaceInfo;
-    const BUILD_INFO: InterfaceInfo;
     const RUNTIME_INFO: InterfaceInfo;
     const BUILD: &'static VTable<Self::BuildSlots>;
     const RUNTIME: &'static VTable<Self::RuntimeSlots>;
+
+    fn build_info() -> InterfaceInfo;
 
     fn core_name(implementor: &Self::Implementor) -> &CStr;
     fn core_version(implementor: &Self::Implementor) -> &CStr;
@@ -88,7 +89,7 @@ impl Interface for Core {
 impl Interface for Build {
     const OFFSET: usize = offset_of!(Faces<(), ()>, build);
     fn info<F: Family>() -> InterfaceInfo {
-        F::BUILD_INFO
+        F::build_info()
     }
 }
 impl Interface for Runtime {

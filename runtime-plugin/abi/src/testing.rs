@@ -301,3 +301,6 @@ impl Creator for ProbeCreator {
         self.record.reports.lock().unwrap().push(error.clone());
     }
 }
+
+/// Held by tests that set or forget the finders of the process.
+pub(crate) static PROCESS_FINDERS: std::sync::Mutex<()> = std::sync::Mutex::new(());

@@ -1,6 +1,7 @@
-//! What the tests of recipes and of kernels from elsewhere need: PyTorch, and the compilers Triton, Numba, CuPy and nvcc.
+//! What tests need beside the packages of `pins.toml`: PyTorch, the compilers Triton, Numba, CuPy and nvcc, the lean runtime of full
+//! TensorRT, and releases of NVIDIA's libraries for `cargo xtask matrix`.
 //!
-//! Owns two folders of the cache, each a virtual environment with what a list of `xtask/frameworks` names, every wheel with its
+//! Owns folders of the cache, each a virtual environment with what a list of `xtask/frameworks` names, every wheel with its
 //! SHA-256: these packages look for each other where Python has its packages. They are beside the packages of `pins.toml`, which
 //! everybody needs: these are a gigabyte that tests alone use.
 
@@ -58,8 +59,21 @@ const PYTORCH: Framework = Framework {
     holds: "torch/lib/libtorch_python.so",
 };
 
-/// Releases of NVIDIA's libraries beside the pinned ones, for `cargo xtask matrix`. No test looks for them.
-const RELEASES: [Framework; 5] = [
+/// The lean runtime of full TensorRT, whose registry the tests give plugin libraries to.
+const LEAN: Framework = Framework {
+    purpose: "loads plugin libraries in the tests",
+    variable: "CUBINDER_TEST_TENSORRT",
+    ..release(
+        "tensorrt-lean-11.4",
+        "TensorRT lean 11.4",
+        include_str!("../../frameworks/releases/tensorrt-lean-11.4.txt"),
+        44_375_636,
+        "tensorrt_lean_libs/libnvinfer_lean.so.11",
+    )
+};
+
+/// Releases of NVIDIA's libraries beside the pinned ones, for `cargo xtask matrix`.
+const RELEASES: [Framework; 9] = [
     release(
         "cuda-12.9",
         "CUDA 12.9",
@@ -95,6 +109,34 @@ const RELEASES: [Framework; 5] = [
         93_597_966,
         TENSORRT,
     ),
+    release(
+        "tensorrt-lean-10.15",
+        "TensorRT lean 10.15",
+        include_str!("../../frameworks/releases/tensorrt-lean-10.15.txt"),
+        47_643_457,
+        "tensorrt_lean_libs/libnvinfer_lean.so.10",
+    ),
+    release(
+        "tensorrt-lean-10.16",
+        "TensorRT lean 10.16",
+        include_str!("../../frameworks/releases/tensorrt-lean-10.16.txt"),
+        46_408_436,
+        "tensorrt_lean_libs/libnvinfer_lean.so.10",
+    ),
+    release(
+        "tensorrt-lean-11.0",
+        "TensorRT lean 11.0",
+        include_str!("../../frameworks/releases/tensorrt-lean-11.0.txt"),
+        46_487_384,
+        "tensorrt_lean_libs/libnvinfer_lean.so.11",
+    ),
+    release(
+        "tensorrt-lean-11.2",
+        "TensorRT lean 11.2",
+        include_str!("../../frameworks/releases/tensorrt-lean-11.2.txt"),
+        46_533_875,
+        "tensorrt_lean_libs/libnvinfer_lean.so.11",
+    ),
 ];
 
 const TENSORRT: &str = "tensorrt_rtx_libs/libtensorrt_rtx.so.1";
@@ -118,7 +160,21 @@ const STAND_INS: &str = "stand-ins";
 /// When the machine or the Python is not supported, or pip fails. The message says what helps.
 pub(crate) fn environment() -> Result<Vec<(&'static str, OsString)>> {
     let place = |framework: &Framework| Ok((framework.variable, ensure(framework)?.into()));
-    [COMPILERS, PYTORCH].iter().map(place).collect()
+    let folders: Result<Vec<_>> = [COMPILERS, PYTORCH].iter().map(place).collect();
+    let mut variables = folders?;
+    variables.push((LEAN.variable, lean_runtime("11.4")?.into()));
+    Ok(variables)
+}
+
+/// The library of the lean runtime of full TensorRT `release`; fetched first if it is missing.
+///
+/// # Errors
+/// As [`packages_of`].
+pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
+    let name = format!("tensorrt-lean-{release}");
+    let framework = RELEASES.iter().chain([&LEAN]).find(|framework| framework.name == name);
+    let framework = framework.with_context(|| format!("no release is called `{name}`"))?;
+    Ok(packages_in(framework)?.join(framework.holds))
 }
 
 /// The environment with Triton, Numba, CuPy and nvcc; fetched first where it is missing.
@@ -152,9 +208,12 @@ impl std::fmt::Display for NotFetched {
 /// As [`environment`], and where none is called so. Where pip did not get the packages, a [`NotFetched`] is among its causes.
 pub(crate) fn packages_of(name: &str) -> Result<PathBuf> {
     let found = RELEASES.iter().find(|release| release.name == name);
-    let found = found.with_context(|| format!("no release is called `{name}`"))?;
-    let folder = ensure(found)?;
-    let holds = |lib: PathBuf| lib.join("site-packages").join(found.holds).exists();
+    packages_in(found.with_context(|| format!("no release is called `{name}`"))?)
+}
+
+fn packages_in(framework: &Framework) -> Result<PathBuf> {
+    let folder = ensure(framework)?;
+    let holds = |lib: PathBuf| lib.join("site-packages").join(framework.holds).exists();
     let libs = fs::read_dir(folder.join("lib"))?.flatten().map(|entry| entry.path());
     let lib = libs.into_iter().find(|lib| holds(lib.clone()));
     lib.map(|lib| lib.join("site-packages"))
@@ -240,10 +299,10 @@ mod tests {
     /// pip takes a list with hashes only where every line has one.
     #[test]
     fn every_package_is_pinned() {
-        for framework in [COMPILERS, PYTORCH].into_iter().chain(RELEASES) {
+        for framework in [COMPILERS, PYTORCH, LEAN].into_iter().chain(RELEASES) {
             let entries: Vec<&str> =
                 framework.requirements.lines().filter(|line| line.contains("==")).collect();
-            assert!(entries.len() > 1, "{}", framework.name);
+            assert!(!entries.is_empty(), "{}", framework.name);
             for entry in entries {
                 let (name, version) = entry.trim_end_matches(" \\").split_once("==").unwrap();
                 assert!(!name.is_empty() && version.starts_with(|c: char| c.is_ascii_digit()), "{entry}");

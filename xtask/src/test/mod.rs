@@ -20,7 +20,7 @@ use report::Report;
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
-Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch and compilers more), formatting, clippy and rustdoc with warnings as \
+Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as \
 errors, the release build as it is installed, the same from another folder, the demo, the book of the documentation, all tests.
 
 A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
@@ -38,6 +38,8 @@ Tests find in their environment:
   CUBINDER_TEST_LIBRARY_PATH  this as LD_LIBRARY_PATH; it imports `tensorrt_rtx_bindings` and `onnx` then
   CUBINDER_TEST_COMPILERS     a Python environment with Triton, Numba, CuPy and nvcc
   CUBINDER_TEST_PYTORCH       one with PyTorch and onnx_graphsurgeon; its stand-ins/ on LD_LIBRARY_PATH are libraries that PyTorch links
+  CUBINDER_TEST_TENSORRT      the library of a lean runtime of full TensorRT; several, separated by colons, are all tried
+  CUBINDER_TEST_HEADERS       a folder with more headers of TensorRT, as `cargo xtask matrix --headers` takes it; not set here
   CUBINDER_BIN                the release build of the program `cubinder`
   CUBINDER_RUNTIME_LIBRARY    the release build of libcubinder.so
   CUBINDER_TEST_ARCHIVE       the .tar.gz of `cargo xtask dist`

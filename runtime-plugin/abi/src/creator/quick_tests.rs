@@ -131,12 +131,12 @@ fn both_kinds_stand_in_one_list_in_order() {
     };
     let kinds = [c"PLUGIN CREATOR_V3QUICK", c"PLUGIN CREATOR_V3ONE"];
     assert_eq!(list.as_slice().iter().map(kind).collect::<Vec<_>>(), kinds);
-    assert_eq!(list.for_deregistering(), list.as_slice());
+    assert_eq!(list.for_deregistering(true), list.as_slice());
     // A second one of the same name and namespace turns the list, as it does for V3One creators.
     list.push_quick(QuickProbeCreator::new(Mood::Well));
     let mut backward = list.as_slice().to_vec();
     backward.reverse();
-    assert_eq!(list.for_deregistering(), backward);
+    assert_eq!(list.for_deregistering(true), backward);
     assert_eq!((Arc::strong_count(&seen.0), Arc::strong_count(&seen.1)), (2, 2));
     drop(list);
     assert_eq!((Arc::strong_count(&seen.0), Arc::strong_count(&seen.1)), (1, 1));

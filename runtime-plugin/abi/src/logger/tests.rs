@@ -1,5 +1,6 @@
 //! Loggers of both generations, with vtables as C++ would make them.
 
+use std::ptr;
 use std::sync::Mutex;
 
 use super::*;
@@ -43,21 +44,21 @@ fn versioned(get_interface_info: unsafe extern "C" fn(*mut c_void) -> InterfaceI
     VersionedSlots { get_api_language: language, get_interface_info, destroy, destroy_and_free: destroy }
 }
 
-/// Logs through a finder and a logger with these vtables; whether it arrived, and what did.
-fn log_through_fakes<F, L>(finder: &F, logger: &L, generation: Generation) -> (bool, Vec<String>) {
+/// Logs through a finder and a logger with these vtables; what became of it, and what arrived.
+fn log_through_fakes<F, L>(finder: &F, logger: &L, generation: Generation) -> (Delivery, Vec<String>) {
     let mut logger = Object { vptr: ptr::from_ref(logger).cast(), logger: ptr::null_mut() };
     let mut finder = Object { vptr: ptr::from_ref(finder).cast(), logger: (&raw mut logger).cast() };
     let own = format!("{:x} ", (&raw const logger).addr());
     // SAFETY: both objects are alive and have the vtables of that generation.
-    let logged = unsafe { log_through(((&raw mut finder).cast(), generation), Severity::WARNING, c"hello") };
+    let logged = unsafe { log_through((&raw mut finder).cast(), generation, Severity::WARNING, c"hello") };
     let mut all = LOGGED.lock().unwrap();
     let mine =
         all.extract_if(.., |line| line.starts_with(&own)).map(|line| line[own.len()..].to_owned()).collect();
     (logged, mine)
 }
 
-fn expected() -> (bool, Vec<String>) {
-    (true, vec!["Severity::WARNING hello".to_owned()])
+fn expected() -> (Delivery, Vec<String>) {
+    (Delivery::Logged, vec!["Severity::WARNING hello".to_owned()])
 }
 
 #[test]
@@ -77,41 +78,21 @@ fn the_second_generation_has_a_base() {
 fn a_logger_of_a_later_kind_is_left_alone() {
     let finder = VersionedFinderSlots { versioned: versioned(finder_info), find_logger: find };
     let logger = VersionedLoggerSlots { versioned: versioned(later_logger_info), log: log_here };
-    assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), (false, vec![]));
-}
-
-#[test]
-fn a_finder_that_finds_nothing_is_no_logger() {
-    let slots = BareFinderSlots { find_logger: find };
-    let mut finder = Object { vptr: (&raw const slots).cast(), logger: ptr::null_mut() };
-    // SAFETY: as above.
-    let logged = unsafe { log_through(((&raw mut finder).cast(), Generation::Bare), Severity::INFO, c"x") };
-    assert!(!logged);
-    // SAFETY: null is allowed.
-    assert!(!unsafe { log_through((ptr::null_mut(), Generation::Bare), Severity::INFO, c"x") });
+    assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), (Delivery::NoFinder, vec![]));
 }
 
 #[test]
 fn versions_decide_the_generation() {
     let of = Generation::of_version;
     for version in [10_300, 10_400, 10_499, 100_000, 101_501, 109_999] {
-        assert_eq!(of(version), Generation::Bare, "{version}");
+        assert_eq!(of(version), Some(Generation::Bare), "{version}");
     }
     for version in [10_500, 10_601, 10_701, 20_000, 110_000, 110_400] {
-        assert_eq!(of(version), Generation::Versioned, "{version}");
+        assert_eq!(of(version), Some(Generation::Versioned), "{version}");
     }
     for version in [i32::MIN, 0, 8_601, 10_200] {
-        assert_eq!(of(version), Generation::Unknown, "{version}");
+        assert_eq!(of(version), None, "{version}");
     }
-}
-
-#[test]
-fn a_finder_of_an_unknown_library_is_never_called() {
-    // Its slots are null: a call would crash. The test program has no `getInferLibVersion`.
-    static SLOTS: [usize; 8] = [0; 8];
-    let mut finder = Object { vptr: (&raw const SLOTS).cast(), logger: ptr::null_mut() };
-    // SAFETY: a live object with a vptr.
-    assert_eq!(unsafe { generation_of((&raw mut finder).cast()) }, Generation::Unknown);
 }
 
 #[test]
@@ -120,18 +101,22 @@ fn texts_with_nul_are_not_cut() {
 }
 
 #[test]
-fn only_the_program_itself_is_looked_up_everywhere() {
-    assert_eq!(Scope::of((&raw const LOGGED).cast()), Some(Scope::Program));
-    assert!(matches!(Scope::of(libc::malloc as *const c_void), Some(Scope::Library(_))));
-    // Another namespace's library has a name for `dladdr` and, with nothing of that name here, no handle.
-    let library = c"libm.so.6";
-    // SAFETY: glibc's own library, and one of its functions, which is not called.
-    let foreign = unsafe {
-        assert!(libc::dlopen(library.as_ptr(), libc::RTLD_NOLOAD | libc::RTLD_LAZY).is_null());
-        let handle = libc::dlmopen(libc::LM_ID_NEWLM, library.as_ptr(), libc::RTLD_LAZY);
-        libc::dlsym(handle, c"nan".as_ptr())
-    };
-    assert!(place_of(foreign).is_some());
-    assert_eq!(Scope::of(foreign), None);
-    assert_eq!(Scope::of(ptr::null()), None);
+fn messages_without_a_logger_are_all_written_and_explained_once() {
+    let notes = Notes::new();
+    let line = |delivery| notes.line(delivery, c"m").map(|line| String::from_utf8(line).unwrap());
+    assert_eq!(line(Delivery::Logged), None);
+    let first = line(Delivery::NoLogger).unwrap();
+    assert!(first.starts_with("m\n(TensorRT has no logger yet;") && first.ends_with(")\n"), "{first}");
+    assert_eq!(
+        [line(Delivery::NoLogger), line(Delivery::NoLogger)],
+        [Some("m\n".to_owned()), Some("m\n".to_owned())]
+    );
+    let first = line(Delivery::NoFinder).unwrap();
+    assert!(
+        first.starts_with("m\n(TensorRT's logger cannot be reached") && first.ends_with(")\n"),
+        "{first}"
+    );
+    assert_eq!([line(Delivery::NoFinder), line(Delivery::Logged)], [None, None]);
 }
+
+mod images;

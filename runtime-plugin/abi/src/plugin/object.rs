@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use super::{Plugin, build, runtime};
 use crate::error::Error;
+use crate::logger;
 use crate::object::{self, Build, Family, Object, Runtime, info, release, table, versioned};
 use crate::raw::InterfaceInfo;
 use crate::thunk::caught;
@@ -58,6 +59,20 @@ impl Default for Counts {
     }
 }
 
+/// Returns the version of the build interface for the oldest full TensorRT that may ask. Version 2, `IPluginV3OneBuildV2`, makes TensorRT
+/// call `getAliasedInput`. Full TensorRT has it from 10.3 on, and all releases of TensorRT-RTX have it; before it there is version 1,
+/// where outputs are never aliased.
+fn build_version(oldest_full: Option<i32>) -> i32 {
+    if oldest_full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
+}
+
+#[cfg(test)]
+#[test]
+fn the_build_interface_is_one_that_tensorrt_knows() {
+    let versions = [None, Some(100_000), Some(100_201), Some(100_300), Some(110_400)].map(build_version);
+    assert_eq!(versions, [2, 1, 1, 2, 2]);
+}
+
 impl<P: Plugin> Family for One<P> {
     type Implementor = P;
     type Kept = Counts;
@@ -65,14 +80,15 @@ impl<P: Plugin> Family for One<P> {
     type RuntimeSlots = RuntimeSlots;
 
     const CORE_INFO: InterfaceInfo = info(c"PLUGIN_V3ONE_CORE", 1);
-    /// Version 2.0, as `IPluginV3OneBuildV2` says in every header seen (RTX 1.3 to 1.7, Enterprise 11.4): it is
-    /// what makes TensorRT call `getAliasedInput`. Version 1.0 would hide aliased outputs from it.
-    const BUILD_INFO: InterfaceInfo = info(c"PLUGIN_V3ONE_BUILD", 2);
     const RUNTIME_INFO: InterfaceInfo = info(c"PLUGIN_V3ONE_RUNTIME", 1);
     const BUILD: &'static VTable<BuildSlots> =
         &table::<Build, _>(build::slots::<P>(versioned::<Self, Build>()));
     const RUNTIME: &'static VTable<RuntimeSlots> =
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
+
+    fn build_info() -> InterfaceInfo {
+        info(c"PLUGIN_V3ONE_BUILD", build_version(logger::oldest_full_version()))
+    }
 
     fn core_name(implementor: &P) -> &CStr {
         implementor.core_name()

@@ -25,13 +25,16 @@ impl<P: QuickPlugin> Family for Quick<P> {
     type RuntimeSlots = QuickRuntimeSlots;
 
     const CORE_INFO: InterfaceInfo = info(c"PLUGIN_V3QUICK_CORE", 1);
-    /// By its kind TensorRT knows that the slots of ahead-of-time plugins follow.
-    const BUILD_INFO: InterfaceInfo = info(c"PLUGIN_V3QUICKAOT_BUILD", 1);
     const RUNTIME_INFO: InterfaceInfo = info(c"PLUGIN_V3QUICK_RUNTIME", 1);
     const BUILD: &'static VTable<QuickBuildSlots> =
         &table::<Build, _>(build::slots::<P>(versioned::<Self, Build>()));
     const RUNTIME: &'static VTable<QuickRuntimeSlots> =
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
+
+    /// By its kind TensorRT knows that the slots of ahead-of-time plugins follow.
+    fn build_info() -> InterfaceInfo {
+        info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
+    }
 
     fn core_name(implementor: &P) -> &CStr {
         implementor.core_name()

@@ -6,7 +6,7 @@
 //! `IPluginRegistry::loadLibrary` opens the library, calls `setLoggerFinder(ILoggerFinder*)`, whose absence
 //! makes it fail, and then `IPluginCreatorInterface* const* getCreators(int32_t& nbCreators)`. Deregistering
 //! calls `getCreators` again, without the finder: the answer has the same creators, in the order that
-//! [`CreatorList::for_deregistering`] says. The creators live until
+//! `CreatorList::for_deregistering` says. The creators live until
 //! [`Library::release`], for whoever can tell that the library is being closed; at the end of the process TensorRT may still
 //! ask for them.
 

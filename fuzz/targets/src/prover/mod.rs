@@ -1,7 +1,7 @@
 //! Proofs: what is proved of a random manifest holds for every node that it allows.
 //!
 //! The domains are so small that all of their nodes can be tried. Whether a node belongs to one, and what an expression means
-//! there, is [`tree`]'s to say, which shares no code with the product. The product's own evaluation is compared with it as well.
+//! there, is `tree`'s to say, which shares no code with the product. The product's own evaluation is compared with it as well.
 
 mod generate;
 mod tree;

@@ -23,11 +23,14 @@ pub enum Align {
 #[must_use]
 pub fn columns<Row: AsRef<[Cell]>, Cell: AsRef<str>>(rows: &[Row], indent: usize, align: &[Align]) -> String {
     let align = |column: usize| align.get(column).copied().unwrap_or(Align::Left);
+    // A line end inside a cell would look like another row.
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.as_ref().iter().map(|cell| one_line(cell.as_ref())).collect()).collect();
     let mut widths: Vec<usize> = Vec::new();
-    for row in rows.iter().map(AsRef::as_ref) {
+    for row in &rows {
         widths.resize(widths.len().max(row.len()), 0);
         for (column, (cell, width)) in row.iter().zip(&mut widths).enumerate() {
-            let length = cell.as_ref().chars().count();
+            let length = cell.chars().count();
             let is_counted = column + 1 < row.len() || align(column) == Align::Right;
             if is_counted && length <= WIDEST {
                 *width = length.max(*width);
@@ -35,18 +38,16 @@ pub fn columns<Row: AsRef<[Cell]>, Cell: AsRef<str>>(rows: &[Row], indent: usize
         }
     }
     let mut text = String::new();
-    for row in rows.iter().map(AsRef::as_ref) {
+    for row in &rows {
         let mut line = " ".repeat(indent);
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
             if column > 0 {
                 line.push_str("  ");
             }
-            // A line end inside a cell would look like another row.
-            let cell = one_line(cell.as_ref());
             let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
             match align(column) {
-                Align::Left => line.extend([cell, padding]),
-                Align::Right => line.extend([padding, cell]),
+                Align::Left => line.extend([cell.as_str(), &padding]),
+                Align::Right => line.extend([padding.as_str(), cell]),
             }
         }
         text.push_str(line.trim_end());

@@ -31,6 +31,8 @@ fn project() -> Option<Project> {
     }
     let text = std::fs::read_to_string(data("ok/code.toml")).unwrap();
     project.write("manifests/code.toml", &text);
+    // It has targets, and these are for what there is code for.
+    std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     Some(project)
 }
 
@@ -140,6 +142,7 @@ fn code_that_is_there_and_sources_are_launched_side_by_side() {
         [[launches]]\ncode = \"scale\"\ngrid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]\n\
         args = { x = \"half\", y = \"y\", count = \"numel(y)\", factor = 4.0 }\n";
     project.write("manifests/both.toml", text);
+    std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     project.run(&["check", "manifests/both.toml"]).assert_ok();
     // Without a word about targets it is what there is code for.
     project.run(&["compile", "manifests/both.toml", "--name", "both"]).assert_ok();

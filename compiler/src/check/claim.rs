@@ -249,7 +249,7 @@ fn contrary(must: &str, is_always: bool) -> String {
 /// What comes of such a case when the engine runs.
 fn what_comes(site: &Site<'_>, claim: &Claim) -> &'static str {
     if remedy::is_of_numbers(claim) {
-        return "no run checks this: a kernel that keeps as many numbers as others have elements writes beyond the buffer";
+        return "nothing checks this at run time: a kernel that stores one number per element writes past the end of the buffer";
     }
     match (claim.rule == rules::SIZE_TENSOR, site.route) {
         (true, _) => "TensorRT believes what it is told of sizes",

@@ -281,7 +281,7 @@ fn exchanged(code: &ForeignCode, file: &ForeignFile, named: &Signature) -> Optio
     })?;
     Some(
         Diagnostic::warning(format!(
-            "the kernel calls `{}` what the manifest calls `{}`, and has both names",
+            "the parameters `{}` and `{}` may be exchanged: the kernel has both names, at other places",
             in_file.name, param.name
         ))
         .code(rules::CODE_PARAMETERS)

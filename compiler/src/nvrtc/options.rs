@@ -211,7 +211,7 @@ pub(super) fn read_no_file(options: &[String]) -> bool {
     let mut of_ptxas = false;
     options.iter().all(|option| {
         if std::mem::take(&mut of_ptxas) {
-            return is_named(option, PTXAS_READ_NO_FILE);
+            return is_one_of_ptxas(option);
         }
         // A value of the option before it.
         if !option.starts_with('-') {
@@ -220,7 +220,7 @@ pub(super) fn read_no_file(options: &[String]) -> bool {
         let value = option.split_once('=').map(|(_, value)| value);
         if is_named(option, &PTXAS) {
             of_ptxas = value.is_none();
-            return value.is_none_or(|value| is_named(value, PTXAS_READ_NO_FILE));
+            return value.is_none_or(|value| is_one_of_ptxas(value));
         }
         option.starts_with("-D") || option.starts_with("-U") || is_named(option, READ_NO_FILE)
     })
@@ -423,6 +423,11 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
         }
     }
     kept
+}
+
+/// Whether this is one option of `ptxas` that reads no file. A value with a blank or a comma may be several options.
+fn is_one_of_ptxas(option: &str) -> bool {
+    is_named(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }
 
 fn is_named(option: &str, names: &[&str]) -> bool {

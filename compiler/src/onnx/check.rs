@@ -162,7 +162,7 @@ fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
         *counts.entry(attribute.name()).or_default() += 1;
     }
     counts.into_iter().filter(|(_, count)| *count > 1).take(MOST_TOLD).map(|(name, _)| {
-        Finding::error("attribute_twice", format!("the attribute `{name}` is there twice"))
+        Finding::error("attribute_twice", format!("the attribute `{name}` occurs more than once"))
             .note("TensorRT uses the first one without a warning")
             .help("leave one of them out")
     })

@@ -127,21 +127,35 @@ impl Project {
         (targets, left_out)
     }
 
-    /// What options say that they may not.
+    /// Returns an error for each option that NVRTC must not get. The options of `cubinder.toml`, the manifest and the command line are
+    /// checked together, because an element of one may be the value of the one before it.
     fn wrong_options(&self, plugin: &Resolved) -> Vec<Diagnostic> {
         let options = &plugin.manifest.compile.options;
+        let of_config: &[String] = self.config.as_ref().map_or(&[], |config| &config.options);
         let at = |index: usize, refused: Diagnostic, label: &str| {
             let range = options.get(index).map_or(0..0, |option| option.range.clone());
             refused.at(Span::new(&plugin.source, range), label)
         };
-        // What is no option at all was told when it was read.
-        let is_option = |index: usize| options.get(index).is_some_and(|option| option.value.starts_with('-'));
         let own = options.iter().map(|option| option.value.as_str());
-        let refused = check_options(own.clone()).into_iter().filter(|(index, _)| is_option(*index));
-        let mut errors: Vec<Diagnostic> =
-            refused.map(|(index, refused)| at(index, refused, "leave it out")).collect();
-        let of_config = self.config.iter().flat_map(|config| &config.options);
-        let others = of_config.chain(&self.asked.options).map(String::as_str);
+        let asked = self.asked.options.iter().map(String::as_str);
+        let others = of_config.iter().map(String::as_str).chain(asked.clone());
+        let all = of_config.iter().map(String::as_str).chain(own.clone()).chain(asked);
+        let mut errors = Vec::new();
+        for (index, refused) in check_options(all) {
+            // Those of `cubinder.toml` were reported when it was read.
+            let Some(index) = index.checked_sub(of_config.len()) else { continue };
+            match options.get(index) {
+                // An element that is no option at all was reported when the manifest was read.
+                Some(option) if !option.value.starts_with('-') => {}
+                Some(_) => errors.push(at(index, refused, "leave it out")),
+                None => errors.push(
+                    refused
+                        .at(plugin.name_span.clone(), "compiled for this plugin")
+                        .note("the option is one of the command line (`--option`)")
+                        .help("leave it out"),
+                ),
+            }
+        }
         let are_there = own.clone().chain(others.clone()).next().is_some();
         let (header, of_manifest) = names_of_header(plugin, are_there);
         let of_manifest = |name: &str| of_manifest.contains(name);

@@ -160,6 +160,38 @@ fn options_do_not_define_names_of_the_header() {
 }
 
 #[test]
+fn options_of_the_command_line_are_checked_as_those_of_a_manifest() {
+    for option in [
+        "-arch=sm_90",
+        "--gpu-architecture=sm_90",
+        "-I.",
+        "--pre-include=v.h",
+        " --pre-include=v.h",
+        "-Xptxas=-optf=F",
+        " -Xptxas=-optf=F",
+        "\t--ptxas-options=--options-file=F",
+        "-G",
+        "--device-debug",
+        "-rdc=true",
+        "-dlto",
+        "-time=x",
+        "--fdevice-time-trace=x",
+        "--create-pch=x.pch",
+    ] {
+        let asked = Asked { options: vec!["-w".to_owned(), option.to_owned()], ..Asked::default() };
+        let told = plain(&plan(asked, "").expect_err(option));
+        assert!(told.contains("error[C0604]") && told.contains("--option"), "{option}: {told}");
+    }
+    // The option of one list, the value in the next.
+    let asked = Asked { options: vec!["-optf=F".to_owned()], ..Asked::default() };
+    let told = plain(&plan(asked, "options = [\"-Xptxas\"]").expect_err("a file of options"));
+    assert!(told.contains("error[C0604]"), "{told}");
+    let asked =
+        Asked { options: vec!["-w".to_owned(), "-Xptxas".to_owned(), "-O1".to_owned()], ..Asked::default() };
+    assert!(plan(asked, "").is_ok());
+}
+
+#[test]
 fn files_above_are_named_as_a_person_would() {
     let here = Path::new("/a/b/c");
     assert_eq!(relative_to(here, Path::new("/a/b/c/cubinder.toml")), Path::new("cubinder.toml"));

@@ -13,9 +13,6 @@ use crate::signature::{Param, ParamType, Sign, Signature};
 
 use super::pointee;
 
-/// The unit's arguments in the kernel's own order.
-///
-/// # Errors
 /// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
 /// a known content, such as `void*`, are left out.
 #[must_use]
@@ -27,6 +24,9 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
     signature.params.iter().filter_map(bytes).collect()
 }
 
+/// The unit's arguments in the kernel's own order.
+///
+/// # Errors
 /// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
@@ -87,6 +87,9 @@ pub fn read_only(signature: &Signature) -> Vec<String> {
     signature.params.iter().filter(is_const).map(|param| param.name.clone()).collect()
 }
 
+/// The unit's arguments in the kernel's own order.
+///
+/// # Errors
 /// Parameters that share a name; else parameters without a name, arguments that name no parameter, and parameters without an
 /// argument.
 #[must_use]

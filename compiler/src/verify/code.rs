@@ -184,11 +184,11 @@ pub fn no_shared(
         (Dynamic::Yes, Some(access)) => Some(Diagnostic { severity: Severity::Error, ..access.clone() }),
         (Dynamic::Yes, None) => Some(
             Diagnostic::warning(format!(
-                "`{}` uses dynamic shared memory, and the launch gives none",
+                "`{}` uses dynamic shared memory, but is launched with 0 bytes of it",
                 unit.kernel
             ))
             .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-            .at(unit.kernel_span.clone(), "this launch has no `shared_bytes`")
+            .at(unit.kernel_span.clone(), "its `shared_bytes` is 0 or absent")
             .note("the GPU stops the kernel at the first access")
             .help("say in `shared_bytes` how many bytes a block needs"),
         ),

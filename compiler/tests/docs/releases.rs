@@ -33,7 +33,10 @@ fn readme() -> BTreeMap<String, BTreeSet<Release>> {
 fn support() -> Vec<(BTreeSet<Release>, String)> {
     let text = read("docs/support.md");
     let section = text.split("\n## ").find(|section| section.starts_with("TensorRT\n")).expect("a section");
-    let rows = section.lines().filter(|line| line.starts_with("| TensorRT"));
+    // The first table of the section; the second one is about headers.
+    let rows =
+        section.lines().skip_while(|line| !line.starts_with('|')).take_while(|line| line.starts_with('|'));
+    let rows = rows.filter(|line| line.starts_with("| TensorRT"));
     rows.map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
         let released = cells[1].split(" (").next().unwrap_or_default();

@@ -260,8 +260,10 @@ impl Case {
         let query = Query {
             shapes: plain.iter().filter_map(|tensor| named(tensor, &self.inputs)).collect(),
             values: held.iter().filter_map(|tensor| named(tensor, &self.values)).collect(),
+            // Both names of an alias mean the output's memory.
             aligned: plain
                 .iter()
+                .filter(|(index, _)| self.plugin.storage_of(*index) == *index)
                 .map(|(index, name)| ((*name).to_owned(), self.alignments[*index]))
                 .collect(),
             device: device.iter().flat_map(facts_of).collect(),

@@ -101,7 +101,10 @@ struct EverythingDriver
     {
         if (library != nullptr)
         {
+            int32_t mode = 2;
+            relax(&mode);
             unload(library);
+            relax(&mode);
         }
     }
 

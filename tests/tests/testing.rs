@@ -439,6 +439,6 @@ fn the_test_command_runs_in_a_folder_that_is_not_utf8() {
     run.assert_code(0);
     let report = run.report();
     assert_eq!(report["result"], "passed", "{report}");
-    let path = folder.join("right.toml");
+    let path = folder.join("planted.toml");
     assert_eq!(report["file"]["bytes"], serde_json::json!(path.as_os_str().as_bytes()));
 }

@@ -42,11 +42,6 @@ impl Image {
         Some(Self { file, base: info.dli_fbase.addr() })
     }
 
-    /// Returns where the image begins.
-    pub(crate) fn base(&self) -> usize {
-        self.base
-    }
-
     /// Returns whether `address` lies in this image.
     pub(crate) fn contains(&self, address: *const c_void) -> bool {
         base_of(address) == Some(self.base)
@@ -126,12 +121,12 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Calls `is_found` with the base of each image on the call stack, the nearest caller first, until it returns true.
-pub(crate) fn search_callers(is_found: &mut dyn FnMut(usize) -> bool) {
+/// Calls `is_found` with the image of each function on the call stack, the nearest caller first, until it returns true.
+pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
     /// Frames above the first are this crate's and the plugin's; TensorRT calls the plugin directly.
     const DEEPEST: usize = 64;
     struct Search<'a> {
-        is_found: &'a mut dyn FnMut(usize) -> bool,
+        is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
@@ -139,8 +134,8 @@ pub(crate) fn search_callers(is_found: &mut dyn FnMut(usize) -> bool) {
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
         // A return address may be the first byte behind the call's function.
-        let base = base_of(ptr::without_provenance(address.saturating_sub(1)));
-        c_int::from(search.left == 0 || base.is_some_and(&mut *search.is_found))
+        let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
+        c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
     }
     let mut search = Search { is_found, left: DEEPEST };
     // SAFETY: `search` outlives the call; `visit` returns 0 to go on, and anything else ends the walk.
@@ -201,10 +196,10 @@ mod tests {
         static OWN: u8 = 0;
         let own = Image::holding((&raw const OWN).cast()).unwrap();
         let mut seen = Vec::new();
-        search_callers(&mut |base| {
-            seen.push(base);
+        search_callers(&mut |image| {
+            seen.push(image.clone());
             seen.len() == 2
         });
-        assert_eq!(seen, [own.base, own.base]);
+        assert_eq!(seen, [own.clone(), own]);
     }
 }

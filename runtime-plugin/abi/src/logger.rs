@@ -32,7 +32,7 @@
 //! plugin reads.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
@@ -112,10 +112,30 @@ pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Returns the version (`getInferLibVersion`) of the oldest full TensorRT among those that have loaded this library. `None` if only
-/// TensorRT-RTX has: it counts from 1, and all of its releases have the interfaces of this crate.
-pub fn oldest_full_version() -> Option<i32> {
-    FINDERS.oldest_full_version()
+/// Returns which TensorRT is calling this library. Walks the call stack and asks the loader, so it is not for `enqueue`.
+pub(crate) fn caller() -> Caller {
+    FINDERS.caller()
+}
+
+/// The TensorRT that calls this library. Versions are values of `getInferLibVersion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The nearest TensorRT on the call stack has this version.
+    Release(i32),
+    /// No TensorRT with a known finder is on the call stack. `oldest_full` is the oldest full TensorRT that has loaded this library and is
+    /// still mapped, `None` if there is only TensorRT-RTX.
+    Unknown { oldest_full: Option<i32> },
+}
+
+impl Caller {
+    /// Returns the version of the full TensorRT whose interfaces are offered. `None` for TensorRT-RTX: it counts from 1, and all of its
+    /// releases have the interfaces of this crate.
+    pub(crate) fn full_version(self) -> Option<i32> {
+        match self {
+            Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
+            Self::Unknown { oldest_full } => oldest_full,
+        }
+    }
 }
 
 /// Logs a message through TensorRT's logger. May be called from any thread, but not from destructors, when TensorRT may
@@ -160,13 +180,11 @@ enum Delivery {
 struct Finders {
     /// The latest is last. The lock is not held while a finder or a logger is called: a logger of the application's may load a library.
     list: Mutex<Vec<Arc<Finder>>>,
-    /// [`oldest_full_version`], 0 if unknown: creators and plugins ask often.
-    oldest_full_version: AtomicI32,
 }
 
 impl Finders {
     const fn new() -> Self {
-        Self { list: Mutex::new(Vec::new()), oldest_full_version: AtomicI32::new(0) }
+        Self { list: Mutex::new(Vec::new()) }
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Finder>>> {
@@ -188,27 +206,29 @@ impl Finders {
         let mut list = self.list();
         list.retain(|known| known.image != finder.image && !gone.iter().any(|gone| Arc::ptr_eq(gone, known)));
         list.push(Arc::new(finder));
-        let full = list.iter().map(|finder| finder.version).filter(|version| *version >= FIRST_FULL_VERSION);
-        self.oldest_full_version.store(full.min().unwrap_or(0), Ordering::Relaxed);
     }
 
     fn clear(&self) {
         *self.list() = Vec::new();
-        self.oldest_full_version.store(0, Ordering::Relaxed);
     }
 
-    fn oldest_full_version(&self) -> Option<i32> {
-        Some(self.oldest_full_version.load(Ordering::Relaxed)).filter(|version| *version > 0)
+    fn caller(&self) -> Caller {
+        let finders = self.list().clone();
+        if let Some(index) = index_of_caller(&finders) {
+            return Caller::Release(finders[index].version);
+        }
+        let full = finders.iter().filter(|finder| finder.version >= FIRST_FULL_VERSION);
+        let mapped = full.filter(|finder| finder.image.pin().is_some());
+        Caller::Unknown { oldest_full: mapped.map(|finder| finder.version).min() }
     }
 
     /// Logs through the first finder that returns a logger: the caller's, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
-        if let [_, _, ..] = finders[..] {
-            image::search_callers(&mut |base| {
-                let caller = finders.iter().position(|finder| finder.image.base() == base);
-                caller.map(|caller| finders[caller..].rotate_left(1)).is_some()
-            });
+        if let [_, _, ..] = finders[..]
+            && let Some(index) = index_of_caller(&finders)
+        {
+            finders[index..].rotate_left(1);
         }
         let mut delivery = Delivery::NoFinder;
         for finder in finders.iter().rev() {
@@ -220,6 +240,16 @@ impl Finders {
         }
         delivery
     }
+}
+
+/// Returns the index of the finder whose TensorRT is the nearest on the call stack.
+fn index_of_caller(finders: &[Arc<Finder>]) -> Option<usize> {
+    let mut index = None;
+    image::search_callers(&mut |image| {
+        index = finders.iter().position(|finder| finder.image == *image);
+        index.is_some()
+    });
+    index
 }
 
 /// One `ILoggerFinder` and the TensorRT that it belongs to.

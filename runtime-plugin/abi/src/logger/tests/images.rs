@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::testing::{Mood, ProbeCreator, QuickProbeCreator};
 
 /// Kinds of stand-ins, by file name, with the options that they are compiled with.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 5] = [
     ("ten", &["-DVERSION=101501"]),
     ("eleven", &["-DVERSION=110400", "-DBASE"]),
     ("early", &["-DVERSION=100200"]),
+    ("plain", &["-DVERSION=100801"]),
     ("rtx", &["-DVERSION=10701", "-DBASE"]),
 ];
 
@@ -253,17 +255,76 @@ fn the_version_of_another_tensorrt_is_not_taken() {
 }
 
 #[test]
-fn the_oldest_full_release_counts() {
+fn the_oldest_full_release_counts_where_the_caller_is_unknown() {
     let (folder, finders) = (Folder::new(), Finders::new());
-    assert_eq!(finders.oldest_full_version(), None);
+    let unknown = |oldest_full| Caller::Unknown { oldest_full };
+    assert_eq!(finders.caller(), unknown(None));
     for (name, oldest) in
         [("rtx", None), ("eleven", Some(110_400)), ("early", Some(100_200)), ("ten", Some(100_200))]
     {
         folder.open(name).load_into(&finders);
-        assert_eq!(finders.oldest_full_version(), oldest, "{name}");
+        assert_eq!(finders.caller(), unknown(oldest), "{name}");
     }
     finders.clear();
-    assert_eq!(finders.oldest_full_version(), None);
+    assert_eq!(finders.caller(), unknown(None));
+}
+
+/// Nothing announces that a TensorRT is closed.
+#[test]
+fn a_closed_release_does_not_count() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let (stays, goes) = (folder.open("eleven"), folder.open("early"));
+    stays.load_into(&finders);
+    goes.load_into(&finders);
+    goes.close();
+    assert_eq!(finders.caller(), Caller::Unknown { oldest_full: Some(110_400) });
+}
+
+#[test]
+fn the_calling_release_is_identified() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let releases = [("rtx", 10_701), ("eleven", 110_400), ("early", 100_200)];
+    let all = releases.map(|(name, version)| (folder.open(name), version));
+    all.iter().for_each(|(tensorrt, _)| tensorrt.load_into(&finders));
+    for (tensorrt, version) in &all {
+        // A panic may not pass through C.
+        let mut caller = None;
+        tensorrt.call(&mut || caller = Some(finders.caller()));
+        assert_eq!(caller, Some(Caller::Release(*version)));
+    }
+    let full = [10_701, 99_999, 100_000, 110_400].map(|version| Caller::Release(version).full_version());
+    assert_eq!(full, [None, None, Some(100_000), Some(110_400)]);
+}
+
+/// One mapped plugin library in the registries of two releases, of which one has no quick creators.
+#[test]
+fn a_registry_deregisters_what_it_registered() {
+    for order in [["eleven", "plain"], ["plain", "eleven"]] {
+        let (folder, finders) = (Folder::new(), Finders::new());
+        let library = crate::Library::new(|| {
+            let mut list = crate::CreatorList::new();
+            list.push_quick(QuickProbeCreator::new(Mood::Well));
+            list.push(ProbeCreator::new(Mood::Well));
+            Ok(list)
+        });
+        let registries = order.map(|name| folder.open(name));
+        let ask = |tensorrt: &TensorRt| {
+            let mut given = Vec::new();
+            tensorrt.call(&mut || given = library.creators_for(finders.caller()).to_vec());
+            given
+        };
+        let registered = registries.each_ref().map(|tensorrt| {
+            tensorrt.load_into(&finders);
+            library.expect_loading();
+            ask(tensorrt)
+        });
+        let counts = registered.each_ref().map(Vec::len);
+        assert_eq!(counts, order.map(|name| if name == "plain" { 1 } else { 2 }));
+        assert_eq!(registries.each_ref().map(ask), registered, "{order:?}");
+        // An unidentified registry gets everything that it may have.
+        let all = library.creators().as_slice();
+        assert_eq!(library.creators_for(finders.caller()), all, "{order:?}");
+    }
 }
 
 #[test]
@@ -278,7 +339,6 @@ fn finders_of_closed_tensorrts_are_forgotten() {
     let stays = folder.open("ten");
     stays.load_into(&finders);
     assert_eq!(finders.list().len(), 1);
-    assert_eq!(finders.oldest_full_version(), Some(101_501));
 }
 
 #[test]
@@ -315,10 +375,10 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
     let folder = Folder::new();
     let tensorrt = folder.open("eleven");
-    assert_eq!(oldest_full_version(), None);
+    assert_eq!(caller().full_version(), None);
     // SAFETY: a static of the library.
     unsafe { set_finder(tensorrt.finder()) };
-    assert_eq!(oldest_full_version(), Some(110_400));
+    assert_eq!(caller().full_version(), Some(110_400));
     let logged = |log: &dyn Fn()| {
         let before = tensorrt.logged();
         log();
@@ -330,7 +390,7 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     assert!(logged(&|| error_of(c"plugin", &Error::internal("text"))));
     // SAFETY: there are no creators.
     unsafe { crate::Library::new(|| Err(Error::internal("none"))).release() };
-    assert_eq!(oldest_full_version(), None);
+    assert_eq!(caller().full_version(), None);
     assert!(FINDERS.list().is_empty());
     verbose(|| panic!("built for no one"));
     tensorrt.close();

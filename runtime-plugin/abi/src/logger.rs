@@ -204,12 +204,19 @@ impl Finders {
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
         let mut list = self.list();
-        list.retain(|known| known.image != finder.image && !gone.iter().any(|gone| Arc::ptr_eq(gone, known)));
+        let is_gone = |known: &Arc<Finder>| gone.iter().any(|gone| Arc::ptr_eq(gone, known));
+        let is_old = |known: &mut Arc<Finder>| known.image == finder.image || is_gone(known);
+        let old: Vec<_> = list.extract_if(.., is_old).collect();
         list.push(Arc::new(finder));
+        // Dropping a pin may unload a library, whose destructors may log.
+        drop(list);
+        drop(old);
     }
 
     fn clear(&self) {
-        *self.list() = Vec::new();
+        let old = std::mem::take(&mut *self.list());
+        // After unlocking, as in `set`.
+        drop(old);
     }
 
     fn caller(&self) -> Caller {

@@ -96,15 +96,16 @@ impl TensorRt {
         unsafe { finders.set(self.finder()) };
     }
 
-    /// Runs `body` as a plugin that it calls.
-    fn call(&self, body: &mut dyn FnMut()) {
-        extern "C" fn plugin(mut body: *mut c_void) {
-            // SAFETY: what `call` passes.
-            unsafe { (*(&raw mut body).cast::<&mut &mut dyn FnMut()>())() };
-        }
+    /// Runs `body` as a plugin that it calls. A panic may not pass through C.
+    fn call(&self, mut body: &mut dyn FnMut()) {
         type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
-        let mut body = body;
-        self.function::<Call>(c"callPlugin")(plugin, (&raw mut body).cast());
+        self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
+    }
+
+    /// Runs `body`, which must live until then, when the library is unloaded.
+    fn at_unload(&self, body: &mut &mut dyn FnMut()) {
+        type AtUnload = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void);
+        self.function::<AtUnload>(c"atUnload")(run_body, (&raw mut *body).cast());
     }
 
     fn close(self) {
@@ -116,6 +117,11 @@ impl TensorRt {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.contains(file.to_str().unwrap())
     }
+}
+
+extern "C" fn run_body(body: *mut c_void) {
+    // SAFETY: what `call` and `at_unload` pass.
+    unsafe { (*body.cast::<&mut dyn FnMut()>())() };
 }
 
 fn log_to(finders: &Finders) -> Delivery {
@@ -230,6 +236,31 @@ fn a_finder_on_the_heap_keeps_its_tensorrt() {
     assert!(!TensorRt::is_mapped(&file));
 }
 
+/// Its destructors may log.
+#[test]
+fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
+    let remove: [fn(&Finders, *mut c_void); 2] = [
+        |finders, _| finders.clear(),
+        // SAFETY: a static of the library, which is mapped as yet.
+        |finders, other| unsafe { finders.set(other) },
+    ];
+    for remove in remove {
+        let (folder, finders) = (Folder::new(), Finders::new());
+        let tensorrt = folder.open("ten");
+        let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
+        let other = tensorrt.finder();
+        // SAFETY: it is never freed.
+        unsafe { finders.set(finder) };
+        let mut is_unlocked = None;
+        let mut body = || is_unlocked = Some(finders.list.try_lock().is_ok());
+        let mut body: &mut dyn FnMut() = &mut body;
+        tensorrt.at_unload(&mut body);
+        tensorrt.close();
+        remove(&finders, other);
+        assert_eq!(is_unlocked, Some(true));
+    }
+}
+
 /// A program or library with TensorRT 10 linked into it, whose symbols it hides, beside a shared TensorRT 11.
 #[test]
 fn the_version_of_another_tensorrt_is_not_taken() {
@@ -287,7 +318,6 @@ fn the_calling_release_is_identified() {
     let all = releases.map(|(name, version)| (folder.open(name), version));
     all.iter().for_each(|(tensorrt, _)| tensorrt.load_into(&finders));
     for (tensorrt, version) in &all {
-        // A panic may not pass through C.
         let mut caller = None;
         tensorrt.call(&mut || caller = Some(finders.caller()));
         assert_eq!(caller, Some(Caller::Release(*version)));

@@ -235,8 +235,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
         expected.push("p: cubinder::Kernel2:2");
         assert_eq!(answers[3..], expected, "{}: {errors}", release.display());
         // Each plugin library explains once where its messages go, and writes all of them.
-        let note =
-            "(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)";
+        let note = "(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)";
         let (notes, messages): (Vec<&str>, Vec<&str>) = errors.lines().partition(|line| *line == note);
         assert_eq!((notes.len(), messages.len()), (3, 9), "{errors}");
         let parts = [

@@ -1,7 +1,7 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
-//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: no print to stdout; stderr only
-//! without a logger.
+//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: prints to stdout; stderr only
+//! gets warnings and errors, if there is no logger.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
@@ -142,7 +142,7 @@ impl Caller {
 /// be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
-    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), &text) {
+    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), severity, &text) {
         write_to_stderr(&line);
     }
 }
@@ -387,13 +387,16 @@ impl Notes {
         Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
 
-    /// Returns what stderr gets: every message while TensorRT has no logger yet, the first one if no finder can be called.
-    fn line(&self, delivery: Delivery, text: &CStr) -> Option<Vec<u8>> {
+    /// Returns the warnings and errors for stderr: all of them while TensorRT has no logger yet, the first one if no finder can be called.
+    fn line(&self, delivery: Delivery, severity: Severity, text: &CStr) -> Option<Vec<u8>> {
+        if severity.0 > Severity::WARNING.0 {
+            return None;
+        }
         let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
         let note: &[u8] = match delivery {
             Delivery::Logged => return None,
             Delivery::NoLogger if is_first(&self.without_logger) => {
-                b"\n(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)\n"
+                b"\n(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)\n"
             }
             Delivery::NoLogger => b"\n",
             Delivery::NoFinder if is_first(&self.without_finder) => {

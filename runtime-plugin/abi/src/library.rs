@@ -73,8 +73,10 @@ impl Library {
         let too_old = caller.full_version().filter(|version| *version < FIRST_WITH_QUICK);
         if is_loading {
             self.has_given_quick.fetch_or(too_old.is_none(), Ordering::Relaxed);
-            if let (Some(version), names @ [_, ..]) = (too_old, creators.quick_names()) {
-                tell(|| logger::error(&left_out(names, version)));
+            if let Some(version) = too_old {
+                for op in creators.quick_names() {
+                    tell(|| logger::error(&left_out(op, version)));
+                }
             }
             return creators.for_registering(too_old.is_none());
         }
@@ -145,13 +147,12 @@ impl Library {
 /// The first full TensorRT with the quick interfaces as this crate has them.
 const FIRST_WITH_QUICK: i32 = 100_900;
 
-/// The message about quick creators that are not registered.
-fn left_out(names: &[String], version: i32) -> String {
+/// Returns the message about a quick creator that is not registered.
+fn left_out(op: &str, version: i32) -> String {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     format!(
-        "`{}` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is TensorRT {major}.{minor}.{patch}; \
-         compile the plugin for the plugin route",
-        names.join("`, `")
+        "`{op}` is not registered: it needs TensorRT 10.9, found {major}.{minor}.{patch}\n\
+         compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
     )
 }
 
@@ -261,10 +262,12 @@ mod tests {
         }
         let library = Library::new(both);
         assert_eq!(library.creators().quick_names(), ["sample::quick_probe"]);
+        let message = left_out("sample::quick_probe", 100_801);
+        assert!(message.lines().next().unwrap().len() <= 100);
         assert_eq!(
-            left_out(library.creators().quick_names(), 100_801),
-            "`sample::quick_probe` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is \
-             TensorRT 10.8.1; compile the plugin for the plugin route"
+            message,
+            "`sample::quick_probe` is not registered: it needs TensorRT 10.9, found 10.8.1\n\
+             compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
         );
     }
 

@@ -1,7 +1,7 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
 //! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: prints to stdout; stderr only
-//! gets warnings and errors, if there is no logger.
+//! gets warnings and errors, if no logger exists.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
@@ -28,8 +28,8 @@
 //! TensorRT while another still uses this library, and nothing announces that. So an image is pinned while its finder is called, and
 //! a finder whose image is gone is not called.
 //!
-//! With several finders, that of the TensorRT which called this library is asked first: its logger is the one that the user of the
-//! plugin reads.
+//! The finder of the calling TensorRT is asked first: the user of the plugin reads that logger. Its image is on the call stack and needs no
+//! pin, so a plugin that TensorRT calls logs without the loader's lock. All other finders wait for that lock.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -232,14 +232,15 @@ impl Finders {
     /// Logs through the first finder that returns a logger: the caller's, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
-        if let [_, _, ..] = finders[..]
-            && let Some(index) = index_of_caller(&finders)
-        {
+        let caller = index_of_caller(&finders);
+        if let Some(index) = caller {
             finders[index..].rotate_left(1);
         }
+        // The caller's image stays mapped while its function is on the call stack.
+        let mut is_mapped = caller.is_some();
         let mut delivery = Delivery::NoFinder;
         for finder in finders.iter().rev() {
-            match finder.log(severity, text) {
+            match finder.log(std::mem::take(&mut is_mapped), severity, text) {
                 Delivery::Logged => return Delivery::Logged,
                 Delivery::NoLogger => delivery = Delivery::NoLogger,
                 Delivery::NoFinder => {}
@@ -294,9 +295,13 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    fn log(&self, severity: Severity, text: &CStr) -> Delivery {
-        let Some(_mapped) = self.image.pin() else { return Delivery::NoFinder };
-        // SAFETY: the object is read only if it lies in the image, which is mapped as long as `_mapped` lives, or else was kept by `pin`.
+    /// Logs through the finder. `is_mapped` says that the image stays mapped during the call.
+    fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
+        let pin = if is_mapped { None } else { self.image.pin() };
+        if !is_mapped && pin.is_none() {
+            return Delivery::NoFinder;
+        }
+        // SAFETY: the object is read only if it lies in the image, which stays mapped during the call, or else was kept by `pin`.
         let is_live = self.pin.is_some()
             || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
         if !is_live {

@@ -98,7 +98,6 @@ impl TensorRt {
 
     /// Runs `body` as a plugin that it calls. A panic may not pass through C.
     fn call(&self, mut body: &mut dyn FnMut()) {
-        type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
         self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
     }
 
@@ -118,6 +117,8 @@ impl TensorRt {
         maps.contains(file.to_str().unwrap())
     }
 }
+
+type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
 
 extern "C" fn run_body(body: *mut c_void) {
     // SAFETY: what `call` and `at_unload` pass.
@@ -184,7 +185,7 @@ fn what_lies_in_the_place_of_a_finder_is_checked() {
     let image = Image::holding(tensorrt.finder()).unwrap();
     let outside = ptr::without_provenance_mut(8);
     let finder = Finder { object: outside, generation: Generation::Bare, version: 101_501, image, pin: None };
-    assert_eq!(finder.log(Severity::ERROR, c"refused"), Delivery::NoFinder);
+    assert_eq!(finder.log(false, Severity::ERROR, c"refused"), Delivery::NoFinder);
     tensorrt.close();
 }
 
@@ -202,6 +203,45 @@ fn the_tensorrt_that_calls_is_asked_first() {
     all[0].hide(true);
     all[0].call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
     assert_eq!(all.each_ref().map(TensorRt::logged), [1, 1, 2]);
+}
+
+/// The loader runs destructors under its lock. One of them may wait for a thread in which a plugin logs.
+#[test]
+fn a_called_plugin_logs_without_the_lock_of_the_loader() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let (caller, closed) = (folder.open("eleven"), folder.open("ten"));
+    caller.load_into(&finders);
+    let wait_for = |flag: &AtomicBool| {
+        (0..10_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            flag.load(Ordering::Acquire)
+        })
+    };
+    // `dlsym` and the start of a thread need the lock too.
+    let call: Call = caller.function(c"callPlugin");
+    let [is_called, is_closing, is_logged] = [const { AtomicBool::new(false) }; 3];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut plugin = || {
+                is_called.store(true, Ordering::Release);
+                wait_for(&is_closing);
+                is_logged.store(log_to(&finders) == Delivery::Logged, Ordering::Release);
+            };
+            let mut plugin: &mut dyn FnMut() = &mut plugin;
+            call(run_body, (&raw mut plugin).cast());
+        });
+        assert!(wait_for(&is_called));
+        let mut is_logged_before_the_end = false;
+        let mut destructor = || {
+            is_closing.store(true, Ordering::Release);
+            is_logged_before_the_end = wait_for(&is_logged);
+        };
+        let mut destructor: &mut dyn FnMut() = &mut destructor;
+        closed.at_unload(&mut destructor);
+        closed.close();
+        assert!(is_logged_before_the_end);
+    });
+    assert_eq!(caller.logged(), 1);
 }
 
 #[test]
@@ -326,7 +366,7 @@ fn the_calling_release_is_identified() {
     assert_eq!(full, [None, None, Some(100_000), Some(110_400)]);
 }
 
-/// One mapped plugin library in the registries of two releases, of which one has no quick creators.
+/// Two releases share one mapped plugin library. The older one has no quick creators.
 #[test]
 fn a_registry_deregisters_what_it_registered() {
     for order in [["eleven", "plain"], ["plain", "eleven"]] {

@@ -105,7 +105,7 @@ impl Library {
 
     fn make_creators(&self) -> CreatorList {
         caught(self.list).unwrap_or_else(|error| {
-            tell(|| logger::error(&format!("this plugin library registers nothing: {error}")));
+            tell(|| logger::error(&format!("cubinder: this plugin library registers nothing: {error}")));
             CreatorList::new()
         })
     }
@@ -151,7 +151,7 @@ const FIRST_WITH_QUICK: i32 = 100_900;
 fn left_out(op: &str, version: i32) -> String {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     format!(
-        "`{op}` is not registered: it needs TensorRT 10.9, found {major}.{minor}.{patch}\n\
+        "cubinder: `{op}` is not registered: it needs TensorRT 10.9, found {major}.{minor}.{patch}\n\
          compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
     )
 }
@@ -266,7 +266,7 @@ mod tests {
         assert!(message.lines().next().unwrap().len() <= 100);
         assert_eq!(
             message,
-            "`sample::quick_probe` is not registered: it needs TensorRT 10.9, found 10.8.1\n\
+            "cubinder: `sample::quick_probe` is not registered: it needs TensorRT 10.9, found 10.8.1\n\
              compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
         );
     }

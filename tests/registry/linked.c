@@ -10,6 +10,7 @@
 #define hideLogger hideLinkedLogger
 #define countLogged countLinked
 #define callPlugin callLinked
+#define atUnload atLinkedUnload
 #include "../../runtime-plugin/abi/src/testing/tensorrt.c"
 
 #include <dlfcn.h>

@@ -15,6 +15,7 @@
 //   configure P IN... -- OUT...      configurePlugin with tensors of f32 such as 1x3x8x8
 //   restore T P Q                    createPlugin in phase run from what P serializes, by the creator that its core names, as Q
 //   delete P
+//   offer FILE S                     the stand-in S of another release, compiled from `tensorrt.c`, loads the plugin library FILE
 //
 // A FIELD is name=1,2 (int32), name=1.5f (float32), name=text' (char).
 
@@ -270,6 +271,10 @@ public:
             tensorRt(all.at(1)).unload(mLibraries.at(all.at(2)));
             say(all[2] + ": unloaded");
         }
+        else if (command == "offer")
+        {
+            offer(all.at(1), all.at(2));
+        }
         else if (command == "list")
         {
             std::multiset<std::string> sorted;
@@ -317,6 +322,22 @@ private:
     TensorRt& tensorRt(std::string const& name)
     {
         return *mTensorRts.at(name);
+    }
+
+    void offer(std::string const& file, std::string const& standIn)
+    {
+        void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
+        void* const release = dlopen(standIn.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library == nullptr || release == nullptr)
+        {
+            fail(dlerror());
+        }
+        auto const finder = reinterpret_cast<void* (*)()>(dlsym(release, "staticFinder"));
+        auto const call = reinterpret_cast<int (*)(void*, void*)>(dlsym(release, "callPlugin"));
+        reinterpret_cast<void (*)(void*)>(dlsym(library, "setLoggerFinder"))(finder());
+        int32_t count = 0;
+        call(dlsym(library, "getCreators"), &count);
+        say("offered " + std::to_string(count));
     }
 
     void keep(std::string const& name, IPluginV3* plugin, bool isQuick)

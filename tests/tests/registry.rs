@@ -54,7 +54,7 @@ fn bench(names: &[&str]) -> Option<Bench> {
             "one" => (vec![one], &[]),
             "two" => (vec![two], &[]),
             "both" => (vec![one, two], &[]),
-            "routes" => (vec![pads, native], &[]),
+            "routes" => (vec![one, native], &[]),
             other => panic!("no library is called `{other}`"),
         };
         bench.compile(&compiler, name, &manifests, options);
@@ -106,7 +106,7 @@ impl Bench {
             text.push_str(&format!("open {name} {}\n", file.display()));
         }
         let mut commands = commands.replace("{cubinder}", self.generic.to_str().unwrap());
-        for name in ["pads", "carried-code", "carried", "native", "one", "two", "both"] {
+        for name in ["pads", "carried-code", "carried", "native", "one", "two", "both", "routes"] {
             let file = self.file(&format!("lib{name}.so"));
             commands = commands.replace(&format!("{{{name}}}"), file.to_str().unwrap());
         }
@@ -237,8 +237,7 @@ fn wrong_fields_and_phases_are_rejected_with_messages_though_there_is_no_logger_
         expected.push("p: cubinder::Kernel2:2");
         assert_eq!(answers[3..], expected, "{}: {errors}", release.display());
         // Each plugin library explains once where its messages go, and writes all of them.
-        let note =
-            "(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)";
+        let note = "(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)";
         let (notes, messages): (Vec<&str>, Vec<&str>) = errors.lines().partition(|line| *line == note);
         assert_eq!((notes.len(), messages.len()), (3, 9), "{errors}");
         let parts = [
@@ -403,5 +402,27 @@ fn creators_of_the_native_route_are_offered_from_10_9_on() {
             logged + 1
         );
         assert_eq!((printed, errors), (expected, String::new()), "{version}");
+    }
+}
+
+/// A release without quick creators loads the library last; the first one still deregisters its own.
+#[test]
+fn a_registry_keeps_no_creators_after_an_older_release_loaded_the_library() {
+    let (Some(bench), Some(linked)) = (bench(&["routes"]), Linked::build()) else { return };
+    let older = linked.stand_in("older", &["-DVERSION=100801"]);
+    for release in &bench.releases {
+        let load = "load T l {routes}\n";
+        let offer = format!("offer {{routes}} {}\n", older.display());
+        let (answers, errors) =
+            bench.ask(release, &format!("{load}{offer}unload T l\nlist T\n{load}list T\n"));
+        let expected = [
+            "l: loaded",
+            "offered 1",
+            "l: unloaded",
+            "l: loaded",
+            "V3ONE sample::versions:1",
+            "V3QUICK sample::elemwise_add_plugin:1",
+        ];
+        assert_eq!(answers, expected, "{}: {errors}", release.display());
     }
 }

@@ -133,7 +133,7 @@ pub struct CreatorList {
     all: Orders,
     /// Without the quick creators.
     plain: Orders,
-    /// `namespace::name` of each quick creator, for messages.
+    /// The op of each quick creator, for messages: `namespace::name`, or the name if the namespace is empty.
     quick_names: Vec<String>,
     free: Vec<unsafe fn(This)>,
     /// A name with its namespace, for each, joined as closely as a registry can: two that only look alike then turn the list, which does
@@ -177,10 +177,8 @@ impl CreatorList {
     /// Adds a creator of quick plugins, likewise. Full TensorRT alone makes anything of it: TensorRT-RTX registers it and refuses the
     /// nodes that name it (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
-        // A panic in the names of a creator is TensorRT's to hear.
-        let name = caught(|| {
-            Ok(format!("{}::{}", creator.namespace().to_string_lossy(), creator.name().to_string_lossy()))
-        });
+        // If a name panics, its thunk reports that to TensorRT, so the message only omits the creator.
+        let name = caught(|| Ok(op_name(creator.namespace(), creator.name())));
         self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
     }
@@ -219,6 +217,11 @@ impl CreatorList {
         let orders = if has_quick { &self.all } else { &self.plain };
         if self.shares_names { &orders.backward } else { &orders.forward }
     }
+}
+
+fn op_name(namespace: &CStr, name: &CStr) -> String {
+    let (namespace, name) = (namespace.to_string_lossy(), name.to_string_lossy());
+    if namespace.is_empty() { name.into_owned() } else { format!("{namespace}::{name}") }
 }
 
 impl Drop for CreatorList {

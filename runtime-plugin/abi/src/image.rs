@@ -1,9 +1,14 @@
 //! Images in this process: the program and the shared libraries, as the dynamic loader knows them.
 //!
 //! Owns: finding the image that holds an address, and keeping an image mapped. Never: loads an image.
+//!
+//! Addresses are looked up by `dl_iterate_phdr`. `dladdr` and all calls with a handle need the lock under which the loader runs destructors
+//! (glibc), and a destructor may wait for a thread that looks up an address.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::ptr::{self, NonNull};
+
+use crate::thunk::slice;
 
 /// The program or a shared library, by its file and its place in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,18 +38,12 @@ unsafe impl Sync for Pin {}
 const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 
 impl Image {
-    /// Returns the image that holds `address`, or `None` for memory of another kind.
+    /// Returns the image that holds `address`, or `None` for other memory and for images of another namespace of the loader.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
-        let info = place_of(address)?;
-        // SAFETY: `place_of` has checked that the name is not null; the loader owns it as long as the image is mapped, which the
-        // caller's use of `address` implies.
-        let file = unsafe { CStr::from_ptr(info.dli_fname) }.to_owned();
-        Some(Self { file, base: info.dli_fbase.addr() })
-    }
-
-    /// Returns where the image begins.
-    pub(crate) fn base(&self) -> usize {
-        self.base
+        let place = place_of(address)?;
+        // SAFETY: not null; the loader owns the name as long as the image is mapped, which the caller's use of `address` implies.
+        let file = unsafe { CStr::from_ptr(place.file) }.to_owned();
+        Some(Self { file, base: place.base })
     }
 
     /// Returns whether `address` lies in this image.
@@ -52,13 +51,14 @@ impl Image {
         base_of(address) == Some(self.base)
     }
 
-    /// Keeps the image mapped. Returns `None` if it was unloaded, or belongs to another namespace of the loader.
+    /// Keeps the image mapped. Returns `None` if it was unloaded. Waits for destructors that the loader runs in other threads.
     pub(crate) fn pin(&self) -> Option<Pin> {
+        // `dl_iterate_phdr(3)`: the program has an empty name.
+        if self.file.is_empty() {
+            return Some(Pin::Program { base: self.base });
+        }
         // SAFETY: the name is a C string. `RTLD_NOLOAD` runs no code and only counts a reference.
-        let handle = unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) };
-        let Some(handle) = NonNull::new(handle) else {
-            return (program_base() == Some(self.base)).then_some(Pin::Program { base: self.base });
-        };
+        let handle = NonNull::new(unsafe { libc::dlopen(self.file.as_ptr(), WITHOUT_LOADING) })?;
         let pin = Pin::Library { handle, base: self.base };
         // The file may have been unloaded and loaded again elsewhere.
         (base_of_handle(handle) == Some(self.base)).then_some(pin)
@@ -88,25 +88,46 @@ impl Drop for Pin {
     }
 }
 
-/// Asks the loader about an address. The name in the result is not null.
-fn place_of(address: *const c_void) -> Option<libc::Dl_info> {
-    // SAFETY: `Dl_info` consists of pointers, for which null is a value.
-    let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: `dladdr` only compares the address; `info` is writable, and stays as it is if no image holds the address.
-    unsafe { libc::dladdr(address, &raw mut info) };
-    (!info.dli_fname.is_null()).then_some(info)
+/// An image as the loader lists it. The name is the loader's, and not null.
+struct Place {
+    file: *const c_char,
+    base: usize,
+}
+
+/// Searches the loader's list for the image that holds an address.
+fn place_of(address: *const c_void) -> Option<Place> {
+    struct Search {
+        address: usize,
+        place: Option<Place>,
+    }
+    unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
+        // SAFETY: `dl_iterate_phdr` passes an entry of its list, and on the pointer that it got below.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        // SAFETY: the entry's program headers, which are mapped during the call.
+        let headers = unsafe { slice(info.dlpi_phdr, info.dlpi_phnum.into()) };
+        let place = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let segments = headers.iter().filter(|header| header.p_type == libc::PT_LOAD);
+        let mut segments = segments.map(|header| {
+            let start = place(info.dlpi_addr.wrapping_add(header.p_vaddr));
+            start..start.saturating_add(place(header.p_memsz))
+        });
+        let Some(first) = segments.next() else { return 0 };
+        let is_found = first.contains(&search.address) || segments.any(|rest| rest.contains(&search.address));
+        if is_found && !info.dlpi_name.is_null() {
+            // Segments are in ascending order (ELF).
+            search.place = Some(Place { file: info.dlpi_name, base: first.start });
+        }
+        c_int::from(is_found)
+    }
+    let mut search = Search { address: address.addr(), place: None };
+    // SAFETY: `search` outlives the call.
+    unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
+    search.place
 }
 
 /// Returns where the image that holds `address` begins in memory.
 pub(crate) fn base_of(address: *const c_void) -> Option<usize> {
-    place_of(address).map(|info| info.dli_fbase.addr())
-}
-
-/// Returns where the program begins: it holds its program headers, which the kernel reports (`getauxval(3)`).
-fn program_base() -> Option<usize> {
-    // SAFETY: it accepts a number and returns one, 0 if the kernel reports nothing.
-    let headers = unsafe { libc::getauxval(libc::AT_PHDR) };
-    base_of(ptr::without_provenance(usize::try_from(headers).ok()?))
+    place_of(address).map(|place| place.base)
 }
 
 /// The public part of `struct link_map` in `<link.h>`.
@@ -126,12 +147,12 @@ fn base_of_handle(handle: NonNull<c_void>) -> Option<usize> {
     unsafe { map.as_ref() }.and_then(|map| base_of(map.dynamic))
 }
 
-/// Calls `is_found` with the base of each image on the call stack, the nearest caller first, until it returns true.
-pub(crate) fn search_callers(is_found: &mut dyn FnMut(usize) -> bool) {
+/// Calls `is_found` with the image of each function on the call stack, the nearest caller first, until it returns true.
+pub(crate) fn search_callers(is_found: &mut dyn FnMut(&Image) -> bool) {
     /// Frames above the first are this crate's and the plugin's; TensorRT calls the plugin directly.
     const DEEPEST: usize = 64;
     struct Search<'a> {
-        is_found: &'a mut dyn FnMut(usize) -> bool,
+        is_found: &'a mut dyn FnMut(&Image) -> bool,
         left: usize,
     }
     unsafe extern "C" fn visit(context: *mut c_void, search: *mut c_void) -> c_int {
@@ -139,8 +160,8 @@ pub(crate) fn search_callers(is_found: &mut dyn FnMut(usize) -> bool) {
         let (search, address) = unsafe { (&mut *search.cast::<Search<'_>>(), _Unwind_GetIP(context)) };
         search.left -= 1;
         // A return address may be the first byte behind the call's function.
-        let base = base_of(ptr::without_provenance(address.saturating_sub(1)));
-        c_int::from(search.left == 0 || base.is_some_and(&mut *search.is_found))
+        let image = Image::holding(ptr::without_provenance(address.saturating_sub(1)));
+        c_int::from(search.left == 0 || image.is_some_and(|image| (search.is_found)(&image)))
     }
     let mut search = Search { is_found, left: DEEPEST };
     // SAFETY: `search` outlives the call; `visit` returns 0 to go on, and anything else ends the walk.
@@ -184,8 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_another_namespace_cannot_be_pinned() {
-        // It has a name for `dladdr` and, with nothing of that name here, no handle.
+    fn images_of_other_namespaces_are_not_found() {
         let library = c"libm.so.6";
         // SAFETY: glibc's own library, and one of its functions, which is not called.
         let foreign = unsafe {
@@ -193,7 +213,8 @@ mod tests {
             let handle = libc::dlmopen(libc::LM_ID_NEWLM, library.as_ptr(), libc::RTLD_LAZY);
             libc::dlsym(handle, c"nan".as_ptr())
         };
-        assert_eq!(Image::holding(foreign).unwrap().pin(), None);
+        assert!(!foreign.is_null());
+        assert_eq!(Image::holding(foreign), None);
     }
 
     #[test]
@@ -201,10 +222,10 @@ mod tests {
         static OWN: u8 = 0;
         let own = Image::holding((&raw const OWN).cast()).unwrap();
         let mut seen = Vec::new();
-        search_callers(&mut |base| {
-            seen.push(base);
+        search_callers(&mut |image| {
+            seen.push(image.clone());
             seen.len() == 2
         });
-        assert_eq!(seen, [own.base, own.base]);
+        assert_eq!(seen, [own.clone(), own]);
     }
 }

@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::creator::CreatorList;
 use crate::error::Error;
+use crate::logger::Caller;
 use crate::thunk::{caught, tell};
 use crate::vtable::This;
 use crate::{logger, panics};
@@ -27,6 +28,8 @@ pub struct Library {
     creators: OnceLock<Owned>,
     /// Whether a finder was set after the creators were asked for last: then they are asked for to be registered.
     is_loading: AtomicBool,
+    /// Whether a registry was given the quick creators.
+    has_given_quick: AtomicBool,
 }
 
 /// A list that [`Library::release`] frees, from a `Box`.
@@ -41,7 +44,12 @@ impl Library {
     /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
     /// library without creators.
     pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
-        Self { list, creators: OnceLock::new(), is_loading: AtomicBool::new(true) }
+        Self {
+            list,
+            creators: OnceLock::new(),
+            is_loading: AtomicBool::new(true),
+            has_given_quick: AtomicBool::new(false),
+        }
     }
 
     /// The creators. Any number of calls, from any thread, give the same list.
@@ -52,20 +60,32 @@ impl Library {
         unsafe { list.0.as_ref() }
     }
 
-    /// What TensorRT gets, where the oldest full TensorRT in use has this version: the creators in the order in which they are to be registered where it has set a finder before, and else in that
-    /// in which they can be deregistered. TensorRT makes both calls in one `loadLibrary`. A thread that asked in between would get the first
-    /// answer and TensorRT the other order: the same creators are registered then, and taken out from the wrong end where they share a name.
-    fn asked(&self, oldest_full: Option<i32>) -> &[This] {
+    /// Returns the creators for `getCreators`: in the order of registration if TensorRT has set a finder since the last call, else in the
+    /// order in which they can be deregistered.
+    ///
+    /// A registry must deregister everything that it was given: it would call the rest after the library is unmapped.
+    ///
+    /// TensorRT sets a finder and asks for creators in one `loadLibrary`. A thread that asked in between would get the first answer and
+    /// TensorRT the other order: creators that share a name would then be deregistered in the wrong order.
+    pub(crate) fn creators_for(&self, caller: Caller) -> &[This] {
         let is_loading = self.is_loading.swap(false, Ordering::Relaxed);
         let creators = self.creators();
-        let too_old = oldest_full.filter(|version| *version < FIRST_WITH_QUICK);
-        if !is_loading {
-            return creators.for_deregistering(too_old.is_none());
+        let too_old = caller.full_version().filter(|version| *version < FIRST_WITH_QUICK);
+        if is_loading {
+            self.has_given_quick.fetch_or(too_old.is_none(), Ordering::Relaxed);
+            if let Some(version) = too_old {
+                for op in creators.quick_names() {
+                    tell(|| logger::error(&left_out(op, version)));
+                }
+            }
+            return creators.for_registering(too_old.is_none());
         }
-        if let (Some(version), names @ [_, ..]) = (too_old, creators.quick_names()) {
-            tell(|| logger::error(&left_out(names, version)));
-        }
-        creators.for_registering(too_old.is_none())
+        let has_quick = match caller {
+            Caller::Release(_) => too_old.is_none(),
+            // This may be any registry, so it gets everything that one of them may have.
+            Caller::Unknown { .. } => self.has_given_quick.load(Ordering::Relaxed),
+        };
+        creators.for_deregistering(has_quick)
     }
 
     /// Frees the creators, if there are any, and forgets the logger finders.
@@ -85,7 +105,7 @@ impl Library {
 
     fn make_creators(&self) -> CreatorList {
         caught(self.list).unwrap_or_else(|error| {
-            tell(|| logger::error(&format!("this plugin library registers nothing: {error}")));
+            tell(|| logger::error(&format!("cubinder: this plugin library registers nothing: {error}")));
             CreatorList::new()
         })
     }
@@ -96,7 +116,7 @@ impl Library {
     /// `count` is null or writable.
     pub unsafe fn get_creators(&self, count: *mut i32) -> *const This {
         panics::install_silent_hook();
-        let creators = caught(|| Ok(self.asked(logger::oldest_full_version()))).unwrap_or(&[]);
+        let creators = caught(|| Ok(self.creators_for(logger::caller()))).unwrap_or(&[]);
         if !count.is_null() {
             // SAFETY: not null, and the caller answers for it.
             unsafe { count.write(i32::try_from(creators.len()).unwrap_or(0)) };
@@ -115,6 +135,11 @@ impl Library {
             unsafe { logger::set_finder(finder) };
             Ok(())
         });
+        self.expect_loading();
+    }
+
+    /// Makes the next `getCreators` return the creators to register.
+    pub(crate) fn expect_loading(&self) {
         self.is_loading.store(true, Ordering::Relaxed);
     }
 }
@@ -122,13 +147,12 @@ impl Library {
 /// The first full TensorRT with the quick interfaces as this crate has them.
 const FIRST_WITH_QUICK: i32 = 100_900;
 
-/// The message about quick creators that are not registered.
-fn left_out(names: &[String], version: i32) -> String {
+/// Returns the message about a quick creator that is not registered.
+fn left_out(op: &str, version: i32) -> String {
     let (major, minor, patch) = (version / 10_000, version / 100 % 100, version % 100);
     format!(
-        "`{}` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is TensorRT {major}.{minor}.{patch}; \
-         compile the plugin for the plugin route",
-        names.join("`, `")
+        "cubinder: `{op}` is not registered: it needs TensorRT 10.9, found {major}.{minor}.{patch}\n\
+         compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
     )
 }
 
@@ -198,7 +222,7 @@ mod tests {
         }
         for (list, turns) in [(two as fn() -> _, true), (different, false)] {
             let library = Library::new(list);
-            let asked = || library.asked(None).to_vec();
+            let asked = || library.creators_for(Caller::Release(10_701)).to_vec();
             let registered = asked();
             assert_eq!(registered, library.creators().as_slice());
             let mut deregistered = registered.clone();
@@ -207,7 +231,7 @@ mod tests {
             }
             assert_eq!([asked(), asked()], [deregistered.clone(), deregistered.clone()]);
             // As `setLoggerFinder` does. The body of that silences panics, in all tests of this program.
-            library.is_loading.store(true, Ordering::Relaxed);
+            library.expect_loading();
             assert_eq!([asked(), asked()], [registered, deregistered]);
         }
     }
@@ -220,19 +244,30 @@ mod tests {
             list.push(ProbeCreator::new(Mood::Well));
             Ok(list)
         };
-        for (version, count) in [(None, 2), (Some(100_900), 2), (Some(110_400), 2), (Some(100_801), 1)] {
+        let unknown = |oldest_full| Caller::Unknown { oldest_full };
+        for (caller, count) in [
+            (unknown(None), 2),
+            (unknown(Some(100_900)), 2),
+            (unknown(Some(100_899)), 1),
+            (Caller::Release(10_300), 2),
+            (Caller::Release(100_900), 2),
+            (Caller::Release(110_400), 2),
+            (Caller::Release(100_801), 1),
+        ] {
             let library = Library::new(both);
-            let asked = || library.asked(version).to_vec();
+            let asked = || library.creators_for(caller).to_vec();
             let (registered, deregistered) = (asked(), asked());
-            assert_eq!((registered.len(), &registered), (count, &deregistered), "{version:?}");
+            assert_eq!((registered.len(), &registered), (count, &deregistered), "{caller:?}");
             assert_eq!(registered, library.creators().as_slice()[2 - count..]);
         }
         let library = Library::new(both);
         assert_eq!(library.creators().quick_names(), ["sample::quick_probe"]);
+        let message = left_out("sample::quick_probe", 100_801);
+        assert!(message.lines().next().unwrap().len() <= 100);
         assert_eq!(
-            left_out(library.creators().quick_names(), 100_801),
-            "`sample::quick_probe` is not registered: TensorRT launches the kernels of plugins itself from 10.9 on, and this is \
-             TensorRT 10.8.1; compile the plugin for the plugin route"
+            message,
+            "cubinder: `sample::quick_probe` is not registered: it needs TensorRT 10.9, found 10.8.1\n\
+             compile it with `route = \"plugin\"`, or use TensorRT 10.9 or later"
         );
     }
 

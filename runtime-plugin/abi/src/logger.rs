@@ -1,7 +1,7 @@
 //! TensorRT's logger, found through the `ILoggerFinder` that it hands to a plugin library.
 //!
-//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: no print to stdout; stderr only
-//! without a logger.
+//! Owns: the finders of this copy of the library, and which generation of vtable each has. Never: prints to stdout; stderr only
+//! gets warnings and errors, if no logger exists.
 //!
 //! # Two generations
 //! `ILogger::log` and `ILoggerFinder::findLogger` are slot 0 of interfaces without a base, or slot 4 of
@@ -28,11 +28,11 @@
 //! TensorRT while another still uses this library, and nothing announces that. So an image is pinned while its finder is called, and
 //! a finder whose image is gone is not called.
 //!
-//! With several finders, that of the TensorRT which called this library is asked first: its logger is the one that the user of the
-//! plugin reads.
+//! The finder of the calling TensorRT is asked first: the user of the plugin reads that logger. Its image is on the call stack and needs no
+//! pin, so a plugin that TensorRT calls logs without the loader's lock. All other finders wait for that lock.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::Error;
@@ -112,17 +112,37 @@ pub(crate) fn forget_finders() {
     FINDERS.clear();
 }
 
-/// Returns the version (`getInferLibVersion`) of the oldest full TensorRT among those that have loaded this library. `None` if only
-/// TensorRT-RTX has: it counts from 1, and all of its releases have the interfaces of this crate.
-pub fn oldest_full_version() -> Option<i32> {
-    FINDERS.oldest_full_version()
+/// Returns which TensorRT is calling this library. Walks the call stack and asks the loader, so it is not for `enqueue`.
+pub(crate) fn caller() -> Caller {
+    FINDERS.caller()
+}
+
+/// The TensorRT that calls this library. Versions are values of `getInferLibVersion`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Caller {
+    /// The nearest TensorRT on the call stack has this version.
+    Release(i32),
+    /// No TensorRT with a known finder is on the call stack. `oldest_full` is the oldest full TensorRT that has loaded this library and is
+    /// still mapped, `None` if there is only TensorRT-RTX.
+    Unknown { oldest_full: Option<i32> },
+}
+
+impl Caller {
+    /// Returns the version of the full TensorRT whose interfaces are offered. `None` for TensorRT-RTX: it counts from 1, and all of its
+    /// releases have the interfaces of this crate.
+    pub(crate) fn full_version(self) -> Option<i32> {
+        match self {
+            Self::Release(version) => Some(version).filter(|version| *version >= FIRST_FULL_VERSION),
+            Self::Unknown { oldest_full } => oldest_full,
+        }
+    }
 }
 
 /// Logs a message through TensorRT's logger. May be called from any thread, but not from destructors, when TensorRT may
 /// be gone.
 pub fn log(severity: Severity, text: &str) {
     let text = to_c_string(text);
-    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), &text) {
+    if let Some(line) = NOTES.line(FINDERS.log(severity, &text), severity, &text) {
         write_to_stderr(&line);
     }
 }
@@ -160,13 +180,11 @@ enum Delivery {
 struct Finders {
     /// The latest is last. The lock is not held while a finder or a logger is called: a logger of the application's may load a library.
     list: Mutex<Vec<Arc<Finder>>>,
-    /// [`oldest_full_version`], 0 if unknown: creators and plugins ask often.
-    oldest_full_version: AtomicI32,
 }
 
 impl Finders {
     const fn new() -> Self {
-        Self { list: Mutex::new(Vec::new()), oldest_full_version: AtomicI32::new(0) }
+        Self { list: Mutex::new(Vec::new()) }
     }
 
     fn list(&self) -> MutexGuard<'_, Vec<Arc<Finder>>> {
@@ -186,33 +204,43 @@ impl Finders {
         let mut gone = self.list().clone();
         gone.retain(|known| known.image.pin().is_none());
         let mut list = self.list();
-        list.retain(|known| known.image != finder.image && !gone.iter().any(|gone| Arc::ptr_eq(gone, known)));
+        let is_gone = |known: &Arc<Finder>| gone.iter().any(|gone| Arc::ptr_eq(gone, known));
+        let is_old = |known: &mut Arc<Finder>| known.image == finder.image || is_gone(known);
+        let old: Vec<_> = list.extract_if(.., is_old).collect();
         list.push(Arc::new(finder));
-        let full = list.iter().map(|finder| finder.version).filter(|version| *version >= FIRST_FULL_VERSION);
-        self.oldest_full_version.store(full.min().unwrap_or(0), Ordering::Relaxed);
+        // Dropping a pin may unload a library, whose destructors may log.
+        drop(list);
+        drop(old);
     }
 
     fn clear(&self) {
-        *self.list() = Vec::new();
-        self.oldest_full_version.store(0, Ordering::Relaxed);
+        let old = std::mem::take(&mut *self.list());
+        // After unlocking, as in `set`.
+        drop(old);
     }
 
-    fn oldest_full_version(&self) -> Option<i32> {
-        Some(self.oldest_full_version.load(Ordering::Relaxed)).filter(|version| *version > 0)
+    fn caller(&self) -> Caller {
+        let finders = self.list().clone();
+        if let Some(index) = index_of_caller(&finders) {
+            return Caller::Release(finders[index].version);
+        }
+        let full = finders.iter().filter(|finder| finder.version >= FIRST_FULL_VERSION);
+        let mapped = full.filter(|finder| finder.image.pin().is_some());
+        Caller::Unknown { oldest_full: mapped.map(|finder| finder.version).min() }
     }
 
     /// Logs through the first finder that returns a logger: the caller's, then the latest.
     fn log(&self, severity: Severity, text: &CStr) -> Delivery {
         let mut finders = self.list().clone();
-        if let [_, _, ..] = finders[..] {
-            image::search_callers(&mut |base| {
-                let caller = finders.iter().position(|finder| finder.image.base() == base);
-                caller.map(|caller| finders[caller..].rotate_left(1)).is_some()
-            });
+        let caller = index_of_caller(&finders);
+        if let Some(index) = caller {
+            finders[index..].rotate_left(1);
         }
+        // The caller's image stays mapped while its function is on the call stack.
+        let mut is_mapped = caller.is_some();
         let mut delivery = Delivery::NoFinder;
         for finder in finders.iter().rev() {
-            match finder.log(severity, text) {
+            match finder.log(std::mem::take(&mut is_mapped), severity, text) {
                 Delivery::Logged => return Delivery::Logged,
                 Delivery::NoLogger => delivery = Delivery::NoLogger,
                 Delivery::NoFinder => {}
@@ -220,6 +248,16 @@ impl Finders {
         }
         delivery
     }
+}
+
+/// Returns the index of the finder whose TensorRT is the nearest on the call stack.
+fn index_of_caller(finders: &[Arc<Finder>]) -> Option<usize> {
+    let mut index = None;
+    image::search_callers(&mut |image| {
+        index = finders.iter().position(|finder| finder.image == *image);
+        index.is_some()
+    });
+    index
 }
 
 /// One `ILoggerFinder` and the TensorRT that it belongs to.
@@ -257,9 +295,13 @@ impl Finder {
         Some(Self { object, generation, version, image, pin })
     }
 
-    fn log(&self, severity: Severity, text: &CStr) -> Delivery {
-        let Some(_mapped) = self.image.pin() else { return Delivery::NoFinder };
-        // SAFETY: the object is read only if it lies in the image, which is mapped as long as `_mapped` lives, or else was kept by `pin`.
+    /// Logs through the finder. `is_mapped` says that the image stays mapped during the call.
+    fn log(&self, is_mapped: bool, severity: Severity, text: &CStr) -> Delivery {
+        let pin = if is_mapped { None } else { self.image.pin() };
+        if !is_mapped && pin.is_none() {
+            return Delivery::NoFinder;
+        }
+        // SAFETY: the object is read only if it lies in the image, which stays mapped during the call, or else was kept by `pin`.
         let is_live = self.pin.is_some()
             || (self.image.contains(self.object) && self.image.contains(unsafe { vptr(self.object) }));
         if !is_live {
@@ -350,13 +392,16 @@ impl Notes {
         Self { without_logger: AtomicBool::new(false), without_finder: AtomicBool::new(false) }
     }
 
-    /// Returns what stderr gets: every message while TensorRT has no logger yet, the first one if no finder can be called.
-    fn line(&self, delivery: Delivery, text: &CStr) -> Option<Vec<u8>> {
+    /// Returns the warnings and errors for stderr: all of them while TensorRT has no logger yet, the first one if no finder can be called.
+    fn line(&self, delivery: Delivery, severity: Severity, text: &CStr) -> Option<Vec<u8>> {
+        if severity.0 > Severity::WARNING.0 {
+            return None;
+        }
         let is_first = |flag: &AtomicBool| !flag.swap(true, Ordering::Relaxed);
         let note: &[u8] = match delivery {
             Delivery::Logged => return None,
             Delivery::NoLogger if is_first(&self.without_logger) => {
-                b"\n(TensorRT has no logger yet; until it has one, messages of this plugin library go to stderr)\n"
+                b"\n(TensorRT has no logger yet; until it has one, warnings and errors of this plugin library go to stderr)\n"
             }
             Delivery::NoLogger => b"\n",
             Delivery::NoFinder if is_first(&self.without_finder) => {

@@ -4,7 +4,7 @@ use std::ffi::CStr;
 use std::ptr;
 use std::sync::Arc;
 
-use super::CreatorList;
+use super::{CreatorList, op_name};
 use crate::raw::{
     PluginField, PluginFieldCollection, PluginFieldType, QuickPluginCreationRequest, TensorRTPhase,
 };
@@ -140,4 +140,10 @@ fn both_kinds_stand_in_one_list_in_order() {
     assert_eq!((Arc::strong_count(&seen.0), Arc::strong_count(&seen.1)), (2, 2));
     drop(list);
     assert_eq!((Arc::strong_count(&seen.0), Arc::strong_count(&seen.1)), (1, 1));
+}
+
+#[test]
+fn the_namespace_of_an_op_is_left_out_if_it_is_empty() {
+    assert_eq!(op_name(c"sample", c"op"), "sample::op");
+    assert_eq!(op_name(c"", c"op"), "op");
 }

@@ -103,7 +103,10 @@ fn texts_with_nul_are_not_cut() {
 #[test]
 fn messages_without_a_logger_are_all_written_and_explained_once() {
     let notes = Notes::new();
-    let line = |delivery| notes.line(delivery, c"m").map(|line| String::from_utf8(line).unwrap());
+    let line = |delivery| {
+        let line = notes.line(delivery, Severity::WARNING, c"m");
+        line.map(|line| String::from_utf8(line).unwrap())
+    };
     assert_eq!(line(Delivery::Logged), None);
     let first = line(Delivery::NoLogger).unwrap();
     assert!(first.starts_with("m\n(TensorRT has no logger yet;") && first.ends_with(")\n"), "{first}");
@@ -117,6 +120,25 @@ fn messages_without_a_logger_are_all_written_and_explained_once() {
         "{first}"
     );
     assert_eq!([line(Delivery::NoFinder), line(Delivery::Logged)], [None, None]);
+}
+
+#[test]
+fn only_warnings_and_errors_are_written_without_a_logger() {
+    for delivery in [Delivery::NoLogger, Delivery::NoFinder] {
+        for (severity, is_written) in [
+            (Severity::INTERNAL_ERROR, true),
+            (Severity::ERROR, true),
+            (Severity::WARNING, true),
+            (Severity::INFO, false),
+            (Severity::VERBOSE, false),
+        ] {
+            // The explanation is kept for the first message that is written.
+            let notes = Notes::new();
+            assert_eq!(notes.line(delivery, Severity::VERBOSE, c"m"), None);
+            let line = notes.line(delivery, severity, c"m");
+            assert_eq!(line.is_some_and(|line| line.starts_with(b"m\n(")), is_written, "{severity:?}");
+        }
+    }
 }
 
 mod images;

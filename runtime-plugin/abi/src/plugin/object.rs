@@ -59,11 +59,11 @@ impl Default for Counts {
     }
 }
 
-/// Returns the version of the build interface for the oldest full TensorRT that may ask. Version 2, `IPluginV3OneBuildV2`, makes TensorRT
+/// Returns the version of the build interface for the full TensorRT that calls. Version 2, `IPluginV3OneBuildV2`, makes TensorRT
 /// call `getAliasedInput`. Full TensorRT has it from 10.3 on, and all releases of TensorRT-RTX have it; before it there is version 1,
 /// where outputs are never aliased.
-fn build_version(oldest_full: Option<i32>) -> i32 {
-    if oldest_full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
+fn build_version(full: Option<i32>) -> i32 {
+    if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ impl<P: Plugin> Family for One<P> {
         &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
 
     fn build_info() -> InterfaceInfo {
-        info(c"PLUGIN_V3ONE_BUILD", build_version(logger::oldest_full_version()))
+        info(c"PLUGIN_V3ONE_BUILD", build_version(logger::caller().full_version()))
     }
 
     fn core_name(implementor: &P) -> &CStr {

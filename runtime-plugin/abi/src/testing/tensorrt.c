@@ -100,6 +100,24 @@ int countLogged(void)
     return __atomic_load_n(&gLogged, __ATOMIC_RELAXED);
 }
 
+static void (*gAtUnload)(void*);
+static void* gArgument;
+
+// Sets what the destructor of this library calls.
+void atUnload(void (*callback)(void*), void* argument)
+{
+    gAtUnload = callback;
+    gArgument = argument;
+}
+
+__attribute__((destructor)) static void unload(void)
+{
+    if (gAtUnload != NULL)
+    {
+        gAtUnload(gArgument);
+    }
+}
+
 // Calls a plugin library as TensorRT does. The call is not the last thing done, so that this function has a frame.
 int callPlugin(void (*plugin)(void*), void* argument)
 {

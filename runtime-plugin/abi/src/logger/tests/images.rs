@@ -6,12 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
+use crate::testing::{Mood, ProbeCreator, QuickProbeCreator};
 
 /// Kinds of stand-ins, by file name, with the options that they are compiled with.
-const KINDS: [(&str, &[&str]); 4] = [
+const KINDS: [(&str, &[&str]); 5] = [
     ("ten", &["-DVERSION=101501"]),
     ("eleven", &["-DVERSION=110400", "-DBASE"]),
     ("early", &["-DVERSION=100200"]),
+    ("plain", &["-DVERSION=100801"]),
     ("rtx", &["-DVERSION=10701", "-DBASE"]),
 ];
 
@@ -94,15 +96,15 @@ impl TensorRt {
         unsafe { finders.set(self.finder()) };
     }
 
-    /// Runs `body` as a plugin that it calls.
-    fn call(&self, body: &mut dyn FnMut()) {
-        extern "C" fn plugin(mut body: *mut c_void) {
-            // SAFETY: what `call` passes.
-            unsafe { (*(&raw mut body).cast::<&mut &mut dyn FnMut()>())() };
-        }
-        type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
-        let mut body = body;
-        self.function::<Call>(c"callPlugin")(plugin, (&raw mut body).cast());
+    /// Runs `body` as a plugin that it calls. A panic may not pass through C.
+    fn call(&self, mut body: &mut dyn FnMut()) {
+        self.function::<Call>(c"callPlugin")(run_body, (&raw mut body).cast());
+    }
+
+    /// Runs `body`, which must live until then, when the library is unloaded.
+    fn at_unload(&self, body: &mut &mut dyn FnMut()) {
+        type AtUnload = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void);
+        self.function::<AtUnload>(c"atUnload")(run_body, (&raw mut *body).cast());
     }
 
     fn close(self) {
@@ -114,6 +116,13 @@ impl TensorRt {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         maps.contains(file.to_str().unwrap())
     }
+}
+
+type Call = extern "C" fn(extern "C" fn(*mut c_void), *mut c_void) -> c_int;
+
+extern "C" fn run_body(body: *mut c_void) {
+    // SAFETY: what `call` and `at_unload` pass.
+    unsafe { (*body.cast::<&mut dyn FnMut()>())() };
 }
 
 fn log_to(finders: &Finders) -> Delivery {
@@ -176,7 +185,7 @@ fn what_lies_in_the_place_of_a_finder_is_checked() {
     let image = Image::holding(tensorrt.finder()).unwrap();
     let outside = ptr::without_provenance_mut(8);
     let finder = Finder { object: outside, generation: Generation::Bare, version: 101_501, image, pin: None };
-    assert_eq!(finder.log(Severity::ERROR, c"refused"), Delivery::NoFinder);
+    assert_eq!(finder.log(false, Severity::ERROR, c"refused"), Delivery::NoFinder);
     tensorrt.close();
 }
 
@@ -194,6 +203,45 @@ fn the_tensorrt_that_calls_is_asked_first() {
     all[0].hide(true);
     all[0].call(&mut || assert_eq!(log_to(&finders), Delivery::Logged));
     assert_eq!(all.each_ref().map(TensorRt::logged), [1, 1, 2]);
+}
+
+/// The loader runs destructors under its lock. One of them may wait for a thread in which a plugin logs.
+#[test]
+fn a_called_plugin_logs_without_the_lock_of_the_loader() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let (caller, closed) = (folder.open("eleven"), folder.open("ten"));
+    caller.load_into(&finders);
+    let wait_for = |flag: &AtomicBool| {
+        (0..10_000).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(1));
+            flag.load(Ordering::Acquire)
+        })
+    };
+    // `dlsym` and the start of a thread need the lock too.
+    let call: Call = caller.function(c"callPlugin");
+    let [is_called, is_closing, is_logged] = [const { AtomicBool::new(false) }; 3];
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut plugin = || {
+                is_called.store(true, Ordering::Release);
+                wait_for(&is_closing);
+                is_logged.store(log_to(&finders) == Delivery::Logged, Ordering::Release);
+            };
+            let mut plugin: &mut dyn FnMut() = &mut plugin;
+            call(run_body, (&raw mut plugin).cast());
+        });
+        assert!(wait_for(&is_called));
+        let mut is_logged_before_the_end = false;
+        let mut destructor = || {
+            is_closing.store(true, Ordering::Release);
+            is_logged_before_the_end = wait_for(&is_logged);
+        };
+        let mut destructor: &mut dyn FnMut() = &mut destructor;
+        closed.at_unload(&mut destructor);
+        closed.close();
+        assert!(is_logged_before_the_end);
+    });
+    assert_eq!(caller.logged(), 1);
 }
 
 #[test]
@@ -228,6 +276,31 @@ fn a_finder_on_the_heap_keeps_its_tensorrt() {
     assert!(!TensorRt::is_mapped(&file));
 }
 
+/// Its destructors may log.
+#[test]
+fn a_tensorrt_is_unloaded_while_the_finders_are_not_locked() {
+    let remove: [fn(&Finders, *mut c_void); 2] = [
+        |finders, _| finders.clear(),
+        // SAFETY: a static of the library, which is mapped as yet.
+        |finders, other| unsafe { finders.set(other) },
+    ];
+    for remove in remove {
+        let (folder, finders) = (Folder::new(), Finders::new());
+        let tensorrt = folder.open("ten");
+        let finder = tensorrt.function::<extern "C" fn() -> *mut c_void>(c"newFinder")();
+        let other = tensorrt.finder();
+        // SAFETY: it is never freed.
+        unsafe { finders.set(finder) };
+        let mut is_unlocked = None;
+        let mut body = || is_unlocked = Some(finders.list.try_lock().is_ok());
+        let mut body: &mut dyn FnMut() = &mut body;
+        tensorrt.at_unload(&mut body);
+        tensorrt.close();
+        remove(&finders, other);
+        assert_eq!(is_unlocked, Some(true));
+    }
+}
+
 /// A program or library with TensorRT 10 linked into it, whose symbols it hides, beside a shared TensorRT 11.
 #[test]
 fn the_version_of_another_tensorrt_is_not_taken() {
@@ -253,17 +326,75 @@ fn the_version_of_another_tensorrt_is_not_taken() {
 }
 
 #[test]
-fn the_oldest_full_release_counts() {
+fn the_oldest_full_release_counts_where_the_caller_is_unknown() {
     let (folder, finders) = (Folder::new(), Finders::new());
-    assert_eq!(finders.oldest_full_version(), None);
+    let unknown = |oldest_full| Caller::Unknown { oldest_full };
+    assert_eq!(finders.caller(), unknown(None));
     for (name, oldest) in
         [("rtx", None), ("eleven", Some(110_400)), ("early", Some(100_200)), ("ten", Some(100_200))]
     {
         folder.open(name).load_into(&finders);
-        assert_eq!(finders.oldest_full_version(), oldest, "{name}");
+        assert_eq!(finders.caller(), unknown(oldest), "{name}");
     }
     finders.clear();
-    assert_eq!(finders.oldest_full_version(), None);
+    assert_eq!(finders.caller(), unknown(None));
+}
+
+/// Nothing announces that a TensorRT is closed.
+#[test]
+fn a_closed_release_does_not_count() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let (stays, goes) = (folder.open("eleven"), folder.open("early"));
+    stays.load_into(&finders);
+    goes.load_into(&finders);
+    goes.close();
+    assert_eq!(finders.caller(), Caller::Unknown { oldest_full: Some(110_400) });
+}
+
+#[test]
+fn the_calling_release_is_identified() {
+    let (folder, finders) = (Folder::new(), Finders::new());
+    let releases = [("rtx", 10_701), ("eleven", 110_400), ("early", 100_200)];
+    let all = releases.map(|(name, version)| (folder.open(name), version));
+    all.iter().for_each(|(tensorrt, _)| tensorrt.load_into(&finders));
+    for (tensorrt, version) in &all {
+        let mut caller = None;
+        tensorrt.call(&mut || caller = Some(finders.caller()));
+        assert_eq!(caller, Some(Caller::Release(*version)));
+    }
+    let full = [10_701, 99_999, 100_000, 110_400].map(|version| Caller::Release(version).full_version());
+    assert_eq!(full, [None, None, Some(100_000), Some(110_400)]);
+}
+
+/// Two releases share one mapped plugin library. The older one has no quick creators.
+#[test]
+fn a_registry_deregisters_what_it_registered() {
+    for order in [["eleven", "plain"], ["plain", "eleven"]] {
+        let (folder, finders) = (Folder::new(), Finders::new());
+        let library = crate::Library::new(|| {
+            let mut list = crate::CreatorList::new();
+            list.push_quick(QuickProbeCreator::new(Mood::Well));
+            list.push(ProbeCreator::new(Mood::Well));
+            Ok(list)
+        });
+        let registries = order.map(|name| folder.open(name));
+        let ask = |tensorrt: &TensorRt| {
+            let mut given = Vec::new();
+            tensorrt.call(&mut || given = library.creators_for(finders.caller()).to_vec());
+            given
+        };
+        let registered = registries.each_ref().map(|tensorrt| {
+            tensorrt.load_into(&finders);
+            library.expect_loading();
+            ask(tensorrt)
+        });
+        let counts = registered.each_ref().map(Vec::len);
+        assert_eq!(counts, order.map(|name| if name == "plain" { 1 } else { 2 }));
+        assert_eq!(registries.each_ref().map(ask), registered, "{order:?}");
+        // An unidentified registry gets everything that it may have.
+        let all = library.creators().as_slice();
+        assert_eq!(library.creators_for(finders.caller()), all, "{order:?}");
+    }
 }
 
 #[test]
@@ -278,7 +409,6 @@ fn finders_of_closed_tensorrts_are_forgotten() {
     let stays = folder.open("ten");
     stays.load_into(&finders);
     assert_eq!(finders.list().len(), 1);
-    assert_eq!(finders.oldest_full_version(), Some(101_501));
 }
 
 #[test]
@@ -315,10 +445,10 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
     let folder = Folder::new();
     let tensorrt = folder.open("eleven");
-    assert_eq!(oldest_full_version(), None);
+    assert_eq!(caller().full_version(), None);
     // SAFETY: a static of the library.
     unsafe { set_finder(tensorrt.finder()) };
-    assert_eq!(oldest_full_version(), Some(110_400));
+    assert_eq!(caller().full_version(), Some(110_400));
     let logged = |log: &dyn Fn()| {
         let before = tensorrt.logged();
         log();
@@ -330,7 +460,7 @@ fn a_library_logs_through_its_finders_until_it_is_released() {
     assert!(logged(&|| error_of(c"plugin", &Error::internal("text"))));
     // SAFETY: there are no creators.
     unsafe { crate::Library::new(|| Err(Error::internal("none"))).release() };
-    assert_eq!(oldest_full_version(), None);
+    assert_eq!(caller().full_version(), None);
     assert!(FINDERS.list().is_empty());
     verbose(|| panic!("built for no one"));
     tensorrt.close();

@@ -88,8 +88,6 @@ impl Bench {
     fn compile(&self, compiler: &Path, name: &str, manifests: &[&str], options: &[&str]) {
         let mut command = Command::new(compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("..")).arg("compile").args(manifests);
-        // Manifests of the repository and of the folder make one library.
-        command.args(["--config", "cubinder.toml"]);
         command
             .args(["--target", "compute_80", "--name", name])
             .args(options)

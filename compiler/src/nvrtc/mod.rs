@@ -43,18 +43,44 @@ const PROGRAM_NAME: &str = "/dev/null/k.cu";
 /// No document of NVIDIA has it; 12.9, 13.0 and 13.5 do so, and the code is the same with it.
 const TRACE_INCLUDES: &str = "-Xcudafe=--trace_includes";
 
-/// What the front end calls texts that are in no file.
-const BUILT_IN: [&str; 3] = ["__nv_nvrtc_builtin_header.h", "__nv_name_map", PRELUDE_NAME];
+/// The first line of every trace.
+const BUILT_IN_HEADER: &str = "__nv_nvrtc_builtin_header.h";
 
-/// The files that NVRTC says to have read.
-fn traced(printed: &[u8]) -> Vec<PathBuf> {
+/// What the front end calls texts that are in no file.
+const BUILT_IN: [&str; 3] = [BUILT_IN_HEADER, "__nv_name_map", PRELUDE_NAME];
+
+/// The files that a compile read, as far as NVRTC reports them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadFiles {
+    /// NVRTC cannot be asked.
+    NotAsked,
+    /// NVRTC was asked and printed no trace, so the compile may have read any file.
+    Unknown,
+    /// The files of the trace.
+    Traced(Vec<PathBuf>),
+}
+
+impl ReadFiles {
+    /// Parses the standard error of a compile with [`TRACE_INCLUDES`]; `None` for a compile without.
+    fn parse(printed: Option<&[u8]>) -> ReadFiles {
+        match printed.map(traced) {
+            None => ReadFiles::NotAsked,
+            Some(None) => ReadFiles::Unknown,
+            Some(Some(files)) => ReadFiles::Traced(files),
+        }
+    }
+}
+
+/// The files of a trace; `None` if `printed` contains no trace.
+fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
+    let has_trace = printed.split(|byte| *byte == b'\n').any(|line| line == BUILT_IN_HEADER.as_bytes());
     let lines = printed.split(|byte| *byte == b'\n').map(|line| {
         let depth = line.iter().take_while(|byte| **byte == b' ').count();
         line.get(depth..).unwrap_or_default()
     });
     let is_file =
         |name: &&[u8]| !name.is_empty() && !BUILT_IN.iter().any(|built_in| built_in.as_bytes() == *name);
-    lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+    has_trace.then(|| lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
 /// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
@@ -69,8 +95,8 @@ pub struct Raw {
     pub symbol: String,
     /// NVRTC's warnings, as it wrote them.
     pub log: String,
-    /// The files that NVRTC says to have read, where it can be asked.
-    pub read: Option<Vec<PathBuf>>,
+    /// The files that the compile read.
+    pub read: ReadFiles,
 }
 
 /// Compiles a unit for a target. Always calls NVRTC; [`Session::compile`] asks the cache first.
@@ -265,7 +291,7 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
 }
 
 fn take(compiled: WorkerOutput, target: Target) -> Result<Raw, Diagnostic> {
-    let read = compiled.printed.as_deref().map(traced);
+    let read = ReadFiles::parse(compiled.printed.as_deref());
     let output = compiled.output;
     let bytes = match target.kind {
         TargetKind::Cubin => output.cubin,

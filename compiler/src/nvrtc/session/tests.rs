@@ -25,7 +25,12 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     assert_eq!((right.cached, calls, hits), (false, 1, 0));
 
     let entry = |bytes: &[u8]| {
-        let raw = Raw { bytes: bytes.to_vec(), symbol: right.symbol.clone(), log: String::new(), read: None };
+        let raw = Raw {
+            bytes: bytes.to_vec(),
+            symbol: right.symbol.clone(),
+            log: String::new(),
+            read: ReadFiles::NotAsked,
+        };
         CodeEntry::new(raw, right.nvrtc)
     };
     let whole = right.object.bytes.unpack(right.object.digest).unwrap().to_vec();
@@ -34,7 +39,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     for wrong in [entry(b"no code"), entry(&whole[..whole.len() / 2]), as_no_code_is, of_other_code] {
         let session = session();
         let key = session.key("code", &prepared, Purpose::Code(target));
-        session.store(&prepared, &key, &wrong, None);
+        session.store(&prepared, &key, &wrong, &ReadFiles::NotAsked);
         let reason = wrong.object(target).unwrap_err();
         let (again, calls, hits) = build();
         assert_eq!((again.cached, calls, hits), (false, 1, 0), "{reason}");

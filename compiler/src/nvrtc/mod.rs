@@ -179,16 +179,6 @@ impl Compiler {
             Compiler::Played(compile) => Ok(compile(&program)),
         }
     }
-
-    /// Whether variables of the environment may decide what a compile makes.
-    fn reads_environment(&self) -> bool {
-        match self {
-            Compiler::Here(_) => std::env::vars_os().any(|(name, _)| workers::is_read_by_nvrtc(&name)),
-            Compiler::Elsewhere(..) => false,
-            #[cfg(test)]
-            Compiler::Played(_) => false,
-        }
-    }
 }
 
 fn call(

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::options::{
     Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
 };
-use super::workers::{WorkerOutput, Workers};
+use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
@@ -189,7 +189,10 @@ impl Session {
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
         // NVRTC gets the names of folders as text.
         let is_text = |folder: &PathBuf| folder.to_str().is_some();
-        if !read_no_file(&settings.options) || !include.iter().all(is_text) {
+        // Worker processes get none of these variables.
+        let has_variable =
+            self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
+        if has_variable || !read_no_file(&settings.options) || !include.iter().all(is_text) {
             dependencies.depend_on_more();
         }
         let mut key = KeyHasher::new("unit")
@@ -481,8 +484,7 @@ impl Session {
             ReadFiles::Unknown => false,
             ReadFiles::Traced(files) => files.iter().all(is_known),
         };
-        let has_environment = self.compiler().is_ok_and(Compiler::reads_environment);
-        if dependencies.is_complete() && !has_environment && is_known_reading && dependencies.still_hold() {
+        if dependencies.is_complete() && is_known_reading && dependencies.still_hold() {
             // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
             if let Ok(bytes) = postcard::to_allocvec(entry) {
                 self.cache.put(key, &bytes);

@@ -50,6 +50,40 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     }
 }
 
+/// The test cannot change the environment of its own process, so it runs itself as a child process, with `CACHE` set.
+#[test]
+fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
+    const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";
+    let test = "a_variable_that_nvrtc_reads_bypasses_the_cache";
+    let Some(toolkit) = toolkit(test) else { return };
+    if let Some(cache) = std::env::var_os(CACHE) {
+        let cache = Cache::open(Path::new(&cache));
+        let session = Session::new(toolkit, Settings::default(), cache).unwrap();
+        let prepared = session.prepare(unit(Path::new("."), KERNEL, "k", &[]));
+        let target = "sm_89".parse().unwrap();
+        session.compile(&prepared, target).unwrap();
+        session.signature(&prepared, target).unwrap();
+        let Statistics { nvrtc_calls, cache_hits, .. } = session.statistics();
+        println!("{nvrtc_calls} calls, {cache_hits} hits");
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let steps = [
+        (Some("-w"), "2 calls, 0 hits\n", "the cache is empty"),
+        (None, "2 calls, 0 hits\n", "the first run stored nothing"),
+        (Some("-w"), "2 calls, 0 hits\n", "the entries were compiled without the variable"),
+        (None, "0 calls, 2 hits\n", "the entries of the second run are still there"),
+    ];
+    for (value, expected, why) in steps {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("nvrtc::session::tests::{test}"), "--nocapture"]);
+        command.env(CACHE, cache.path()).env_remove("NVRTC_APPEND_FLAGS");
+        command.envs(value.map(|value| ("NVRTC_APPEND_FLAGS", value)));
+        let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(printed.contains(expected), "{why}: {printed}");
+    }
+}
+
 /// Each of these decides the bytes, so code that is kept for one is not taken for another. NVRTC is not loaded for it.
 #[test]
 fn whatever_decides_the_bytes_is_in_the_key() {

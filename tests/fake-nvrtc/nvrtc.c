@@ -80,8 +80,19 @@ EXPORTED int nvrtcAddNameExpression(void* program, const char* name)
 
 EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
 {
-    (void)count, (void)options;
     const struct program* program = opaque;
+    int is_traced = 0;
+    for (int i = 0; i < count; ++i)
+        is_traced |= strcmp(options[i], "-Xcudafe=--trace_includes") == 0;
+    const char* calls = getenv("FAKE_NVRTC_UNTRACED");
+    FILE* log = calls ? fopen(calls, "a") : NULL;
+    if (log)
+    {
+        fputs(is_traced ? "traced\n" : "plain\n", log);
+        fclose(log);
+        if (is_traced)
+            return 5; // NVRTC_ERROR_INVALID_OPTION
+    }
     if (strstr(program->text, "fake: crash"))
         abort();
     if (strstr(program->text, "fake: exit"))

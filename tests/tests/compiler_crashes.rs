@@ -183,6 +183,21 @@ fn a_header_that_changes_while_kernels_are_compiled_is_said() {
 }
 
 #[test]
+fn an_nvrtc_without_include_traces_is_asked_once() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("one", "nothing");
+    scene.plugin("two", "nothing");
+    let calls = scene.folder.path().join("calls");
+    let variables = [("FAKE_NVRTC_UNTRACED", calls.to_str().unwrap())];
+    let output = scene.compile(&["one.toml", "two.toml", "--jobs", "1"], &variables);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("the stand-in compiles nothing"), "{printed}");
+    let calls = std::fs::read_to_string(calls).unwrap();
+    let plain = calls.strip_prefix("traced\n").unwrap();
+    assert!(plain.lines().count() > 1 && !plain.contains("traced"), "{calls}");
+}
+
+#[test]
 fn a_compiler_that_does_not_load_is_said() {
     let Some(scene) = Scene::new() else { return };
     scene.plugin("any", "nothing");

@@ -22,6 +22,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cubinder_bundle::{Target, TargetKind};
 use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
@@ -165,15 +166,20 @@ impl Compiler {
                 .map(|result| result.map(|output| WorkerOutput { output, printed: None }))
                 .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
             Compiler::Elsewhere(workers, _) => {
-                let mut asking = program.clone();
-                asking.options.push(TRACE_INCLUDES.to_owned());
-                match workers.compile(&asking)? {
-                    // An NVRTC that does not have the option, or one of the user's.
-                    Err(CompileError::Option { .. }) => Ok(workers
-                        .compile(&program)?
-                        .map(|compiled| WorkerOutput { printed: None, ..compiled })),
-                    result => Ok(result),
+                if !workers.cannot_trace.load(Ordering::Relaxed) {
+                    let mut asking = program.clone();
+                    asking.options.push(TRACE_INCLUDES.to_owned());
+                    match workers.compile(&asking)? {
+                        // NVRTC rejects this option, or one of the user's.
+                        Err(CompileError::Option { .. }) => {}
+                        result => return Ok(result),
+                    }
                 }
+                let result = workers.compile(&program)?;
+                if matches!(result, Ok(_) | Err(CompileError::Rejected { .. })) {
+                    workers.cannot_trace.store(true, Ordering::Relaxed);
+                }
+                Ok(result.map(|compiled| WorkerOutput { printed: None, ..compiled }))
             }
             #[cfg(test)]
             Compiler::Played(compile) => Ok(compile(&program)),

@@ -13,6 +13,7 @@ use std::io::{self, Read, Seek as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use nvrtc_sys::{CompileError, Nvrtc, Output};
 use serde::de::DeserializeOwned;
@@ -65,6 +66,8 @@ pub struct Workers {
     idle: Mutex<Vec<Worker>>,
     /// Those that were told to end.
     ending: Mutex<Vec<Worker>>,
+    /// Set after the first compile that fails only with [`super::TRACE_INCLUDES`]: such a compile costs a process.
+    pub(super) cannot_trace: AtomicBool,
 }
 
 /// What an NVRTC says of itself.
@@ -148,6 +151,7 @@ impl Workers {
             starting: Mutex::default(),
             idle: Mutex::default(),
             ending: Mutex::default(),
+            cannot_trace: AtomicBool::new(false),
         }
     }
 

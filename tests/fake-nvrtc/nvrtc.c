@@ -22,7 +22,10 @@ static void log_of(const struct program* program, char* out)
 __attribute__((constructor)) static void loaded(void)
 {
     if (getenv("FAKE_NVRTC_LOAD"))
+    {
+        fputs("the stand-in does not load\n", stderr);
         abort();
+    }
 }
 
 EXPORTED int nvrtcVersion(int* major, int* minor)
@@ -94,7 +97,10 @@ EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
             return 5; // NVRTC_ERROR_INVALID_OPTION
     }
     if (strstr(program->text, "fake: crash"))
+    {
+        fputs("__nv_nvrtc_builtin_header.h\nmalloc(): the stand-in is corrupted\n", stderr);
         abort();
+    }
     if (strstr(program->text, "fake: exit"))
         _exit(3);
     if (strstr(program->text, "fake: print"))

@@ -225,12 +225,17 @@ fn call_for(
 fn no_answer(lost: &Lost, compiler: &Compiler, unit: &TranslationUnit, target: Target) -> Diagnostic {
     match lost {
         Lost::Start(why) => Diagnostic::error(why.clone()),
-        Lost::Ended(how) => {
+        Lost::Ended(ending) => {
             let (major, minor) = compiler.version();
-            Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
-                .at(unit.kernel_span.clone(), "compiled for this kernel")
-                .note(format!("{how}, which compiled nothing else"))
-                .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`")
+            let error =
+                Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!("{}, which compiled nothing else", ending.reason))
+                    .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
+            ending
+                .printed
+                .iter()
+                .fold(error, |error, line| error.note(format!("the process printed: {line}")))
         }
     }
 }

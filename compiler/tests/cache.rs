@@ -52,6 +52,40 @@ fn eight_processes_fill_one_cache() {
     assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
 }
 
+/// A header of the toolkit includes what a macro of the kernel names: the scan of includes cannot find that file, but NVRTC reports it.
+#[test]
+fn a_file_that_only_nvrtc_finds_is_not_cached() {
+    let Some(project) = Project::new() else { return };
+    let toolkit = support::toolkit().unwrap();
+    let include = project.outer("cuda/include");
+    fs::create_dir_all(&include).unwrap();
+    for header in toolkit.include.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
+        let header = header.unwrap();
+        // The folders of two packages may contain the same name.
+        let _ = std::os::unix::fs::symlink(header.path(), include.join(header.file_name()));
+    }
+    fs::write(include.join("named.h"), "#include NAMED\n").unwrap();
+    let nvrtc = toolkit.nvrtc.to_str().unwrap();
+    let compile = |named: &str, value: u32| {
+        project.write("kernels/value.h", format!("#define VALUE {value}\n"));
+        let text =
+            format!("#define NAMED {named}\n#include <named.h>\n#ifndef VALUE\n#define VALUE 0\n#endif\n");
+        let kernel = KERNEL.replace("* factor", "* factor + VALUE");
+        project.write("kernels/scale.cu", format!("{text}{kernel}"));
+        let mut command = project.command(&["compile", "--nvrtc", nvrtc]);
+        let run = Run::of(command.env("CUDA_HOME", project.outer("cuda")).output().unwrap());
+        run.assert_ok();
+        (project.read(LIBRARY), run.stdout.contains("NVRTC not called"))
+    };
+    // Another header of the toolkit: all of them are in the key.
+    assert!(!compile("<cuda_fp16.h>", 1).1);
+    assert!(compile("<cuda_fp16.h>", 2).1);
+    let (one, _) = compile("\"value.h\"", 1);
+    let (two, is_cached) = compile("\"value.h\"", 2);
+    assert!(!is_cached && one != two);
+    assert!(!compile("\"value.h\"", 2).1);
+}
+
 /// Line information names the folder that the program ran in: what was compiled in another one is not taken.
 #[test]
 fn line_information_is_of_the_folder_it_was_compiled_in() {

@@ -22,7 +22,10 @@ static void log_of(const struct program* program, char* out)
 __attribute__((constructor)) static void loaded(void)
 {
     if (getenv("FAKE_NVRTC_LOAD"))
+    {
+        fputs("the stand-in does not load\n", stderr);
         abort();
+    }
 }
 
 EXPORTED int nvrtcVersion(int* major, int* minor)
@@ -80,10 +83,24 @@ EXPORTED int nvrtcAddNameExpression(void* program, const char* name)
 
 EXPORTED int nvrtcCompileProgram(void* opaque, int count, const char** options)
 {
-    (void)count, (void)options;
     const struct program* program = opaque;
+    int is_traced = 0;
+    for (int i = 0; i < count; ++i)
+        is_traced |= strcmp(options[i], "-Xcudafe=--trace_includes") == 0;
+    const char* calls = getenv("FAKE_NVRTC_UNTRACED");
+    FILE* log = calls ? fopen(calls, "a") : NULL;
+    if (log)
+    {
+        fputs(is_traced ? "traced\n" : "plain\n", log);
+        fclose(log);
+        if (is_traced)
+            return 5; // NVRTC_ERROR_INVALID_OPTION
+    }
     if (strstr(program->text, "fake: crash"))
+    {
+        fputs("__nv_nvrtc_builtin_header.h\nmalloc(): the stand-in is corrupted\n", stderr);
         abort();
+    }
     if (strstr(program->text, "fake: exit"))
         _exit(3);
     if (strstr(program->text, "fake: print"))

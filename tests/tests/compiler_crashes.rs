@@ -106,6 +106,7 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
         for part in [
             "error: NVRTC 13.0 crashed on `crashing.cu` for `sm_90`",
             "the process was ended by signal 6, which compiled nothing else",
+            "the process printed: malloc(): the stand-in is corrupted",
             "error: NVRTC 13.0 crashed on `ending.cu` for `sm_90`",
             "the process ended with exit code 3, which compiled nothing else",
             "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
@@ -114,6 +115,7 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
         ] {
             assert!(said.contains(part), "{part}\n{said}");
         }
+        assert!(!said.contains("__nv_nvrtc_builtin_header.h"), "the trace of includes is not shown\n{said}");
         assert!(!scene.is_written());
     }
 }
@@ -183,6 +185,21 @@ fn a_header_that_changes_while_kernels_are_compiled_is_said() {
 }
 
 #[test]
+fn an_nvrtc_without_include_traces_is_asked_once() {
+    let Some(scene) = Scene::new() else { return };
+    scene.plugin("one", "nothing");
+    scene.plugin("two", "nothing");
+    let calls = scene.folder.path().join("calls");
+    let variables = [("FAKE_NVRTC_UNTRACED", calls.to_str().unwrap())];
+    let output = scene.compile(&["one.toml", "two.toml", "--jobs", "1"], &variables);
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert!(printed.contains("the stand-in compiles nothing"), "{printed}");
+    let calls = std::fs::read_to_string(calls).unwrap();
+    let plain = calls.strip_prefix("traced\n").unwrap();
+    assert!(plain.lines().count() > 1 && !plain.contains("traced"), "{calls}");
+}
+
+#[test]
 fn a_compiler_that_does_not_load_is_said() {
     let Some(scene) = Scene::new() else { return };
     scene.plugin("any", "nothing");
@@ -190,7 +207,9 @@ fn a_compiler_that_does_not_load_is_said() {
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("NVRTC cannot be used: `"), "{said}");
-    assert!(said.contains("cannot be loaded: the process was ended by signal 6"), "{said}");
+    let ending =
+        "cannot be loaded: the process was ended by signal 6; it printed `the stand-in does not load`";
+    assert!(said.contains(ending), "{said}");
     assert!(!scene.is_written());
 }
 

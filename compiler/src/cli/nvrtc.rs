@@ -10,7 +10,6 @@ use std::process::ExitCode;
 use cubinder_compiler::nvrtc::workers::{WORKER, serve};
 use cubinder_compiler::toolkit::Overrides;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::fs::MemfdFlags;
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -37,12 +36,9 @@ fn work(nvrtc: &Path) -> std::io::Result<()> {
     // Standard output is for answers alone; what NVRTC prints goes to standard error.
     let answers: File = std::io::stdout().as_fd().try_clone_to_owned()?.into();
     rustix::stdio::dup2_stdout(std::io::stderr())?;
-    // NVRTC prints to standard error which files it reads.
-    let printed = rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC)?;
-    rustix::stdio::dup2_stderr(&printed)?;
     // Without a thread it ends after the compile.
     let _ = std::thread::Builder::new().name("who asks".to_owned()).spawn(end_with_who_asks);
-    serve(nvrtc, std::io::stdin(), answers, printed.into())
+    serve(nvrtc, std::io::stdin(), answers)
 }
 
 /// Ends this process when the other end of its standard input is gone: who asked has ended, and nobody knows whether a compile does. A signal at the

@@ -22,6 +22,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use cubinder_bundle::{Target, TargetKind};
 use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
@@ -43,18 +44,44 @@ const PROGRAM_NAME: &str = "/dev/null/k.cu";
 /// No document of NVIDIA has it; 12.9, 13.0 and 13.5 do so, and the code is the same with it.
 const TRACE_INCLUDES: &str = "-Xcudafe=--trace_includes";
 
-/// What the front end calls texts that are in no file.
-const BUILT_IN: [&str; 3] = ["__nv_nvrtc_builtin_header.h", "__nv_name_map", PRELUDE_NAME];
+/// The first line of every trace.
+const BUILT_IN_HEADER: &str = "__nv_nvrtc_builtin_header.h";
 
-/// The files that NVRTC says to have read.
-fn traced(printed: &[u8]) -> Vec<PathBuf> {
+/// What the front end calls texts that are in no file.
+const BUILT_IN: [&str; 3] = [BUILT_IN_HEADER, "__nv_name_map", PRELUDE_NAME];
+
+/// The files that a compile read, as far as NVRTC reports them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadFiles {
+    /// NVRTC cannot be asked.
+    NotAsked,
+    /// NVRTC was asked and printed no trace, so the compile may have read any file.
+    Unknown,
+    /// The files of the trace.
+    Traced(Vec<PathBuf>),
+}
+
+impl ReadFiles {
+    /// Parses the standard error of a compile with [`TRACE_INCLUDES`]; `None` for a compile without.
+    fn parse(printed: Option<&[u8]>) -> ReadFiles {
+        match printed.map(traced) {
+            None => ReadFiles::NotAsked,
+            Some(None) => ReadFiles::Unknown,
+            Some(Some(files)) => ReadFiles::Traced(files),
+        }
+    }
+}
+
+/// The files of a trace; `None` if `printed` contains no trace.
+fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
+    let has_trace = printed.split(|byte| *byte == b'\n').any(|line| line == BUILT_IN_HEADER.as_bytes());
     let lines = printed.split(|byte| *byte == b'\n').map(|line| {
         let depth = line.iter().take_while(|byte| **byte == b' ').count();
         line.get(depth..).unwrap_or_default()
     });
     let is_file =
         |name: &&[u8]| !name.is_empty() && !BUILT_IN.iter().any(|built_in| built_in.as_bytes() == *name);
-    lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect()
+    has_trace.then(|| lines.filter(is_file).map(|name| PathBuf::from(OsStr::from_bytes(name))).collect())
 }
 
 /// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
@@ -69,8 +96,8 @@ pub struct Raw {
     pub symbol: String,
     /// NVRTC's warnings, as it wrote them.
     pub log: String,
-    /// The files that NVRTC says to have read, where it can be asked.
-    pub read: Option<Vec<PathBuf>>,
+    /// The files that the compile read.
+    pub read: ReadFiles,
 }
 
 /// Compiles a unit for a target. Always calls NVRTC; [`Session::compile`] asks the cache first.
@@ -139,28 +166,23 @@ impl Compiler {
                 .map(|result| result.map(|output| WorkerOutput { output, printed: None }))
                 .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
             Compiler::Elsewhere(workers, _) => {
-                let mut asking = program.clone();
-                asking.options.push(TRACE_INCLUDES.to_owned());
-                match workers.compile(&asking)? {
-                    // An NVRTC that does not have the option, or one of the user's.
-                    Err(CompileError::Option { .. }) => Ok(workers
-                        .compile(&program)?
-                        .map(|compiled| WorkerOutput { printed: None, ..compiled })),
-                    result => Ok(result),
+                if !workers.cannot_trace.load(Ordering::Relaxed) {
+                    let mut asking = program.clone();
+                    asking.options.push(TRACE_INCLUDES.to_owned());
+                    match workers.compile(&asking)? {
+                        // NVRTC rejects this option, or one of the user's.
+                        Err(CompileError::Option { .. }) => {}
+                        result => return Ok(result),
+                    }
                 }
+                let result = workers.compile(&program)?;
+                if matches!(result, Ok(_) | Err(CompileError::Rejected { .. })) {
+                    workers.cannot_trace.store(true, Ordering::Relaxed);
+                }
+                Ok(result.map(|compiled| WorkerOutput { printed: None, ..compiled }))
             }
             #[cfg(test)]
             Compiler::Played(compile) => Ok(compile(&program)),
-        }
-    }
-
-    /// Whether variables of the environment may decide what a compile makes.
-    fn reads_environment(&self) -> bool {
-        match self {
-            Compiler::Here(_) => std::env::vars_os().any(|(name, _)| workers::is_read_by_nvrtc(&name)),
-            Compiler::Elsewhere(..) => false,
-            #[cfg(test)]
-            Compiler::Played(_) => false,
         }
     }
 }
@@ -203,12 +225,17 @@ fn call_for(
 fn no_answer(lost: &Lost, compiler: &Compiler, unit: &TranslationUnit, target: Target) -> Diagnostic {
     match lost {
         Lost::Start(why) => Diagnostic::error(why.clone()),
-        Lost::Ended(how) => {
+        Lost::Ended(ending) => {
             let (major, minor) = compiler.version();
-            Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
-                .at(unit.kernel_span.clone(), "compiled for this kernel")
-                .note(format!("{how}, which compiled nothing else"))
-                .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`")
+            let error =
+                Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!("{}, which compiled nothing else", ending.reason))
+                    .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
+            ending
+                .printed
+                .iter()
+                .fold(error, |error, line| error.note(format!("the process printed: {line}")))
         }
     }
 }
@@ -265,7 +292,7 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
 }
 
 fn take(compiled: WorkerOutput, target: Target) -> Result<Raw, Diagnostic> {
-    let read = compiled.printed.as_deref().map(traced);
+    let read = ReadFiles::parse(compiled.printed.as_deref());
     let output = compiled.output;
     let bytes = match target.kind {
         TargetKind::Cubin => output.cubin,

@@ -15,17 +15,14 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use super::options::{
     Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
 };
-use super::workers::{WorkerOutput, Workers};
-use super::{Compiler, Raw, call_for, diagnose, log, take, traced};
+use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
+use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
 use crate::{codegen, config, cubin, cuda, rules};
-
-/// The files that NVRTC reports to have read; `None` if it cannot be asked.
-type ReadFiles = Option<Vec<PathBuf>>;
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 4";
@@ -192,7 +189,10 @@ impl Session {
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
         // NVRTC gets the names of folders as text.
         let is_text = |folder: &PathBuf| folder.to_str().is_some();
-        if !read_no_file(&settings.options) || !include.iter().all(is_text) {
+        // Worker processes get none of these variables.
+        let has_variable =
+            self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
+        if has_variable || !read_no_file(&settings.options) || !include.iter().all(is_text) {
             dependencies.depend_on_more();
         }
         let mut key = KeyHasher::new("unit")
@@ -237,7 +237,7 @@ impl Session {
             Some(found) => found,
             None => {
                 let (entry, object, read) = self.compile_anew(prepared, target)?;
-                self.store(prepared, &key, &entry, read.as_deref());
+                self.store(prepared, &key, &entry, &read);
                 (entry, object)
             }
         };
@@ -252,8 +252,8 @@ impl Session {
         prepared: &PreparedUnit,
         target: Target,
     ) -> Result<(CodeEntry, CodeObject, ReadFiles), Vec<Diagnostic>> {
-        let (mut raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
-        let read = raw.read.take();
+        let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+        let read = raw.read.clone();
         let entry = CodeEntry::new(raw, nvrtc);
         let object = entry.object(target).map_err(|error| {
             vec![
@@ -285,7 +285,7 @@ impl Session {
                 .note("they are read from the debug information that NVRTC writes"),
             ]
         })?;
-        self.store(prepared, &key, &signature, raw.read.as_deref());
+        self.store(prepared, &key, &signature, &raw.read);
         Ok(signature)
     }
 
@@ -303,9 +303,9 @@ impl Session {
             }
             found.push(stored);
         }
-        let (signatures, read) = self.at_once(&missing, target).unwrap_or_default();
+        let Some((signatures, read)) = self.at_once(&missing, target) else { return found };
         for ((index, unit, key), signature) in missing.iter().zip(signatures) {
-            self.store(unit, key, &signature, read.as_deref());
+            self.store(unit, key, &signature, &read);
             if let Some(found) = found.get_mut(*index) {
                 *found = Some(signature);
             }
@@ -329,7 +329,7 @@ impl Session {
         // Two names of one kernel have one symbol.
         let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
         let signatures = signatures.collect::<Option<Vec<_>>>()?;
-        Some((signatures, compiled.printed.as_deref().map(traced)))
+        Some((signatures, ReadFiles::parse(compiled.printed.as_deref())))
     }
 
     /// What a unit is compiled for to learn its parameters, and by what key they are kept.
@@ -472,26 +472,19 @@ impl Session {
         Some(entry)
     }
 
-    /// Stores an entry, unless the compile may have read what the key does not have. `read` are the files that NVRTC says to have read; without
-    /// them the scan alone decides.
-    fn store<T: Serialize>(
-        &self,
-        prepared: &PreparedUnit,
-        key: &Digest,
-        entry: &T,
-        read: Option<&[PathBuf]>,
-    ) {
+    /// Stores an entry, unless the compile may have read a file that the key lacks. If NVRTC cannot be asked, the scan alone decides.
+    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
         let dependencies = &prepared.dependencies;
         let is_known = |file: &PathBuf| {
             let in_toolkit = || self.toolkit.include.iter().any(|folder| file.starts_with(folder));
             (dependencies.trusts_toolkit() && in_toolkit()) || dependencies.covers(file)
         };
-        let has_environment = self.compiler().is_ok_and(Compiler::reads_environment);
-        if dependencies.is_complete()
-            && !has_environment
-            && read.is_none_or(|read| read.iter().all(is_known))
-            && dependencies.still_hold()
-        {
+        let is_known_reading = match read {
+            ReadFiles::NotAsked => true,
+            ReadFiles::Unknown => false,
+            ReadFiles::Traced(files) => files.iter().all(is_known),
+        };
+        if dependencies.is_complete() && is_known_reading && dependencies.still_hold() {
             // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
             if let Ok(bytes) = postcard::to_allocvec(entry) {
                 self.cache.put(key, &bytes);

@@ -8,17 +8,21 @@
 //! Never: what is compiled and what it means.
 
 use std::ffi::OsStr;
+use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek as _, Write};
+use std::io::{self, Read, Seek as _, SeekFrom, Write};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::AtomicBool;
 
 use nvrtc_sys::{CompileError, Nvrtc, Output};
+use rustix::fs::MemfdFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{OwnedProgram, in_a_thread};
+use super::{BUILT_IN, OwnedProgram, in_a_thread};
 
 /// The first argument of a process that compiles; the second is NVRTC's file.
 pub const WORKER: &str = "--nvrtc-worker";
@@ -65,6 +69,8 @@ pub struct Workers {
     idle: Mutex<Vec<Worker>>,
     /// Those that were told to end.
     ending: Mutex<Vec<Worker>>,
+    /// Set after the first compile that fails only with [`super::TRACE_INCLUDES`]: such a compile costs a process.
+    pub(super) cannot_trace: AtomicBool,
 }
 
 /// What an NVRTC says of itself.
@@ -88,7 +94,45 @@ pub(super) enum Lost {
     /// It could not be started.
     Start(String),
     /// It ended: NVRTC crashed, or somebody ended it.
-    Ended(String),
+    Ended(Ending),
+}
+
+/// How a process ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Ending {
+    /// Its exit status, or the error of the exchange with it.
+    pub(super) reason: String,
+    /// The last lines that it printed.
+    pub(super) printed: Vec<String>,
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        self.printed.iter().try_for_each(|line| write!(f, "; it printed `{line}`"))
+    }
+}
+
+/// Maximum number of lines in [`Ending::printed`], and of characters in each.
+const MAX_LINES: usize = 5;
+const MAX_CHARACTERS: usize = 300;
+
+/// How much of the end of the output is read for them, bytes.
+const MAX_OUTPUT: u64 = 8 << 10;
+
+/// Returns the last lines of a process's output, without the trace of includes.
+fn last_lines(mut output: &File) -> io::Result<Vec<String>> {
+    let length = output.metadata()?.len();
+    output.seek(SeekFrom::Start(length.saturating_sub(MAX_OUTPUT)))?;
+    let mut bytes = Vec::new();
+    output.take(MAX_OUTPUT).read_to_end(&mut bytes)?;
+    let text = String::from_utf8_lossy(&bytes);
+    let is_traced = |line: &str| BUILT_IN.contains(&line) || Path::new(line).is_file();
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !is_traced(line));
+    let mut lines: Vec<String> =
+        lines.rev().take(MAX_LINES).map(|line| line.chars().take(MAX_CHARACTERS).collect()).collect();
+    lines.reverse();
+    Ok(lines)
 }
 
 /// What a process says first.
@@ -148,6 +192,7 @@ impl Workers {
             starting: Mutex::default(),
             idle: Mutex::default(),
             ending: Mutex::default(),
+            cannot_trace: AtomicBool::new(false),
         }
     }
 
@@ -242,19 +287,23 @@ struct Starting(Worker);
 
 impl Starting {
     fn new(program: &Path, nvrtc: &Path) -> Result<Starting, String> {
+        let cannot = |why: &dyn fmt::Display| format!("cannot start `{}`: {why}", program.display());
+        // A file in memory of this process, which is still there after a crash of the other one.
+        let printed = rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC).map(File::from);
+        let printed = printed.map_err(|error| cannot(&error))?;
+        let standard_error = printed.try_clone().map_err(|error| cannot(&error))?;
         let mut command = Command::new(program);
-        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(standard_error);
         command.envs(MEMORY);
         // The key of the cache holds no environment.
         std::env::vars_os().filter(|(name, _)| is_read_by_nvrtc(name)).for_each(|(name, _)| {
             command.env_remove(name);
         });
-        let cannot = |why: &dyn std::fmt::Display| format!("cannot start `{}`: {why}", program.display());
         let mut child = command.spawn().map_err(|error| cannot(&error))?;
         let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(cannot(&"it has no pipes"));
         };
-        Ok(Starting(Worker { child, jobs, answers }))
+        Ok(Starting(Worker { child, jobs, answers, printed }))
     }
 
     fn ready(self, nvrtc: &Path) -> Result<(Worker, About), String> {
@@ -273,20 +322,24 @@ struct Worker {
     child: Child,
     jobs: ChildStdin,
     answers: ChildStdout,
+    /// Its standard error.
+    printed: File,
 }
 
 impl Worker {
     /// How it ended; `error` says what was tried where it has not.
-    fn end(mut self, error: &io::Error) -> String {
+    fn end(mut self, error: &io::Error) -> Ending {
         let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
         if !is_over {
             // What it says is no answer.
             let _ = self.child.kill();
         }
-        match self.child.wait() {
+        let reason = match self.child.wait() {
             Ok(status) if is_over => words(status),
             _ => error.to_string(),
-        }
+        };
+        // The ending is reported without them too.
+        Ending { reason, printed: last_lines(&self.printed).unwrap_or_default() }
     }
 }
 
@@ -308,16 +361,15 @@ fn words(status: ExitStatus) -> String {
 }
 
 /// Answers until there is nothing more to compile, or a compile has failed: what NVRTC keeps of it ends with the process.
-/// `printed` is the file that standard error of this process goes to.
 ///
 /// # Errors
-/// Where who asks is gone.
+/// Where who asks is gone, and where standard error is not the file that [`Workers`] gives its processes.
 pub fn serve(
     nvrtc: &Path,
     jobs: impl Read + Send + 'static,
     mut answers: impl Write + Send + 'static,
-    printed: File,
 ) -> io::Result<()> {
+    let printed = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     let nvrtc = match Nvrtc::load(nvrtc) {
         Ok(nvrtc) => nvrtc,
         Err(error) => return send(&mut answers, &Greeting::Refused(error.to_string())),
@@ -343,7 +395,7 @@ fn answer(
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
         };
-        // Both descriptors of the file have one position.
+        // All descriptors of the file have one position.
         printed.set_len(0)?;
         printed.rewind()?;
         let result = program.compile(nvrtc);
@@ -423,6 +475,21 @@ mod tests {
         }
         assert!(receive::<Answer>(&mut &[255u8; 8][..]).is_err());
         assert!(receive::<Answer>(&mut &[1u8, 0, 0, 0, 99][..]).is_err());
+    }
+
+    #[test]
+    fn the_last_lines_of_a_process_are_kept_without_its_trace() {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        assert_eq!(last_lines(file.as_file()).unwrap(), [""; 0]);
+        let header = file.path().display().to_string();
+        writeln!(file, "__nv_nvrtc_builtin_header.h\n {header}\n  {header}\n\nfirst").unwrap();
+        assert_eq!(last_lines(file.as_file()).unwrap(), ["first"]);
+        (0..10_000).for_each(|number| writeln!(file, "line {number}").unwrap());
+        let expected: Vec<String> = (9_995..10_000).map(|number| format!("line {number}")).collect();
+        assert_eq!(last_lines(file.as_file()).unwrap(), expected);
+        write!(file, "{}", "é".repeat(100_000)).unwrap();
+        let [line] = last_lines(file.as_file()).unwrap().try_into().unwrap();
+        assert_eq!(line.chars().count(), 300);
     }
 
     #[test]

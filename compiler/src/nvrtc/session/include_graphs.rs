@@ -287,10 +287,16 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         compiled.printed = Some(trace.into_bytes());
         compiled
     }
-    let cases: [(Compiler, bool); 3] = [
+    fn prints(printed: &[u8], program: &crate::nvrtc::OwnedProgram) -> WorkerOutput {
+        WorkerOutput { printed: Some(printed.to_vec()), ..preprocessor::compile(program).unwrap() }
+    }
+    let cases: [(Compiler, bool); 5] = [
         (Compiler::Played(|program| Ok(reads("sub/../b.h", program))), true),
         (Compiler::Played(|program| Ok(reads("unknown.h", program))), false),
         (Compiler::Played(|program| Ok(reads("other.h", program))), false),
+        // An NVRTC that accepts the option and prints no trace.
+        (Compiler::Played(|program| Ok(prints(b"", program))), false),
+        (Compiler::Played(|program| Ok(prints(b"something else\n", program))), false),
     ];
     let file = tempfile::NamedTempFile::new().unwrap();
     let toolkit = Toolkit {
@@ -321,5 +327,12 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
 fn the_trace_of_nvrtc_names_files() {
     let printed = b"__nv_nvrtc_builtin_header.h\ncubinder.h\nd/a.h\n  d/caf\xe9.h\n\n__nv_name_map\nwhat else is printed\n";
     let expected = [&b"d/a.h"[..], b"d/caf\xe9.h", b"what else is printed"];
-    assert_eq!(traced(printed), expected.map(|name| Path::new(OsStr::from_bytes(name))));
+    let expected = expected.map(|name| Path::new(OsStr::from_bytes(name)).to_owned());
+    assert_eq!(ReadFiles::parse(Some(printed)), ReadFiles::Traced(expected.to_vec()));
+    let header = b"__nv_nvrtc_builtin_header.h\n";
+    assert_eq!(ReadFiles::parse(Some(header)), ReadFiles::Traced(Vec::new()));
+    for printed in [&b""[..], b"\n", b"d/a.h\n", b"d/__nv_nvrtc_builtin_header.h\n"] {
+        assert_eq!(ReadFiles::parse(Some(printed)), ReadFiles::Unknown);
+    }
+    assert_eq!(ReadFiles::parse(None), ReadFiles::NotAsked);
 }

@@ -25,7 +25,12 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     assert_eq!((right.cached, calls, hits), (false, 1, 0));
 
     let entry = |bytes: &[u8]| {
-        let raw = Raw { bytes: bytes.to_vec(), symbol: right.symbol.clone(), log: String::new(), read: None };
+        let raw = Raw {
+            bytes: bytes.to_vec(),
+            symbol: right.symbol.clone(),
+            log: String::new(),
+            read: ReadFiles::NotAsked,
+        };
         CodeEntry::new(raw, right.nvrtc)
     };
     let whole = right.object.bytes.unpack(right.object.digest).unwrap().to_vec();
@@ -34,7 +39,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     for wrong in [entry(b"no code"), entry(&whole[..whole.len() / 2]), as_no_code_is, of_other_code] {
         let session = session();
         let key = session.key("code", &prepared, Purpose::Code(target));
-        session.store(&prepared, &key, &wrong, None);
+        session.store(&prepared, &key, &wrong, &ReadFiles::NotAsked);
         let reason = wrong.object(target).unwrap_err();
         let (again, calls, hits) = build();
         assert_eq!((again.cached, calls, hits), (false, 1, 0), "{reason}");
@@ -42,6 +47,40 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
         let (kept, calls, hits) = build();
         assert_eq!((kept.cached, calls, hits), (true, 0, 1), "{reason}");
         assert_eq!(kept.object, right.object);
+    }
+}
+
+/// The test cannot change the environment of its own process, so it runs itself as a child process, with `CACHE` set.
+#[test]
+fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
+    const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";
+    let test = "a_variable_that_nvrtc_reads_bypasses_the_cache";
+    let Some(toolkit) = toolkit(test) else { return };
+    if let Some(cache) = std::env::var_os(CACHE) {
+        let cache = Cache::open(Path::new(&cache));
+        let session = Session::new(toolkit, Settings::default(), cache).unwrap();
+        let prepared = session.prepare(unit(Path::new("."), KERNEL, "k", &[]));
+        let target = "sm_89".parse().unwrap();
+        session.compile(&prepared, target).unwrap();
+        session.signature(&prepared, target).unwrap();
+        let Statistics { nvrtc_calls, cache_hits, .. } = session.statistics();
+        println!("{nvrtc_calls} calls, {cache_hits} hits");
+        return;
+    }
+    let cache = tempfile::tempdir().unwrap();
+    let steps = [
+        (Some("-w"), "2 calls, 0 hits\n", "the cache is empty"),
+        (None, "2 calls, 0 hits\n", "the first run stored nothing"),
+        (Some("-w"), "2 calls, 0 hits\n", "the entries were compiled without the variable"),
+        (None, "0 calls, 2 hits\n", "the entries of the second run are still there"),
+    ];
+    for (value, expected, why) in steps {
+        let mut command = std::process::Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", &format!("nvrtc::session::tests::{test}"), "--nocapture"]);
+        command.env(CACHE, cache.path()).env_remove("NVRTC_APPEND_FLAGS");
+        command.envs(value.map(|value| ("NVRTC_APPEND_FLAGS", value)));
+        let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        assert!(printed.contains(expected), "{why}: {printed}");
     }
 }
 

@@ -220,7 +220,7 @@ pub(super) fn read_no_file(options: &[String]) -> bool {
         let value = option.split_once('=').map(|(_, value)| value);
         if is_named(option, &PTXAS) {
             of_ptxas = value.is_none();
-            return value.is_none_or(|value| is_one_of_ptxas(value));
+            return value.is_none_or(is_one_of_ptxas);
         }
         option.starts_with("-D") || option.starts_with("-U") || is_named(option, READ_NO_FILE)
     })

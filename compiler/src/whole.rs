@@ -255,18 +255,21 @@ fn undo(placed: Placed) -> Option<PathBuf> {
 fn may_replace(place: &Path) -> io::Result<()> {
     // `/dev/stdout` and its kind, whatever they are redirected to.
     if fs::read_link(place).is_ok_and(|named| named.starts_with("/proc")) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_REPLACED));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular));
     }
     match fs::metadata(place) {
         // A folder cannot be replaced with a file, which the system says.
         Ok(facts) if !facts.is_file() && !facts.is_dir() => {
-            Err(io::Error::new(io::ErrorKind::InvalidInput, NOT_REPLACED))
+            Err(io::Error::new(io::ErrorKind::InvalidInput, NotRegular))
         }
         _ => Ok(()),
     }
 }
 
-const NOT_REPLACED: &str = "a pipe, a device or a socket is there, and only regular files are replaced";
+/// The error of [`may_replace`].
+#[derive(Debug, thiserror::Error)]
+#[error("a pipe, a device or a socket is there, and only regular files are replaced")]
+struct NotRegular;
 
 /// How long another process is waited for that places files in the same folder: it takes milliseconds, unless it is stopped.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -397,7 +400,7 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => {
             Some("who runs `cubinder` has to be allowed to write there; else write to another place")
         }
-        io::ErrorKind::InvalidInput if error.to_string() == NOT_REPLACED => {
+        _ if error.get_ref().is_some_and(|cause| cause.is::<NotRegular>()) => {
             Some("name a file, or leave the option out")
         }
         _ => None,

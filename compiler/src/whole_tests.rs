@@ -65,13 +65,14 @@ fn only_regular_files_are_replaced() {
     let before = names(folder.path());
     for name in ["pipe", "socket", "link to a pipe", "standard output"] {
         let place = at(name);
-        assert_eq!(Draft::beside(&place).unwrap_err().to_string(), NOT_REPLACED, "{name}");
+        assert_eq!(help(&Draft::beside(&place).unwrap_err()), Some("name a file, or leave the option out"));
+        assert_eq!(Draft::beside(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
         let draft = || Draft::in_folder(folder.path()).unwrap();
-        assert_eq!(draft().place(&place).unwrap_err().to_string(), NOT_REPLACED, "{name}");
+        assert_eq!(draft().place(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
         let last = at("last");
         let both = [Placing { draft: draft(), place: &last }, Placing { draft: draft(), place: &place }];
         let error = place_all(both.into()).unwrap_err();
-        assert_eq!((error.place, error.error.to_string()), (place.clone(), NOT_REPLACED.to_owned()));
+        assert_eq!((error.place, error.error.to_string()), (place.clone(), NotRegular.to_string()));
         let error = replaceable(&place, &place, "`--output`").unwrap_err();
         assert_eq!(error.help.as_deref(), Some("name a file, or leave the option out"), "{}", error.message);
     }

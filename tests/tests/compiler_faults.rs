@@ -184,7 +184,10 @@ impl Scene {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 assert_outputs(after, &now, &place);
                 let is_cached = now.keys().filter(|name| name.starts_with(CACHE)).eq(cached(after));
-                assert!(is_cached || said.contains("warning: compiled code cannot be kept: "), "{place}");
+                // Code is not cached if NVRTC could not write its trace of includes.
+                let has_no_trace = self.who == Who::Workers && call == "say 2";
+                let is_warned = said.contains("warning: compiled code cannot be kept: ");
+                assert!(is_cached || is_warned || has_no_trace, "{place}");
             }
             (_, Some(1)) => {
                 assert_no_drafts_but_stuck(&now, kind, &place);

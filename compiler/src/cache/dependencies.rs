@@ -27,7 +27,7 @@ struct Facts {
 
 /// What is at a place where a compiler may look for a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Place {
+enum FileState {
     /// Nothing that a compiler can include: it tries the next folder.
     Nothing,
     File(Arc<Facts>),
@@ -37,21 +37,21 @@ enum Place {
     Unreadable,
 }
 
-impl Place {
+impl FileState {
     fn digest(&self) -> Option<Digest> {
         match self {
-            Place::File(facts) => Some(facts.digest),
-            Place::Nothing | Place::Endless | Place::Unreadable => None,
+            FileState::File(facts) => Some(facts.digest),
+            FileState::Nothing | FileState::Endless | FileState::Unreadable => None,
         }
     }
 }
 
 /// The files of all units of a session: each is read once.
 #[derive(Debug, Default)]
-pub(crate) struct Files(Mutex<HashMap<PathBuf, Place>>);
+pub(crate) struct Files(Mutex<HashMap<PathBuf, FileState>>);
 
 impl Files {
-    fn at(&self, path: &Path) -> Place {
+    fn at(&self, path: &Path) -> FileState {
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return known.clone();
         }
@@ -60,7 +60,7 @@ impl Files {
                 let text = String::from_utf8_lossy(&bytes);
                 let (includes, pasting) = (scan(&bytes), Pasting::of(&bytes));
                 let digest = Digest::of(&bytes);
-                Place::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
+                FileState::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
             }
             Err(place) => place,
         };
@@ -78,8 +78,8 @@ impl Files {
     /// The names that a file takes from the manifest; nothing where that cannot be known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         match self.at(path) {
-            Place::File(facts) => facts.names.clone(),
-            Place::Nothing | Place::Endless | Place::Unreadable => None,
+            FileState::File(facts) => facts.names.clone(),
+            FileState::Nothing | FileState::Endless | FileState::Unreadable => None,
         }
     }
 }
@@ -88,15 +88,15 @@ impl Files {
 const LARGEST_HEADER: usize = source::LARGEST_TEXT;
 
 /// The bytes of a file, or what else is there.
-fn read(path: &Path) -> Result<Vec<u8>, Place> {
+fn read(path: &Path) -> Result<Vec<u8>, FileState> {
     use std::io::ErrorKind::{NotADirectory, NotFound};
     match std::fs::metadata(path) {
         // NVRTC passes over folders (13.0).
-        Ok(facts) if facts.is_dir() => Err(Place::Nothing),
-        Ok(facts) if !facts.is_file() => Err(Place::Endless),
-        Ok(_) => source::read(path, LARGEST_HEADER).map_err(|_| Place::Unreadable),
-        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Err(Place::Nothing),
-        Err(_) => Err(Place::Unreadable),
+        Ok(facts) if facts.is_dir() => Err(FileState::Nothing),
+        Ok(facts) if !facts.is_file() => Err(FileState::Endless),
+        Ok(_) => source::read(path, LARGEST_HEADER).map_err(|_| FileState::Unreadable),
+        Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Err(FileState::Nothing),
+        Err(_) => Err(FileState::Unreadable),
     }
 }
 
@@ -156,8 +156,8 @@ impl Dependencies {
             }
             let place = files.at(&path);
             match &place {
-                Place::Nothing => {}
-                Place::File(facts) => {
+                FileState::Nothing => {}
+                FileState::File(facts) => {
                     let in_toolkit = toolkit.iter().any(|folder| path.starts_with(folder));
                     // Of the toolkit's own words only the operator matters.
                     let words = !in_toolkit;
@@ -166,8 +166,8 @@ impl Dependencies {
                     pasting.add(Pasting { piece: words && piece, underscore, operator });
                     found.follow(&facts.includes, path.parent(), include, in_toolkit, &mut waiting);
                 }
-                Place::Endless => found.endless = found.endless.or_else(|| Some(path.clone())),
-                Place::Unreadable => found.complete = false,
+                FileState::Endless => found.endless = found.endless.or_else(|| Some(path.clone())),
+                FileState::Unreadable => found.complete = false,
             }
             found.places.insert(path, place.digest());
         }

@@ -40,13 +40,13 @@ pub(super) struct Jobs<'p> {
 }
 
 /// A signature, or why there is none. `None` if the code does not compile; no one reads it then.
-pub(super) type MadeSignature = Option<Result<Signature, Vec<Diagnostic>>>;
+pub(super) type SignatureResult = Option<Result<Signature, Vec<Diagnostic>>>;
 
 /// What came of a job.
 #[derive(Default)]
 pub(super) struct Made {
     /// One for each of [`Plan::architectures`], in their order.
-    pub(super) signatures: Vec<MadeSignature>,
+    pub(super) signatures: Vec<SignatureResult>,
     /// One for each of the plan's targets, in their order.
     pub(super) codes: Vec<Result<Compiled, Vec<Diagnostic>>>,
 }
@@ -171,7 +171,7 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
     made
 }
 
-fn keep(made: &mut [Made], wanted: Wanted, signature: MadeSignature) {
+fn keep(made: &mut [Made], wanted: Wanted, signature: SignatureResult) {
     let kept = made.get_mut(wanted.job).and_then(|made| made.signatures.get_mut(wanted.position));
     if let Some(kept) = kept {
         *kept = signature;

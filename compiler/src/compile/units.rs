@@ -283,7 +283,7 @@ fn finish_foreign(
 /// What came of a job.
 struct Made<'j> {
     job: &'j Job<'j>,
-    signatures: Vec<(Target, jobs::MadeSignature)>,
+    signatures: Vec<(Target, jobs::SignatureResult)>,
     codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
@@ -370,7 +370,7 @@ fn finish_unit(
 /// The signatures, each with a target of its architecture.
 fn usable<'s>(
     unit: &Unit,
-    signatures: &'s [(Target, jobs::MadeSignature)],
+    signatures: &'s [(Target, jobs::SignatureResult)],
 ) -> Result<Vec<(Target, &'s Signature)>, Vec<Diagnostic>> {
     let failed = signatures.iter().filter_map(|(target, signature)| match signature {
         Some(Err(found)) => Some((*target, found.clone())),

@@ -400,7 +400,7 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
         io::ErrorKind::PermissionDenied => {
             Some("who runs `cubinder` has to be allowed to write there; else write to another place")
         }
-        _ if error.get_ref().is_some_and(|cause| cause.is::<NotRegular>()) => {
+        _ if error.get_ref().is_some_and(<dyn std::error::Error + Send + Sync>::is::<NotRegular>) => {
             Some("name a file, or leave the option out")
         }
         _ => None,

@@ -39,7 +39,7 @@ pub(super) struct Jobs<'p> {
     pub(super) of_units: Vec<Option<usize>>,
 }
 
-/// A signature, or why there is none. `None` if the code does not compile; no one reads it then.
+/// A signature, or the reason that it is missing. `None` if the code does not compile.
 pub(super) type SignatureResult = Option<Result<Signature, Vec<Diagnostic>>>;
 
 /// What came of a job.

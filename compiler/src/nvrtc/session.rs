@@ -189,7 +189,7 @@ impl Session {
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
         // NVRTC gets the names of folders as text.
         let is_text = |folder: &PathBuf| folder.to_str().is_some();
-        // Worker processes get none of these variables.
+        // Worker processes are started without these variables.
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
         if has_variable || !read_no_file(&settings.options) || !include.iter().all(is_text) {

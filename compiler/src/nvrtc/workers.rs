@@ -363,7 +363,7 @@ fn words(status: ExitStatus) -> String {
 /// Answers until there is nothing more to compile, or a compile has failed: what NVRTC keeps of it ends with the process.
 ///
 /// # Errors
-/// Where who asks is gone, and where standard error is not the file that [`Workers`] gives its processes.
+/// If the calling process is gone, or if standard error is not the file that [`Workers`] gives its processes.
 pub fn serve(
     nvrtc: &Path,
     jobs: impl Read + Send + 'static,

@@ -333,17 +333,34 @@ fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
 }
 
 #[test]
-fn no_code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
+fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
+    const EXCHANGE: &str = "cuThreadExchangeStreamCaptureMode";
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
-    mock.change(|device| device.refuses = refusing("cuThreadExchangeStreamCaptureMode", &[""], 999));
+    mock.change(|device| {
+        device.other_captures = false;
+        device.refuses = refusing(EXCHANGE, &[""], 700);
+        device.refuses.extend(refusing("cuLibraryUnload", &["sm_80"], 700));
+    });
     // SAFETY: no kernel is used any more.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
-    assert_eq!((error.code, mock.call_count()), (999, 1));
-    mock.change(|device| device.refuses.clear());
+    assert_eq!((error.code, error.call), (700, "cuLibraryUnload"));
+    assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
+
+    // The second time everything is accepted but the change of the mode.
+    mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 700));
     // SAFETY: as above.
-    unsafe { table.unload_all(&mock.driver) }.unwrap();
-    assert!(mock.living().is_empty());
+    let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
+    assert_eq!((error.code, error.call), (700, EXCHANGE));
+    assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (1, Vec::new()));
+
+    // A driver that has shut down is not asked to unload.
+    mock.change(|device| device.refuses.clear());
+    let table = filled(&mock);
+    mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 4));
+    // SAFETY: as above.
+    let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
+    assert_eq!((error.code, mock.count("cuLibraryUnload")), (4, 0));
 }
 
 #[test]

@@ -22,7 +22,7 @@ use crate::driver::sys::{
     CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC,
     CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUdevice, CUkernel, CUlibrary,
 };
-use crate::driver::{ComputeCapability, Driver, DriverError, in_relaxed_capture_mode};
+use crate::driver::{ComputeCapability, Driver, DriverError, RelaxedCapture, in_relaxed_capture_mode};
 
 /// One way to get a kernel: a code object and the kernel's symbol in it.
 #[derive(Debug, Clone, Copy)]
@@ -271,6 +271,9 @@ impl CodeTable {
     /// Unloads everything, in relaxed capture mode: in any other mode `cuLibraryUnload` breaks the captures of other threads. Code that
     /// the driver refuses to unload stays in the table for the next call. Does not wait for a thread that is loading: its code stays, too.
     ///
+    /// Where the driver refuses to change the mode, code is unloaded all the same: a driver in such a state keeps no captures, and memory
+    /// that is not given back now is lost.
+    ///
     /// # Errors
     /// The driver's first refusal. Once the driver has shut itself down it is not called again.
     ///
@@ -281,36 +284,36 @@ impl CodeTable {
         if entries.is_empty() {
             return Ok(());
         }
-        let unloaded = in_relaxed_capture_mode(driver, || {
-            let mut first = Ok(());
-            let mut is_shut_down = false;
-            entries.retain(|_, entry| {
-                let Some(mut loaded) = locked_at_once(entry) else { return true };
-                let Some(library) = loaded.library.filter(|_| !is_shut_down) else {
-                    return loaded.library.is_some();
-                };
-                // SAFETY: the caller's promise.
-                match unsafe { driver.unload_library(library) } {
-                    Ok(()) => {
-                        *loaded = Loaded::default();
-                        false
-                    }
-                    Err(error) => {
-                        is_shut_down = error.code == CUDA_ERROR_DEINITIALIZED;
-                        if first.is_ok() {
-                            first = Err(error);
-                        }
-                        true
-                    }
+        let relaxed = RelaxedCapture::enter(driver);
+        let mut unloaded = Ok(());
+        let is_end = |error: &DriverError| error.code == CUDA_ERROR_DEINITIALIZED;
+        let mut is_shut_down = relaxed.as_ref().is_err_and(is_end);
+        entries.retain(|_, entry| {
+            let Some(mut loaded) = locked_at_once(entry) else { return true };
+            let Some(library) = loaded.library.filter(|_| !is_shut_down) else {
+                return loaded.library.is_some();
+            };
+            // SAFETY: the caller's promise.
+            match unsafe { driver.unload_library(library) } {
+                Ok(()) => {
+                    *loaded = Loaded::default();
+                    false
                 }
-            });
-            first
+                Err(error) => {
+                    is_shut_down = is_end(&error);
+                    if unloaded.is_ok() {
+                        unloaded = Err(error);
+                    }
+                    true
+                }
+            }
         });
+        let restored = relaxed.and_then(RelaxedCapture::leave);
         if entries.is_empty() {
             // The map keeps a node for entries to come, which would be lost with the library: Rust drops no statics.
             *entries = BTreeMap::new();
         }
-        unloaded
+        unloaded.and(restored)
     }
 
     /// Frees the table's own memory, of code that is still loaded, too: for the end of the library, whose statics Rust does not drop.

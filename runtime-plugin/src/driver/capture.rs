@@ -13,25 +13,36 @@ pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
     driver: &Driver,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    let mut relaxed = Relaxed { driver, before: CU_STREAM_CAPTURE_MODE_RELAXED, restored: false };
-    if let Err(error) = driver.exchange_capture_mode(&mut relaxed.before) {
-        relaxed.restored = true; // nothing was changed
-        return Err(error.into());
-    }
+    let relaxed = RelaxedCapture::enter(driver)?;
     let result = work();
-    let restored = relaxed.restore();
+    let restored = relaxed.leave();
     let value = result?;
     restored?;
     Ok(value)
 }
 
-struct Relaxed<'a> {
+/// The relaxed mode of the calling thread; the mode before it is restored when this is dropped.
+pub(crate) struct RelaxedCapture<'a> {
     driver: &'a Driver,
     before: CUstreamCaptureMode,
     restored: bool,
 }
 
-impl Relaxed<'_> {
+impl<'a> RelaxedCapture<'a> {
+    /// # Errors
+    /// The driver's refusal to change the mode, which is as it was then.
+    pub(crate) fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>, DriverError> {
+        let mut before = CU_STREAM_CAPTURE_MODE_RELAXED;
+        driver.exchange_capture_mode(&mut before)?;
+        Ok(RelaxedCapture { driver, before, restored: false })
+    }
+
+    /// # Errors
+    /// The driver's refusal to change the mode back.
+    pub(crate) fn leave(mut self) -> Result<(), DriverError> {
+        self.restore()
+    }
+
     fn restore(&mut self) -> Result<(), DriverError> {
         self.restored = true;
         let mut mode = self.before;
@@ -39,7 +50,7 @@ impl Relaxed<'_> {
     }
 }
 
-impl Drop for Relaxed<'_> {
+impl Drop for RelaxedCapture<'_> {
     fn drop(&mut self) {
         if !self.restored {
             // Only while unwinding: there is nobody left to tell.

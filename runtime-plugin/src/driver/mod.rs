@@ -17,6 +17,7 @@ mod queue;
 pub mod sys;
 mod table;
 
+pub(crate) use capture::RelaxedCapture;
 pub use capture::in_relaxed_capture_mode;
 pub use context::{EnteredContext, PrimaryContext};
 pub use cubinder_bundle::fit::ComputeCapability;

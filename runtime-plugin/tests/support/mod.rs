@@ -35,6 +35,8 @@ pub(crate) struct Device {
     pub(crate) params: Vec<usize>,
     /// `(slow, quick)`: loading the first takes until the second is loaded, or until [`PATIENCE`] is over.
     pub(crate) slow: Option<(&'static str, &'static str)>,
+    /// Whether another thread captures a stream all the time, which forbids unloading outside of relaxed mode.
+    pub(crate) other_captures: bool,
 }
 
 /// What a device says of clusters.
@@ -62,6 +64,7 @@ impl Default for Device {
             fail_at: None,
             params: vec![8, 8, 4],
             slow: None,
+            other_captures: true,
         }
     }
 }
@@ -415,22 +418,21 @@ unsafe extern "C" fn library_load_data(
     )
 }
 
-/// Behaves as if another thread captured a stream all the time, which forbids this call outside of relaxed mode.
 unsafe extern "C" fn library_unload(library: CUlibrary) -> CUresult {
     const STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
     let id = library.0 as usize;
-    let mut is_relaxed = true;
+    let mut is_allowed = true;
     let code = call(
         "cuLibraryUnload",
         |state| state.label(id),
         |state| {
-            is_relaxed = state.mode() == 2;
-            if is_relaxed {
+            is_allowed = state.mode() == 2 || !state.device.other_captures;
+            if is_allowed {
                 state.unloaded.push(id);
             }
         },
     );
-    if code == 0 && !is_relaxed { STREAM_CAPTURE_UNSUPPORTED } else { code }
+    if code == 0 && !is_allowed { STREAM_CAPTURE_UNSUPPORTED } else { code }
 }
 
 unsafe extern "C" fn library_get_kernel(

@@ -258,3 +258,54 @@ fn a_side_that_is_never_taken_cannot_fail() {
         assert_eq!(p.has_value(value), "proved", "{value}");
     }
 }
+
+/// A requirement too long for the budget of bounds says nothing; one that fails in every case allows no case.
+#[test]
+fn requirements_without_a_value() {
+    let maker = || Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ());
+    let p = maker().require("sum([x.shape[0] % (i + 1) for i in range(60000)]) >= 0");
+    assert_ne!(p.always("numel(x) > 0"), "proved");
+    let p = maker().require("x.shape[numel(x) + 1] == n");
+    assert_eq!(p.always("numel(x) < 0"), "proved");
+}
+
+/// An output has at most 8 dimensions.
+#[test]
+fn ranks_of_outputs() {
+    let of_rank = |rank: usize| {
+        let shape = vec!["x.shape[0]"; rank].join(", ");
+        Maker::new().input("x", (1, 1), |_| ()).output("y", &format!("[{shape}]"), |_| ())
+    };
+    assert_eq!(of_rank(7).always("numel(x) > 0"), "x = [0]");
+    assert_eq!(of_rank(8).always("numel(x) > 0"), "x = [0]");
+    assert_eq!(of_rank(9).always("numel(x) > 0"), "proved", "no such node exists");
+}
+
+/// Nothing follows from a side that bounds could not walk to its end.
+#[test]
+fn sides_beyond_the_budget_prove_nothing() {
+    let p = Maker::new().input("x", (1, 1), |_| ());
+    let costly = "sum([x.shape[0] % (i + 1) for i in range(60000)])";
+    for claim in [
+        format!("numel(x) == 3 and {costly} >= 0"),
+        format!("not (numel(x) != 3 or {costly} < 0)"),
+        format!("numel(x) == 3 and ({costly} if numel(x) > 2 else -1) >= 0"),
+        format!("numel(x) == 3 and (-1 if numel(x) < 3 else {costly}) >= 0"),
+        format!("len([i for i in range(numel(x)) if {costly} >= 0]) == 3"),
+        format!("len([{costly} for i in range(numel(x))]) == 3"),
+    ] {
+        assert_ne!(p.never(&claim), "proved", "{claim}");
+    }
+}
+
+/// Facts that contradict each other, which only the element shows.
+#[test]
+fn elements_that_no_case_reaches() {
+    let p = short_lists();
+    let contradictory = "i + j < 2 or i > 0 or j > 0";
+    for (array, length) in [("range(1 + x.shape[0])", "1 + len"), ("range(min(x.shape[0], 9))", "len")] {
+        let value = format!("0 if {contradictory} else {length}([i + j for k in {array}])");
+        assert_eq!(p.within(&value, 0, 0), "proved", "{array}");
+        assert_eq!(p.has_value(&value), "proved", "{array}");
+    }
+}

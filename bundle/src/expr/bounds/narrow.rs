@@ -117,7 +117,6 @@ impl Walk<'_> {
     fn record(&mut self, id: TermId, extent: Extent) -> Result<bool, Stop> {
         self.charge(extent.size())?;
         let met = match self.facts.known(id) {
-            Some(known) if *known == extent => return Ok(false),
             Some(known) => known.meet(&extent).ok_or(Stop::Contradiction)?,
             None => extent,
         };

@@ -436,7 +436,7 @@ impl Walk<'_> {
         let (low, high) = product.wide();
         let low = if low > 0 { ceil(low, other.1) } else { ceil(low, other.0) };
         let high = if high >= 0 { floor(high, other.0) } else { floor(high, other.1) };
-        if low > high { Err(Stop::Contradiction) } else { self.narrow_ints(id, (low, high)) }
+        self.narrow_ints(id, (low, high))
     }
 
     fn refine_items(&mut self, items: &[TermId], extent: &Extent) -> Learned {

@@ -92,22 +92,9 @@ fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
     })
 }
 
-/// The integers that a type holds; none for a type of other values.
+/// The integers that a type holds, as far as expressions have them; `None` for other types.
 fn range(ty: ScalarType) -> Option<Interval> {
-    let (bytes, min_is_0, max_is_half) = match ty {
-        ScalarType::Int { bytes } => (bytes, false, true),
-        ScalarType::UInt { bytes } => (bytes, true, false),
-        ScalarType::Natural { bytes } => (bytes, true, true),
-        ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => return None,
-    };
-    let bits = u32::from(bytes) * 8;
-    let wide = Interval { min: if min_is_0 { 0 } else { i64::MIN }, max: i64::MAX };
-    let half = 1_i64.checked_shl(bits.saturating_sub(1)).filter(|_| bits < 64);
-    Some(match half {
-        None => wide,
-        Some(half) => Interval {
-            min: if min_is_0 { 0 } else { -half },
-            max: if max_is_half { half - 1 } else { half - 1 + half },
-        },
-    })
+    let (least, greatest) = ty.integers()?;
+    let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
+    Some(Interval { min: end(least), max: end(greatest) })
 }

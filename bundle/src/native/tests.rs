@@ -5,9 +5,10 @@ use crate::data_type::DataType;
 use crate::expr::{self, Kind, Scope};
 use crate::launch::{Doing, Evaluated, Facts, Steps, Takes, sequence};
 use crate::model::{
-    Arg, Attribute, AttributeElement, AttributeType, Guard, Input, Output, Requirement, Scratch, ShapeLimits,
-    Step, Variant,
+    Arg, Attribute, AttributeElement, AttributeType, Guard, Input, Interval, Output, Requirement, Scratch,
+    ShapeLimits, Step, Variant,
 };
+use crate::proof::Domain;
 
 /// Computes as TensorRT does: in wrapping 64-bit integers, refusing to divide by zero.
 struct Calculator<'a>(&'a [&'a [i64]]);
@@ -481,4 +482,38 @@ proptest! {
         let launch = launch("1", vec![scalar(I64, &text)]);
         compare(&launch, [rows, 1], 1).unwrap();
     }
+}
+
+/// TensorRT keeps the low bits of what does not fit: nobody else would notice.
+#[test]
+fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
+    let unfit = |ty: ScalarType, min: i64, max: i64| {
+        let launch = launch("1", vec![scalar(ty, &format!("x.shape[0] + ({min})"))]);
+        let plugin = plugin(variant(launch.clone()));
+        let attributes = [Value::Int(0), Value::Float(0.0)];
+        let profile = [vec![Interval { min: 0, max: max - min }, Interval { min: 1, max: 1 }]];
+        let domain = Domain::of(&plugin).with_attributes(&attributes).with_profile(&profile);
+        let parts = unproved(&domain, &launch, 0).into_iter();
+        let of_argument = parts.filter(|part| matches!(part.role, Role::Argument(_)));
+        of_argument.map(|part| (part.range, part.never)).collect::<Vec<_>>()
+    };
+    let wide = i64::from(i32::MAX);
+    for (ty, min, max) in [
+        (I8, -128, 127),
+        (U16, 0, 65_535),
+        (ScalarType::Natural { bytes: 1 }, 0, 127),
+        (I32, -wide - 1, wide),
+        (U32, 0, 2 * wide + 1),
+    ] {
+        let range = Interval { min, max };
+        assert_eq!(unfit(ty, min, max), [], "{ty:?}");
+        assert_eq!(unfit(ty, min - 1, max), [(range, false)], "{ty:?}");
+        assert_eq!(unfit(ty, min, max + 1), [(range, false)], "{ty:?}");
+        assert_eq!(unfit(ty, min - 2, min - 1), [(range, true)], "{ty:?}");
+        assert_eq!(unfit(ty, max + 1, max + 2), [(range, true)], "{ty:?}");
+    }
+    assert_eq!(unfit(I64, -5, 5), []);
+    assert_eq!(unfit(U64, 0, 5), []);
+    assert_eq!(unfit(U64, -1, 5), [(Interval { min: 0, max: i64::MAX }, false)]);
+    assert_eq!(unfit(ScalarType::F32, -1, 5), []);
 }

@@ -484,7 +484,7 @@ proptest! {
     }
 }
 
-/// TensorRT keeps the low bits of what does not fit: nobody else would notice.
+/// TensorRT passes the low bits of larger numbers, and no later check exists.
 #[test]
 fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     let unfit = |ty: ScalarType, min: i64, max: i64| {

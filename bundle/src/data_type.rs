@@ -202,6 +202,27 @@ mod tests {
     }
 
     #[test]
+    fn types_of_elements_are_those_of_cuda() {
+        let facts = |ty: DataType| (ty.cuda_name(), ty.size(), ty.bits());
+        for (ty, expected) in [
+            (DataType::F32, ("float", Some(4), 32)),
+            (DataType::F16, ("__half", Some(2), 16)),
+            (DataType::I64, ("long long", Some(8), 64)),
+            (DataType::I8, ("signed char", Some(1), 8)),
+            (DataType::I4, ("cubinder::i4x2", None, 4)),
+        ] {
+            assert_eq!(facts(ty), expected, "{ty:?}");
+        }
+        let sizes = |bytes: u8| {
+            [ScalarType::Int { bytes }, ScalarType::UInt { bytes }, ScalarType::Natural { bytes }]
+                .map(ScalarType::size)
+        };
+        assert_eq!([1, 2, 4, 8].map(sizes), [1, 2, 4, 8].map(|bytes| [bytes; 3]));
+        let others = [ScalarType::F32, ScalarType::F64, ScalarType::Bool].map(ScalarType::size);
+        assert_eq!(others, [4, 8, 1]);
+    }
+
+    #[test]
     fn integer_types_hold_what_their_bits_can() {
         for (bytes, least, greatest) in [
             (1, i128::from(i8::MIN), i128::from(u8::MAX)),

@@ -330,7 +330,7 @@ fn conditions_leave_cases() {
         .attribute("n", "i64", |_| ())
         .attribute("m", "i64", |_| ())
         .attribute("mode", "string", |a| {
-            a.one_of = ["a", "b", "c"].map(|mode| Value::Str(mode.into())).to_vec()
+            a.one_of = ["a", "b", "c"].map(|mode| Value::Str(mode.into())).to_vec();
         })
         .attribute("pads", "i32[]", short)
         .input("x", (1, 1), |_| ());

@@ -333,6 +333,11 @@ fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
 }
 
 #[test]
+fn a_process_has_one_table() {
+    assert!(std::ptr::eq(CodeTable::process(), CodeTable::process()));
+}
+
+#[test]
 fn closing_a_table_tries_refused_code_once_more() {
     for (code, calls) in [(1, 4), (4, 1)] {
         let mock = Mock::new(Device::default());

@@ -281,7 +281,7 @@ impl CodeTable {
         if entries.is_empty() {
             return Ok(());
         }
-        let unloaded = in_relaxed_capture_mode(driver, || {
+        in_relaxed_capture_mode(driver, || {
             let mut first = Ok(());
             let mut is_shut_down = false;
             entries.retain(|_, entry| {
@@ -305,8 +305,7 @@ impl CodeTable {
                 }
             });
             first
-        });
-        unloaded
+        })
     }
 
     /// Unloads everything, for the end of the library. Code that the driver refuses to unload is tried once more, because its handles

@@ -50,13 +50,12 @@ pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unpr
     let fits = |expr: &Expr, range| {
         domain.within(expr, range) == Verdict::Proved && domain.has_value(expr) == Verdict::Proved
     };
-    let is =
-        |expr: &Expr, min, max| min <= max && domain.within(expr, Interval { min, max }) == Verdict::Proved;
+    let is = |expr: &Expr, min, max| domain.within(expr, Interval { min, max }) == Verdict::Proved;
     let parts = extents(launch, declared).into_iter().chain(arguments(launch));
     let open = parts.filter(|(_, expr, range)| !fits(expr, *range));
     open.map(|(role, expr, range)| {
-        let below = is(&expr, i64::MIN, range.min.saturating_sub(1));
-        let above = range.max < i64::MAX && is(&expr, range.max.saturating_add(1), i64::MAX);
+        let below = range.min.checked_sub(1).is_some_and(|max| is(&expr, i64::MIN, max));
+        let above = range.max.checked_add(1).is_some_and(|min| is(&expr, min, i64::MAX));
         // Of no case at all both are true.
         Unproved { role, range, never: below != above }
     })

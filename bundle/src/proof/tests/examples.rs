@@ -344,6 +344,7 @@ fn conditions_leave_cases() {
         ("mode != \"a\"", "mode == \"b\""),
         ("n * 3 == 6", "n == 1"),
         ("n == m", "n - m != 0"),
+        ("(n > 0 and m // n > 1) == (m > 5)", "n != 0"),
         ("len([v for v in pads if v > 3]) == 0", "len(pads) == 0"),
         ("len([v for v in [n, m] if v > 3]) == 0", "n > 3"),
         ("n == 1 and m == 2 or n == 2 and m == 1", "n > m"),

@@ -174,11 +174,23 @@ impl ScalarType {
             ScalarType::Bool => 1,
         }
     }
+
+    /// Returns the least and the greatest integer that an integer type holds; `None` for other types and unknown widths.
+    #[must_use]
+    pub fn integers(self) -> Option<(i128, i128)> {
+        let half = |bytes: u8| matches!(bytes, 1 | 2 | 4 | 8).then(|| 1_i128 << (u32::from(bytes) * 8 - 1));
+        match self {
+            ScalarType::Int { bytes } => half(bytes).map(|half| (-half, half - 1)),
+            ScalarType::UInt { bytes } => half(bytes).map(|half| (0, 2 * half - 1)),
+            ScalarType::Natural { bytes } => half(bytes).map(|half| (0, half - 1)),
+            ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => None,
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::DataType;
+    use super::{DataType, ScalarType};
 
     #[test]
     fn names_and_numbers_are_those_of_one_type() {
@@ -187,6 +199,47 @@ mod tests {
             assert_eq!(DataType::from_tensorrt(ty.tensorrt()), Some(ty));
         }
         assert_eq!(DataType::from_tensorrt(10), None, "floats of 4 bits");
+    }
+
+    #[test]
+    fn types_of_elements_are_those_of_cuda() {
+        let facts = |ty: DataType| (ty.cuda_name(), ty.size(), ty.bits());
+        for (ty, expected) in [
+            (DataType::F32, ("float", Some(4), 32)),
+            (DataType::F16, ("__half", Some(2), 16)),
+            (DataType::I64, ("long long", Some(8), 64)),
+            (DataType::I8, ("signed char", Some(1), 8)),
+            (DataType::I4, ("cubinder::i4x2", None, 4)),
+        ] {
+            assert_eq!(facts(ty), expected, "{ty:?}");
+        }
+        let sizes = |bytes: u8| {
+            [ScalarType::Int { bytes }, ScalarType::UInt { bytes }, ScalarType::Natural { bytes }]
+                .map(ScalarType::size)
+        };
+        assert_eq!([1, 2, 4, 8].map(sizes), [1, 2, 4, 8].map(|bytes| [bytes; 3]));
+        let others = [ScalarType::F32, ScalarType::F64, ScalarType::Bool].map(ScalarType::size);
+        assert_eq!(others, [4, 8, 1]);
+    }
+
+    #[test]
+    fn integer_types_hold_what_their_bits_can() {
+        for (bytes, least, greatest) in [
+            (1, i128::from(i8::MIN), i128::from(u8::MAX)),
+            (2, i16::MIN.into(), u16::MAX.into()),
+            (4, i32::MIN.into(), u32::MAX.into()),
+            (8, i64::MIN.into(), u64::MAX.into()),
+        ] {
+            assert_eq!(ScalarType::Int { bytes }.integers(), Some((least, -1 - least)));
+            assert_eq!(ScalarType::UInt { bytes }.integers(), Some((0, greatest)));
+            assert_eq!(ScalarType::Natural { bytes }.integers(), Some((0, -1 - least)));
+        }
+        for bytes in [0, 3, 16, 255] {
+            assert_eq!(ScalarType::Int { bytes }.integers(), None);
+            assert_eq!(ScalarType::UInt { bytes }.integers(), None);
+            assert_eq!(ScalarType::Natural { bytes }.integers(), None);
+        }
+        assert_eq!([ScalarType::F32, ScalarType::F64, ScalarType::Bool].map(ScalarType::integers), [None; 3]);
     }
 
     #[test]

@@ -333,6 +333,28 @@ fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
 }
 
 #[test]
+fn a_process_has_one_table() {
+    assert!(std::ptr::eq(CodeTable::process(), CodeTable::process()));
+}
+
+#[test]
+fn closing_a_table_tries_refused_code_once_more() {
+    for (code, calls) in [(1, 4), (4, 1)] {
+        let mock = Mock::new(Device::default());
+        let table = filled(&mock);
+        let refused = if code == 1 { "sm_80" } else { "*" };
+        mock.change(|device| device.refuses = refusing("cuLibraryUnload", &[refused], code));
+        // SAFETY: no kernel is used any more.
+        unsafe { table.close(&mock.driver) };
+        assert_eq!(mock.count("cuLibraryUnload"), calls, "{code}");
+        mock.change(|device| device.refuses.clear());
+        // SAFETY: as above.
+        unsafe { table.unload_all(&mock.driver) }.unwrap();
+        assert_eq!(mock.call_count(), 0, "a closed table is empty");
+    }
+}
+
+#[test]
 fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
     const EXCHANGE: &str = "cuThreadExchangeStreamCaptureMode";
     let mock = Mock::new(Device::default());

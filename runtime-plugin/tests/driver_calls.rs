@@ -299,6 +299,18 @@ fn a_thread_without_a_context_gets_that_of_the_stream() {
 }
 
 #[test]
+fn leaving_a_context_reports_the_refusal() {
+    let (left, calls) = with(Script { number: 0, ..WORKS }, |driver| {
+        // SAFETY: as above.
+        let entered = unsafe { driver.enter_context_of(CUstream(without_provenance_mut(3))) };
+        script(|script| script.code = 201);
+        entered.unwrap().unwrap().leave()
+    });
+    assert_eq!(left.unwrap_err().call, "cuCtxPopCurrent");
+    assert_eq!(calls.iter().filter(|call| *call == "cuCtxPopCurrent").count(), 1);
+}
+
+#[test]
 fn a_thread_keeps_its_own_context_and_default_streams_have_none() {
     let calls = |calls: &[&str]| calls.iter().map(|&call| call.to_owned()).collect::<Vec<_>>();
     assert_eq!(entered(WORKS, 3), (Ok(false), calls(&["cuCtxGetCurrent", "work"])));

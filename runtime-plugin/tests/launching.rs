@@ -397,4 +397,12 @@ fn positions_are_those_that_are_given() {
     assert_eq!(positions.given(), 2);
     assert_eq!([0, 1, 2, 3, 4].map(|input| positions.of(input)), [Some(1), None, Some(0), None, None]);
     assert_eq!(all_given(3).given(), 3);
+
+    let [first, second, output] = [0x100, 0x200, 0x300].map(without_provenance_mut::<c_void>);
+    let inputs = [first.cast_const(), second.cast_const()];
+    let at = Addresses { inputs: &inputs, outputs: &[output], workspace: std::ptr::null_mut() };
+    assert_eq!(
+        [0, 1, 2, 3, 4, 5].map(|tensor| positions.address(&at, tensor)),
+        [Some(0x200), None, Some(0x100), None, Some(0x300), None]
+    );
 }

@@ -427,6 +427,13 @@ fn no_copy_overwrites_another_input() {
     assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("1 outputs were given"));
 
     let empty = [0_i64];
+    let shapes = |tensor: usize| Some(if tensor == 1 { empty.as_slice() } else { shape.as_slice() });
+    let of_empty = AliasRecord::all(&plugin, &variant, &all_given(2), shapes).unwrap();
+    let inputs = [X, Y + 4].map(|place| without_provenance_mut::<c_void>(place).cast_const());
+    let outputs = [Y, X + 64].map(without_provenance_mut::<c_void>);
+    let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
+    assert_eq!(of_empty[0].needs_copy(&at), Ok(true), "an input without elements has nothing to overwrite");
+
     let aliases = AliasRecord::all(&plugin, &variant, &all_given(2), |_| Some(&empty)).unwrap();
     let inputs = [X, Y].map(|place| without_provenance_mut::<c_void>(place).cast_const());
     let outputs = [Y, X].map(without_provenance_mut::<c_void>);

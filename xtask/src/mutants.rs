@@ -70,20 +70,23 @@ const GROUPS: [Group; 9] = [
         name: "launch",
         package: "cubinder-bundle",
         files: &[
+            "bundle/src/data_type.rs",
             "bundle/src/launch/numbers.rs",
             "bundle/src/launch/pack.rs",
             "bundle/src/launch/sequence.rs",
             "bundle/src/launch/workspace.rs",
             "bundle/src/model/storage.rs",
+            "bundle/src/native/unproved.rs",
         ],
         programs: &["--lib"],
-        tests: &["launch::"],
+        tests: &["data_type::", "launch::", "native::"],
     },
     Group {
         name: "prover",
         package: "cubinder-bundle",
         files: &[
             "bundle/src/expr/bounds/arrays.rs",
+            "bundle/src/expr/bounds/narrow.rs",
             "bundle/src/expr/bounds/walk.rs",
             "bundle/src/proof/frame.rs",
         ],
@@ -113,11 +116,13 @@ const GROUPS: [Group; 9] = [
         package: "cubinder-plugin",
         files: &[
             "runtime-plugin/src/attributes.rs",
+            "runtime-plugin/src/code/table.rs",
             "runtime-plugin/src/definition.rs",
             "runtime-plugin/src/driver/calls.rs",
             "runtime-plugin/src/driver/capture.rs",
             "runtime-plugin/src/driver/context.rs",
             "runtime-plugin/src/driver/queue.rs",
+            "runtime-plugin/src/driver/sys.rs",
             "runtime-plugin/src/launch/record.rs",
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",
@@ -128,6 +133,7 @@ const GROUPS: [Group; 9] = [
             "--test=driver_calls",
             "--test=launching",
             "--test=sequences",
+            "--test=unloading_frees_everything",
         ],
         // Those that compile whole plugins, or measure time.
         tests: &[

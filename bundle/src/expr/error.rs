@@ -121,11 +121,10 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
 /// The candidates that are equally near, in alphabetical order; no more than a person looks at.
 fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
-    let letters = name.chars().take(LONGEST_NAME + 1).count();
-    if letters > LONGEST_NAME {
+    if name.len() > LONGEST_NAME {
         return Vec::new();
     }
-    let allowed = (letters / 3).max(1);
+    let allowed = (name.chars().count() / 3).max(1);
     let name = name.to_ascii_lowercase();
     let distance = |candidate: &str| strsim::osa_distance(&name, &candidate.to_ascii_lowercase());
     let mut near: Vec<(usize, &str)> = candidates
@@ -184,5 +183,16 @@ mod tests {
         assert_eq!(find("valeu"), Some("value"));
         assert_eq!(find("q"), None);
         assert_eq!(find(&"x".repeat(10_000)), None);
+    }
+
+    #[test]
+    fn the_length_of_a_name_limits_the_edits() {
+        let is_near = |name: &str, candidate: &str| nearest(name, [candidate].into_iter()).is_some();
+        assert!(is_near("shapes", "shams"), "two of six letters");
+        assert!(!is_near("shape", "sham"), "two of five letters");
+        let longest = "x".repeat(64);
+        assert!(is_near(&longest, &longest[1..]));
+        assert!(!is_near(&format!("{longest}x"), &longest));
+        assert!(!is_near(&longest, &format!("{longest}x")));
     }
 }

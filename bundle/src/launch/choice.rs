@@ -185,7 +185,7 @@ fn without_unreached(candidates: &[usize], steps: Vec<Step>, entry: &mut Next) -
     reach(*entry, &mut is_reached);
     // Steps refer to steps before them only.
     for (index, step) in steps.iter().enumerate().rev() {
-        if is_reached.get(index) == Some(&true) {
+        if is_reached.get(index).copied().unwrap_or_default() {
             reach(step.aligned, &mut is_reached);
             reach(step.otherwise, &mut is_reached);
         }

@@ -192,19 +192,6 @@ fn scalar_name(ty: ScalarType) -> String {
     }
 }
 
-/// The least and the greatest integer of a type.
-fn integers(ty: ScalarType) -> Option<(i128, i128)> {
-    match ty {
-        ScalarType::Int { bytes: bytes @ 1..=8 } => {
-            let half = 1_i128 << (u32::from(bytes) * 8 - 1);
-            Some((-half, half - 1))
-        }
-        ScalarType::UInt { bytes: bytes @ 1..=8 } => Some((0, (1_i128 << (u32::from(bytes) * 8)) - 1)),
-        ScalarType::Natural { bytes: bytes @ 1..=8 } => Some((0, (1_i128 << (u32::from(bytes) * 8 - 1)) - 1)),
-        _ => None,
-    }
-}
-
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -265,7 +252,7 @@ impl fmt::Display for Problem {
             ),
             Problem::DoesNotFit { value, ty } => {
                 write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
-                match integers(*ty) {
+                match ty.integers() {
                     Some((least, most)) => write!(f, ": {least} to {most}"),
                     None => Ok(()),
                 }

@@ -12,20 +12,12 @@ use crate::value::Value;
 pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), Problem> {
     let unfit = || Problem::DoesNotFit { value: value.clone(), ty };
     match ty {
-        ScalarType::Int { bytes: width } => {
+        ScalarType::Int { bytes: width }
+        | ScalarType::UInt { bytes: width }
+        | ScalarType::Natural { bytes: width } => {
             let value = integer(value)?;
-            let fits = bits(width).is_some_and(|bits| value >> (bits - 1) == value >> 63);
-            append_low(bytes, value, width, fits).ok_or_else(unfit)
-        }
-        ScalarType::UInt { bytes: width } => {
-            let value = integer(value)?;
-            let fits = bits(width).is_some_and(|bits| value >= 0 && (bits == 64 || value >> bits == 0));
-            append_low(bytes, value, width, fits).ok_or_else(unfit)
-        }
-        ScalarType::Natural { bytes: width } => {
-            let value = integer(value)?;
-            let fits = bits(width).is_some_and(|bits| value >= 0 && value >> (bits - 1) == 0);
-            append_low(bytes, value, width, fits).ok_or_else(unfit)
+            let fits = |(least, greatest)| (least..=greatest).contains(&i128::from(value));
+            append_low(bytes, value, width, ty.integers().is_some_and(fits)).ok_or_else(unfit)
         }
         ScalarType::F32 => {
             let wide = float(value)?.ok_or_else(unfit)?;
@@ -57,11 +49,6 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
 #[must_use]
 pub fn alignment(ty: ScalarType) -> usize {
     (ty.size() as usize).max(1)
-}
-
-/// The widths that exist, in bits.
-fn bits(width: u8) -> Option<u32> {
-    matches!(width, 1 | 2 | 4 | 8).then(|| u32::from(width) * 8)
 }
 
 fn append_low(bytes: &mut Vec<u8>, value: i64, width: u8, fits: bool) -> Option<()> {

@@ -5,9 +5,10 @@ use crate::data_type::DataType;
 use crate::expr::{self, Kind, Scope};
 use crate::launch::{Doing, Evaluated, Facts, Steps, Takes, sequence};
 use crate::model::{
-    Arg, Attribute, AttributeElement, AttributeType, Guard, Input, Output, Requirement, Scratch, ShapeLimits,
-    Step, Variant,
+    Arg, Attribute, AttributeElement, AttributeType, Guard, Input, Interval, Output, Requirement, Scratch,
+    ShapeLimits, Step, Variant,
 };
+use crate::proof::Domain;
 
 /// Computes as TensorRT does: in wrapping 64-bit integers, refusing to divide by zero.
 struct Calculator<'a>(&'a [&'a [i64]]);
@@ -481,4 +482,106 @@ proptest! {
         let launch = launch("1", vec![scalar(I64, &text)]);
         compare(&launch, [rows, 1], 1).unwrap();
     }
+}
+
+/// TensorRT passes the low bits of larger numbers, and no later check exists.
+#[test]
+fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
+    let unfit_of = |ty: ScalarType, text: &str, min: i64, max: i64| {
+        let launch = launch("1", vec![scalar(ty, text)]);
+        let plugin = plugin(variant(launch.clone()));
+        let attributes = [Value::Int(0), Value::Float(0.0)];
+        let profile = [vec![Interval { min: 0, max: max - min }, Interval { min: 1, max: 1 }]];
+        let domain = Domain::of(&plugin).with_attributes(&attributes).with_profile(&profile);
+        let parts = unproved(&domain, &launch, 0).into_iter();
+        let of_argument = parts.filter(|part| matches!(part.role, Role::Argument(_)));
+        of_argument.map(|part| (part.range, part.never)).collect::<Vec<_>>()
+    };
+    let unfit = |ty, min, max| unfit_of(ty, &format!("x.shape[0] + ({min})"), min, max);
+    let wide = i64::from(i32::MAX);
+    for (ty, min, max) in [
+        (I8, -128, 127),
+        (U16, 0, 65_535),
+        (ScalarType::Natural { bytes: 1 }, 0, 127),
+        (I32, -wide - 1, wide),
+        (U32, 0, 2 * wide + 1),
+    ] {
+        let range = Interval { min, max };
+        assert_eq!(unfit(ty, min, max), [], "{ty:?}");
+        assert_eq!(unfit(ty, min - 1, max), [(range, false)], "{ty:?}");
+        assert_eq!(unfit(ty, min, max + 1), [(range, false)], "{ty:?}");
+        assert_eq!(unfit(ty, min - 2, min - 1), [(range, true)], "{ty:?}");
+        assert_eq!(unfit(ty, max + 1, max + 2), [(range, true)], "{ty:?}");
+    }
+    assert_eq!(unfit(I64, -5, 5), []);
+    assert_eq!(unfit(U64, 0, 5), []);
+    assert_eq!(unfit(U64, -1, 5), [(Interval { min: 0, max: i64::MAX }, false)]);
+    assert_eq!(unfit(ScalarType::F32, -1, 5), []);
+    // The ends of the range fit, even if only they occur.
+    for end in ["9223372036854775807 + 0 // x.shape[0]", "-9223372036854775807 - 1 + 0 // x.shape[0]"] {
+        assert_eq!(
+            unfit_of(I64, end, 0, 5),
+            [(Interval { min: i64::MIN, max: i64::MAX }, false)],
+            "{end} has no value if the shape is 0"
+        );
+    }
+}
+
+/// As [`is_within`](crate::expr::is_within) states that `text` is positive.
+fn positive(text: &str) -> String {
+    format!("1 <= {text} and {text} <= 9223372036854775807")
+}
+
+#[test]
+fn a_kernel_runs_where_its_step_and_its_grid_allow() {
+    let plugin = plugin(variant(launch("1", Vec::new())));
+    let when = Guard { expr: parsed("k == 1"), text: String::new() };
+    let text = |when: Option<&Guard>, grid: &str| {
+        running(when, &launch(grid, Vec::new())).map(|expr| expr::print(&expr, &plugin))
+    };
+    assert_eq!([text(None, "1"), text(None, "2")], [None, None]);
+    assert_eq!(text(None, "0"), Some(positive("0")));
+    assert_eq!(text(None, "x.shape[0]"), Some(positive("x.shape[0]")));
+    assert_eq!(text(Some(&when), "1").as_deref(), Some("k == 1"));
+    assert_eq!(text(Some(&when), "x.shape[0]"), Some(format!("{} and k == 1", positive("x.shape[0]"))));
+}
+
+#[test]
+fn outputs_have_to_be_written_where_they_have_elements() {
+    let statements = |grid: &str, change: &dyn Fn(&mut Plugin, &mut Launch)| {
+        let mut launch = launch(grid, Vec::new());
+        let mut plugin = plugin(variant(launch.clone()));
+        change(&mut plugin, &mut launch);
+        let written = writes(&plugin, None, &launch).into_iter();
+        written.map(|(name, expr)| (name, expr::print(&expr, &plugin))).collect::<Vec<_>>()
+    };
+    let statement = format!("0 <= numel(y) and numel(y) <= 0 or {}", positive("x.shape[0]"));
+    assert_eq!(statements("x.shape[0]", &|_, _| {}), [("y".to_owned(), statement)]);
+    assert_eq!(statements("1", &|_, _| {}), [], "it always runs");
+    assert_eq!(statements("x.shape[0]", &|plugin, _| plugin.outputs[0].alias = Some(0)), []);
+    assert_eq!(statements("x.shape[0]", &|_, launch| launch.args.truncate(1)), [], "it writes nothing");
+}
+
+#[test]
+fn extents_are_compared_with_the_limits_of_cuda() {
+    let open = |block: [&str; 3], declared: u32| {
+        let mut launch = launch("x.shape[0]", Vec::new());
+        launch.grid = [(); 3].map(|()| parsed("x.shape[0]"));
+        launch.block = block.map(parsed);
+        let plugin = plugin(variant(launch.clone()));
+        let parts = unproved(&Domain::of(&plugin), &launch, declared).into_iter();
+        parts.map(|part| (part.role, part.range.min, part.range.max)).collect::<Vec<_>>()
+    };
+    let grid =
+        [(Role::Grid('x'), 0, 2_147_483_647), (Role::Grid('y'), 0, 65_535), (Role::Grid('z'), 0, 65_535)];
+    let shared = |most: i64| (Role::SharedBytes, 0, most);
+    let [x, y, z] = [('x', 1024), ('y', 1024), ('z', 64)].map(|(axis, most)| (Role::Block(axis), 1, most));
+    let threads = (Role::Threads, 1, 1024);
+    let expected = |parts: &[(Role, i64, i64)]| [&grid, parts].concat();
+    assert_eq!(open(["32", "2", "1"], 0), expected(&[shared(48 * 1024)]));
+    assert_eq!(open(["32", "2", "1"], 1000), expected(&[shared(48 * 1024 - 1000)]));
+    assert_eq!(open(["32", "2", "1"], 60_000), expected(&[shared(0)]));
+    assert_eq!(open(["x.shape[0]", "1", "1"], 0), expected(&[x.clone(), shared(48 * 1024)]));
+    assert_eq!(open(["x.shape[0]", "2", "1"], 0), expected(&[x.clone(), threads.clone(), shared(48 * 1024)]));
+    assert_eq!(open(["x.shape[0]"; 3], 0), expected(&[x, y, z, threads, shared(48 * 1024)]));
 }

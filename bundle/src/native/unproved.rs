@@ -50,13 +50,12 @@ pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unpr
     let fits = |expr: &Expr, range| {
         domain.within(expr, range) == Verdict::Proved && domain.has_value(expr) == Verdict::Proved
     };
-    let is =
-        |expr: &Expr, min, max| min <= max && domain.within(expr, Interval { min, max }) == Verdict::Proved;
+    let is = |expr: &Expr, min, max| domain.within(expr, Interval { min, max }) == Verdict::Proved;
     let parts = extents(launch, declared).into_iter().chain(arguments(launch));
     let open = parts.filter(|(_, expr, range)| !fits(expr, *range));
     open.map(|(role, expr, range)| {
-        let below = is(&expr, i64::MIN, range.min.saturating_sub(1));
-        let above = range.max < i64::MAX && is(&expr, range.max.saturating_add(1), i64::MAX);
+        let below = range.min.checked_sub(1).is_some_and(|max| is(&expr, i64::MIN, max));
+        let above = range.max.checked_add(1).is_some_and(|min| is(&expr, min, i64::MAX));
         // Of no case at all both are true.
         Unproved { role, range, never: below != above }
     })
@@ -92,22 +91,9 @@ fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
     })
 }
 
-/// The integers that a type holds; none for a type of other values.
+/// The integers that a type holds, as far as expressions have them; `None` for other types.
 fn range(ty: ScalarType) -> Option<Interval> {
-    let (bytes, min_is_0, max_is_half) = match ty {
-        ScalarType::Int { bytes } => (bytes, false, true),
-        ScalarType::UInt { bytes } => (bytes, true, false),
-        ScalarType::Natural { bytes } => (bytes, true, true),
-        ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => return None,
-    };
-    let bits = u32::from(bytes) * 8;
-    let wide = Interval { min: if min_is_0 { 0 } else { i64::MIN }, max: i64::MAX };
-    let half = 1_i64.checked_shl(bits.saturating_sub(1)).filter(|_| bits < 64);
-    Some(match half {
-        None => wide,
-        Some(half) => Interval {
-            min: if min_is_0 { 0 } else { -half },
-            max: if max_is_half { half - 1 } else { half - 1 + half },
-        },
-    })
+    let (least, greatest) = ty.integers()?;
+    let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
+    Some(Interval { min: end(least), max: end(greatest) })
 }

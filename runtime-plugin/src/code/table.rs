@@ -309,15 +309,20 @@ impl CodeTable {
             }
         });
         let restored = relaxed.and_then(RelaxedCapture::leave);
-        if entries.is_empty() {
-            // The map keeps a node for entries to come, which would be lost with the library: Rust drops no statics.
-            *entries = BTreeMap::new();
-        }
         unloaded.and(restored)
     }
 
-    /// Frees the table's own memory, of code that is still loaded, too: for the end of the library, whose statics Rust does not drop.
-    pub(super) fn forget_all(&self) {
+    /// Unloads everything, for the end of the library. Code that the driver refuses to unload is tried once more, because its handles
+    /// are lost with the library. Then frees the table's own memory, because Rust does not drop statics.
+    ///
+    /// # Safety
+    /// As for [`CodeTable::unload_all`].
+    pub unsafe fn close(&self, driver: &Driver) {
+        // SAFETY: the caller's promise.
+        let unload = || unsafe { self.unload_all(driver) };
+        if unload().is_err_and(|error| error.code != CUDA_ERROR_DEINITIALIZED) {
+            let _ = unload();
+        }
         if let Some(mut entries) = locked_at_once(&self.entries) {
             *entries = BTreeMap::new();
         }

@@ -21,10 +21,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::table::CodeTable;
 use crate::driver::Driver;
-use crate::driver::sys::CUDA_ERROR_DEINITIALIZED;
 
-/// Unloads all code that this copy of the library has loaded. Code that the driver refuses to unload is tried once more, because its
-/// handles are lost with the library. Nothing is reported: no logger is left.
+/// Unloads all code that this copy of the library has loaded. Nothing is reported: no logger is left.
 ///
 /// # Safety
 /// No kernel that was loaded through [`CodeTable::process`] is used afterwards, by a captured graph neither.
@@ -32,11 +30,7 @@ pub unsafe fn unload_everything() {
     if let Some(driver) = Driver::already_found() {
         // SAFETY: the caller's promise. `libcuda` is never closed by us, so its code is still mapped; where it has shut
         // itself down it answers with an error.
-        let unload = || unsafe { CodeTable::process().unload_all(driver) };
-        if unload().is_err_and(|error| error.code != CUDA_ERROR_DEINITIALIZED) {
-            let _ = unload();
-        }
-        CodeTable::process().forget_all();
+        unsafe { CodeTable::process().close(driver) };
     }
 }
 

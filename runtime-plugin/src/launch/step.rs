@@ -378,8 +378,5 @@ impl AliasRecord {
 
 /// Whether two ranges, each an address and a length in bytes, have a byte in common.
 fn overlap((one, one_bytes): (usize, usize), (other, other_bytes): (usize, usize)) -> bool {
-    one < other.saturating_add(other_bytes)
-        && other < one.saturating_add(one_bytes)
-        && one_bytes != 0
-        && other_bytes != 0
+    one.max(other) < one.saturating_add(one_bytes).min(other.saturating_add(other_bytes))
 }

@@ -78,9 +78,7 @@ impl Walk<'_> {
 
     /// One list of conditions holds or the other: what follows from both is kept.
     fn alternatives(&mut self, first: &[(TermId, bool)], second: &[(TermId, bool)]) -> Learned {
-        let one = self.in_scope(first)?;
-        let other = self.in_scope(second)?;
-        match (one, other) {
+        match (self.in_scope(first), self.in_scope(second)) {
             (None, None) => Err(Stop::Contradiction),
             (None, Some(_)) => second.iter().try_for_each(|&(id, truth)| self.assume(id, truth)),
             (Some(_), None) => first.iter().try_for_each(|&(id, truth)| self.assume(id, truth)),
@@ -98,18 +96,17 @@ impl Walk<'_> {
         }
     }
 
-    /// What follows from conditions, in the order of terms; none where they cannot hold.
-    fn in_scope(&mut self, conditions: &[(TermId, bool)]) -> Result<Option<Vec<(TermId, Extent)>>, Stop> {
+    /// The facts that follow from conditions, in the order of terms; `None` if they contradict each other. No fact follows from
+    /// conditions that fail or take too many steps.
+    fn in_scope(&mut self, conditions: &[(TermId, bool)]) -> Option<Vec<(TermId, Extent)>> {
         let mark = self.facts.mark();
         let learned = conditions.iter().try_for_each(|&(id, truth)| self.assume(id, truth));
         let facts = self.facts.learned_since(mark);
         self.facts.back_to(mark);
         match learned {
-            Ok(()) => Ok(Some(facts)),
-            Err(Stop::Contradiction) => Ok(None),
-            // What has no value there says nothing of what is around it.
-            Err(stop) if stop.is_lazy() => Ok(Some(Vec::new())),
-            Err(stop) => Err(stop),
+            Ok(()) => Some(facts),
+            Err(Stop::Contradiction) => None,
+            Err(Stop::Error(_)) => Some(Vec::new()),
         }
     }
 
@@ -117,7 +114,6 @@ impl Walk<'_> {
     fn record(&mut self, id: TermId, extent: Extent) -> Result<bool, Stop> {
         self.charge(extent.size())?;
         let met = match self.facts.known(id) {
-            Some(known) if *known == extent => return Ok(false),
             Some(known) => known.meet(&extent).ok_or(Stop::Contradiction)?,
             None => extent,
         };
@@ -437,7 +433,7 @@ impl Walk<'_> {
         let (low, high) = product.wide();
         let low = if low > 0 { ceil(low, other.1) } else { ceil(low, other.0) };
         let high = if high >= 0 { floor(high, other.0) } else { floor(high, other.1) };
-        if low > high { Err(Stop::Contradiction) } else { self.narrow_ints(id, (low, high)) }
+        self.narrow_ints(id, (low, high))
     }
 
     fn refine_items(&mut self, items: &[TermId], extent: &Extent) -> Learned {

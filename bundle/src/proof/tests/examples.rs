@@ -59,6 +59,11 @@ fn what_conditions_say() {
         ("n > 0 and n < m", "m > 1"),
         ("n > 0 and n < m", "n < m"),
         ("m // n > 1", "n != 0"),
+        ("-(m // n) > 1", "n != 0"),
+        ("(m // n > 0 and m > 3) == (m > 5)", "n != 0"),
+        ("(1 if m // n > 0 else 2) > 0", "n != 0"),
+        ("sum([m // n, m]) == m", "n != 0"),
+        ("sum([v for v in [m // n, m]]) == m", "n != 0"),
         ("not (n > 3 or m > 4)", "m <= 4"),
         ("n == 3 or n == 5", "n >= 3 and n <= 5"),
         ("n == 3 or n == 7", "n % 4 == 3"),
@@ -257,4 +262,107 @@ fn a_side_that_is_never_taken_cannot_fail() {
     ] {
         assert_eq!(p.has_value(value), "proved", "{value}");
     }
+}
+
+/// A requirement too long for the budget of bounds says nothing; one that fails in every case allows no case.
+#[test]
+fn requirements_without_a_value() {
+    let maker = || Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ());
+    let p = maker().require("sum([x.shape[0] % (i + 1) for i in range(60000)]) >= 0");
+    assert_ne!(p.always("numel(x) > 0"), "proved");
+    let p = maker().require("x.shape[numel(x) + 1] == n");
+    assert_eq!(p.always("numel(x) < 0"), "proved");
+}
+
+/// An output has at most 8 dimensions.
+#[test]
+fn ranks_of_outputs() {
+    let of_rank = |rank: usize| {
+        let shape = vec!["x.shape[0]"; rank].join(", ");
+        Maker::new().input("x", (1, 1), |_| ()).output("y", &format!("[{shape}]"), |_| ())
+    };
+    assert_eq!(of_rank(7).always("numel(x) > 0"), "x = [0]");
+    assert_eq!(of_rank(8).always("numel(x) > 0"), "x = [0]");
+    assert_eq!(of_rank(9).always("numel(x) > 0"), "proved", "no such node exists");
+}
+
+/// Nothing follows from terms that bounds could not walk to their end.
+#[test]
+fn terms_beyond_the_budget_prove_nothing() {
+    let costly = |count: usize| format!("sum([x.shape[0] % (i + 1) for i in range({count})])");
+    let maker = || Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ());
+    let (p, sum) = (maker(), costly(60_000));
+    for claim in [
+        format!("n == 3 and {sum} >= 0"),
+        format!("not (n != 3 or {sum} < 0)"),
+        format!("n < 4 and ({sum} if n > 2 else -1) >= 0"),
+        format!("n < 4 and (-1 if n < 3 else {sum}) >= 0"),
+        format!("len([i for i in range(numel(x)) if {sum} >= 0]) == 3"),
+        format!("len([{sum} for i in range(numel(x))]) == 3"),
+    ] {
+        assert_ne!(p.never(&claim), "proved", "{claim}");
+    }
+    // Short enough for a requirement, not for a claim, which knows the term from the requirement.
+    let required = format!("{} >= 0", costly(15_000));
+    assert_ne!(maker().require(&required).always(&format!("{required} and numel(x) > 0")), "proved");
+}
+
+/// Facts that contradict each other, which only a walk over a part shows.
+#[test]
+fn parts_that_no_case_reaches() {
+    let p = short_lists();
+    let contradictory = "i + j < 2 or i > 0 or j > 0";
+    for (array, length) in [("range(1 + x.shape[0])", "1 + len"), ("range(min(x.shape[0], 9))", "len")] {
+        let value = format!("0 if {contradictory} else {length}([i + j for k in {array}])");
+        assert_eq!(p.within(&value, 0, 0), "proved", "{array}");
+        assert_eq!(p.has_value(&value), "proved", "{array}");
+    }
+    let p = Maker::new()
+        .attribute("n", "i64", |_| ())
+        .attribute("pads", "i32[]", |a| a.length = Some(Interval { min: 0, max: 2 }))
+        .input("x", (1, 1), |_| ());
+    // A positive element is one that exists, so its index is less than the length.
+    let positive = "n >= 0 and n < len(pads) and pads[n] > 0";
+    let value = format!("0 if not ({positive}) or len(pads) > 1 or n < 1 else pads[n]");
+    assert_eq!(p.has_value(&value), "proved");
+}
+
+/// Cases remain where conditions only narrow: what they exclude proves nothing about these.
+#[test]
+fn conditions_leave_cases() {
+    let short = |a: &mut crate::model::Attribute| a.length = Some(Interval { min: 0, max: 2 });
+    let p = Maker::new()
+        .attribute("n", "i64", |_| ())
+        .attribute("m", "i64", |_| ())
+        .attribute("mode", "string", |a| {
+            a.one_of = ["a", "b", "c"].map(|mode| Value::Str(mode.into())).to_vec();
+        })
+        .attribute("pads", "i32[]", short)
+        .input("x", (1, 1), |_| ());
+    for (assumed, text) in [
+        ("n == 3 or n == 5", "n == 3"),
+        ("mode != \"a\"", "mode == \"b\""),
+        ("n * 3 == 6", "n == 1"),
+        ("n == m", "n - m != 0"),
+        ("(n > 0 and m // n > 1) == (m > 5)", "n != 0"),
+        ("len([v for v in pads if v > 3]) == 0", "len(pads) == 0"),
+        ("len([v for v in [n, m] if v > 3]) == 0", "n > 3"),
+        ("n == 1 and m == 2 or n == 2 and m == 1", "n > m"),
+    ] {
+        let verdict = p.always_where(assumed, text);
+        assert!(!["proved", "open"].contains(&verdict.as_str()), "{assumed}: {text}: {verdict}");
+    }
+    let verdict = p.never("n > 0 or n > 5");
+    assert!(verdict.contains("n = 1"), "{verdict}");
+}
+
+/// A side that always fails leaves the other one, and an earlier part that may fail stays one that may.
+#[test]
+fn sides_that_always_fail() {
+    let p = short_lists();
+    assert!(p.within("u[i + 1] if i > 0 else 5", 0, 0).contains("i = 0"));
+    assert!(p.within("5 if i < 1 else u[i + 1]", 0, 0).contains("i = 0"));
+    assert_eq!(p.within("u[i + 1] if i > 0 else 5", 5, 5), "proved");
+    assert!(p.has_value("u[i] + (1 if j > 1 else 2)").contains("i = 1"));
+    assert!(p.has_value("1 if u[i] > 0 else 2").contains("i = 1"));
 }

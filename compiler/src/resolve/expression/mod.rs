@@ -202,7 +202,7 @@ impl<'m> Compiler<'m> {
                 is_right = false;
                 if error.is_about_size() {
                     too_large.insert(*name);
-                } else if !error.is_inside_a_call() {
+                } else if error.function.is_none() {
                     broken.insert(*name);
                 }
                 mistakes.push((decl, function, error));
@@ -210,7 +210,8 @@ impl<'m> Compiler<'m> {
         }
         is_right &= callers.is_empty() && unchecked.is_empty();
         // What is wrong with a function by itself is told there, and not again where it is called.
-        mistakes.retain(|(_, _, error)| !broken.iter().any(|function| mistakes::is_inside(error, function)));
+        let is_broken = |function: &String| broken.contains(function.as_str());
+        mistakes.retain(|(_, _, error)| !error.function.as_ref().is_some_and(is_broken));
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
             if !error.is_about_size() {

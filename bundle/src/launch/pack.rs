@@ -22,10 +22,10 @@ pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), 
             let fits = bits(width).is_some_and(|bits| value >= 0 && (bits == 64 || value >> bits == 0));
             append_low(bytes, value, width, fits).ok_or_else(unfit)
         }
-        ScalarType::Natural { bytes: width } => {
+        ScalarType::Natural { bits } => {
             let value = integer(value)?;
-            let fits = bits(width).is_some_and(|bits| value >= 0 && value >> (bits - 1) == 0);
-            append_low(bytes, value, width, fits).ok_or_else(unfit)
+            let fits = matches!(bits, 1 | 7 | 15 | 31 | 63) && value >= 0 && value >> bits == 0;
+            append_low(bytes, value, bits / 8 + 1, fits).ok_or_else(unfit)
         }
         ScalarType::F32 => {
             let wide = float(value)?.ok_or_else(unfit)?;
@@ -103,7 +103,7 @@ mod tests {
         for width in [1_u8, 2, 4, 8] {
             let bits = u32::from(width) * 8;
             let (int, uint) = (ScalarType::Int { bytes: width }, ScalarType::UInt { bytes: width });
-            let natural = ScalarType::Natural { bytes: width };
+            let natural = ScalarType::Natural { bits: width * 8 - 1 };
             let least = (-1_i128) << (bits - 1);
             for value in [least - 1, least, -1, 0, 1, -least - 1, -least, -2 * least - 1, -2 * least] {
                 let Ok(given) = i64::try_from(value) else { continue };
@@ -120,7 +120,12 @@ mod tests {
         assert_eq!(packed(ScalarType::Int { bytes: 3 }, Value::Int(1)), None, "no such type");
         assert_eq!(packed(ScalarType::UInt { bytes: 0 }, Value::Int(0)), None, "no such type");
         assert_eq!(packed(ScalarType::Int { bytes: 255 }, Value::Int(0)), None, "no such type");
-        assert_eq!(packed(ScalarType::Natural { bytes: 0 }, Value::Int(0)), None, "no such type");
+        for bits in [0, 2, 8, 62, 64, 255] {
+            assert_eq!(packed(ScalarType::Natural { bits }, Value::Int(0)), None, "no such type");
+        }
+        let perhaps_bool =
+            [-1, 0, 1, 2].map(|value| packed(ScalarType::Natural { bits: 1 }, Value::Int(value)));
+        assert_eq!(perhaps_bool, [None, Some(vec![0]), Some(vec![1]), None]);
         assert_eq!(packed(ScalarType::Int { bytes: 0 }, Value::Int(0)), None, "no such type");
     }
 

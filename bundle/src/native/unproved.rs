@@ -94,20 +94,12 @@ fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
 
 /// The integers that a type holds; none for a type of other values.
 fn range(ty: ScalarType) -> Option<Interval> {
-    let (bytes, min_is_0, max_is_half) = match ty {
-        ScalarType::Int { bytes } => (bytes, false, true),
-        ScalarType::UInt { bytes } => (bytes, true, false),
-        ScalarType::Natural { bytes } => (bytes, true, true),
+    let (bits, is_signed) = match ty {
+        ScalarType::Int { bytes } => ((u32::from(bytes) * 8).saturating_sub(1), true),
+        ScalarType::UInt { bytes } => (u32::from(bytes) * 8, false),
+        ScalarType::Natural { bits } => (u32::from(bits), false),
         ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => return None,
     };
-    let bits = u32::from(bytes) * 8;
-    let wide = Interval { min: if min_is_0 { 0 } else { i64::MIN }, max: i64::MAX };
-    let half = 1_i64.checked_shl(bits.saturating_sub(1)).filter(|_| bits < 64);
-    Some(match half {
-        None => wide,
-        Some(half) => Interval {
-            min: if min_is_0 { 0 } else { -half },
-            max: if max_is_half { half - 1 } else { half - 1 + half },
-        },
-    })
+    let max = 1_i64.checked_shl(bits).filter(|_| bits < 63).map_or(i64::MAX, |end| end - 1);
+    Some(Interval { min: if is_signed { -max - 1 } else { 0 }, max })
 }

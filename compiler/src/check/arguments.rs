@@ -44,6 +44,9 @@ fn kind(draft: &ArgDraft) -> Option<&Kind> {
     }
 }
 
+/// How an enumeration is named whose integer type is not known.
+pub(super) const ENUMERATION: &str = "an enumeration";
+
 fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Expr) -> Option<Claim> {
     let is_integer = match kind {
         Kind::Array(item) => **item == Kind::Int,
@@ -118,9 +121,9 @@ fn range(ty: ScalarType) -> Option<(What, String)> {
             let max = if bytes >= 8 { i64::MAX } else { (1_i64 << bits(bytes)) - 1 };
             (within(0, max), format!("an unsigned integer of {} bits", bits(bytes)))
         }
-        ScalarType::Natural { bytes } => {
-            let max = i64::MAX >> (64 - bits(bytes).clamp(1, 64));
-            (within(0, max), format!("an enumeration of {} bits, signed or not", bits(bytes)))
+        ScalarType::Natural { bits } => {
+            let max = i64::MAX >> (63 - bits.clamp(1, 63));
+            (within(0, max), format!("{ENUMERATION} that takes 0 to {max}"))
         }
         ScalarType::F32 => {
             let end = 1_i64 << 24;

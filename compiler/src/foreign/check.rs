@@ -316,9 +316,8 @@ fn kind(ty: &ParamType) -> &'static str {
 fn size_and_align(ty: &ParamType) -> (u32, u32) {
     match ty {
         ParamType::Pointer { .. } | ParamType::F64 => (8, 8),
-        ParamType::Int { bytes } | ParamType::UInt { bytes } | ParamType::Enum { bytes, .. } => {
-            (u32::from(*bytes), u32::from(*bytes).max(1))
-        }
+        ParamType::Int { bytes } | ParamType::UInt { bytes } => (u32::from(*bytes), u32::from(*bytes).max(1)),
+        ParamType::Enum(ty) => (ty.size(), ty.size().max(1)),
         ParamType::F32 => (4, 4),
         ParamType::Bool => (1, 1),
         ParamType::Array { element, len } => (element.size().saturating_mul(*len), element.size().max(1)),

@@ -9,9 +9,9 @@ use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Sign, Signature};
+use crate::signature::{Param, ParamType, Signature};
 
-use super::pointee;
+use super::{bytes, pointee};
 
 /// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
 /// a known content, such as `void*`, are left out.
@@ -480,15 +480,10 @@ fn with_article(kind: &Kind) -> String {
     format!("{article} {name}")
 }
 
-/// What a number is passed as. The names of an enumeration may show whether it is signed; where they do not, it takes only what both
-/// a signed and an unsigned integer of its width hold.
-fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
+/// What a number is passed as.
+pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
-        ParamType::Enum { bytes, sign } => Some(match sign {
-            Some(Sign::Signed) => ScalarType::Int { bytes: *bytes },
-            Some(Sign::Unsigned) => ScalarType::UInt { bytes: *bytes },
-            None => ScalarType::Natural { bytes: *bytes },
-        }),
+        ParamType::Enum(ty) => Some(*ty),
         ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
         ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::F32 => Some(ScalarType::F32),

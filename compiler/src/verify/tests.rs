@@ -2,7 +2,7 @@ use super::*;
 use crate::cubin::{Cluster, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, render};
 use crate::resolve::{ArgDraftValue, PluginDraft};
-use crate::signature::{Leaf, Param, ParamType, Sign, Signature};
+use crate::signature::{Leaf, Param, ParamType, Signature};
 use crate::test_support::{Sample, resolved};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
 
@@ -187,28 +187,24 @@ fn values_that_do_not_fit_are_said() {
     insta::assert_snapshot!("values_that_do_not_fit", shown.join("\n"));
 }
 
-/// An enumeration of whose sign nothing is known takes no value that one of its possible types would cut.
 #[test]
-fn an_enumeration_takes_what_its_names_show() {
-    let passed = |value: &str, sign: Option<Sign>| {
-        let ty = ParamType::Enum { bytes: 1, sign };
-        let args = bind(
-            &format!("x = \"x\"\ny = \"y\"\nmode = \"{value}\""),
-            &with_tensors(&[("Mode", "mode", ty)]),
-        )
-        .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
-        match args[2].value {
-            ArgValue::Scalar { ty, .. } => ty,
-            ref other => panic!("{other:?}"),
+fn an_enumeration_is_passed_as_its_integers() {
+    let types = [
+        ScalarType::Natural { bits: 1 },
+        ScalarType::Natural { bits: 7 },
+        ScalarType::Int { bytes: 1 },
+        ScalarType::UInt { bytes: 1 },
+    ];
+    for expected in types {
+        let mode = ("Mode", "mode", ParamType::Enum(expected));
+        for value in ["200", "-3", "x.rank"] {
+            let args = format!("x = \"x\"\ny = \"y\"\nmode = \"{value}\"");
+            let args = bind(&args, &with_tensors(std::slice::from_ref(&mode)))
+                .unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+            assert!(matches!(args[2].value, ArgValue::Scalar { ty, .. } if ty == expected), "{args:?}");
         }
-    };
-    for value in ["200", "-3", "x.rank"] {
-        assert_eq!(passed(value, None), ScalarType::Natural { bytes: 1 });
-        assert_eq!(passed(value, Some(Sign::Unsigned)), ScalarType::UInt { bytes: 1 });
-        assert_eq!(passed(value, Some(Sign::Signed)), ScalarType::Int { bytes: 1 });
+        assert!(refused("mode = \"factor\"", mode).contains("convert it with `int(...)`"));
     }
-    let mode = ("Mode", "mode", ParamType::Enum { bytes: 1, sign: None });
-    assert!(refused("mode = \"factor\"", mode).contains("convert it with `int(...)`"));
 }
 
 #[test]

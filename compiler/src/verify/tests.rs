@@ -110,6 +110,19 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
             }
         }
     }
+    // The texts of these are the same.
+    let count = |ty: ParamType| signature(&[x.clone(), y.clone(), ("Count", "n", ty), m.clone()]);
+    let (narrow, long) = (count(int), count(ParamType::Int { bytes: 8 }));
+    let error = bind_two(args, &narrow, &long).unwrap_err();
+    assert!(error.contains("`n` is `i32` for `sm_80` and `i64` for `sm_90`"), "{error}");
+    let output = |leaf, size| {
+        signature(&[x.clone(), ("Out*", "y", pointer("Out", Some(size), false, leaf)), n.clone(), m.clone()])
+    };
+    let (half, double) = (output(Leaf::Half, 2), output(Leaf::Scalar(ScalarType::F64), 8));
+    let error = bind_two(args, &half, &double).unwrap_err();
+    let pointers =
+        "`y` is a pointer to `f16` (2 bytes) for `sm_80` and a pointer to `f64` (8 bytes) for `sm_90`";
+    assert!(error.contains(pointers), "{error}");
     // What a pointer points to may differ.
     let wide = pointer("__half2", Some(4), true, Leaf::Half);
     let vectors = signature(&[("const __half2*", "x", wide), y, n, m]);

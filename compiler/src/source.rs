@@ -27,7 +27,7 @@ pub const LARGEST_BINARY: usize = 1 << 37;
 /// Where it cannot be opened, or is a pipe, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_readable = |facts: &std::fs::Metadata| facts.is_file() || facts.is_dir();
-    let no_file = || io::Error::other("it is no regular file, such as a pipe or a device");
+    let no_file = || io::Error::other("it is not a regular file (a pipe, a device or a socket)");
     // Before it is opened, because opening some devices does something.
     if !is_readable(&std::fs::metadata(path)?) {
         return Err(no_file());
@@ -45,7 +45,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
-        true => Err(io::Error::other("it is no regular file")),
+        true => Err(io::ErrorKind::IsADirectory.into()),
         false => Ok(file),
     }
 }
@@ -84,7 +84,7 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
 /// part of the text.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, is not UTF-8 or is larger than 64 MiB.
+/// When it cannot be read, is not a regular file, is not UTF-8 or is larger than 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {
@@ -123,7 +123,11 @@ mod tests {
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         for name in ["pipe", "socket", "device"] {
             let error = read(&at(name), 10).unwrap_err();
-            assert_eq!(error.to_string(), "it is no regular file, such as a pipe or a device", "{name}");
+            assert_eq!(
+                error.to_string(),
+                "it is not a regular file (a pipe, a device or a socket)",
+                "{name}"
+            );
             assert!(open_file(&at(name)).is_err());
             assert!(text(&at(name)).is_err());
         }

@@ -226,7 +226,12 @@ fn parameters(
         if size != in_file.size {
             found.push(
                 error(
-                    format!("`{}` has {size} bytes, and the kernel takes {} there", param.name, in_file.size),
+                    format!(
+                        "`{}` has {}, and the kernel takes {} there",
+                        param.name,
+                        verify::bytes(size),
+                        in_file.size
+                    ),
                     place,
                 )
                 .help("say the type that the kernel has there; parameters stand in the kernel's order"),

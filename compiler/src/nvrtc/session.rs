@@ -506,7 +506,7 @@ impl Session {
     ) -> Result<(WorkerOutput, (i32, i32)), Vec<Diagnostic>> {
         if let Some(place) = prepared.dependencies.endless() {
             let unit = &prepared.unit;
-            let message = format!("`{}` cannot be included: it is no regular file", place.display());
+            let message = format!("`{}` cannot be included: it is not a regular file", place.display());
             return Err(vec![
                 Diagnostic::error(message)
                     .code(rules::KERNEL_ERROR)

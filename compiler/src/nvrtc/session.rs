@@ -572,6 +572,8 @@ fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, D
             .map_err(|error| error.to_string()),
         Some(workers) => workers.about().map(|about| Compiler::Elsewhere(Arc::clone(workers), about)),
     };
+#[cfg(test)]
+mod builds;
     loaded.map_err(|why| {
         Diagnostic::error(format!("NVRTC cannot be used: {why}")).help(
             "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",

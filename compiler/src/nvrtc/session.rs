@@ -187,12 +187,10 @@ impl Session {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
         let mut dependencies =
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
-        // NVRTC gets the names of folders as text.
-        let is_text = |folder: &PathBuf| folder.to_str().is_some();
         // Worker processes are started without these variables.
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
-        if has_variable || !read_no_file(&settings.options) || !include.iter().all(is_text) {
+        if has_variable || !read_no_file(&settings.options) {
             dependencies.depend_on_more();
         }
         let mut key = KeyHasher::new("unit")
@@ -449,12 +447,12 @@ impl Session {
         let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let mut key = KeyHasher::new(kind).field(&prepared.key.0);
-        if has_line_information(&options) {
+        if has_line_information(&settings.options) {
             // Without a current folder there is none that NVRTC could write.
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());
         }
-        options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
+        options.iter().fold(key, |key, option| key.field(option.as_encoded_bytes())).finish()
     }
 
     /// What `read` makes of an entry of the cache. One that cannot be read, or of which it makes nothing, is a miss.

@@ -389,7 +389,7 @@ impl Values<'_> {
                 None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
             let label = match ty.size() {
-                Some(size) => format!("{} per element, `{}` in CUDA", bytes(size.into()), ty.cuda_name()),
+                Some(size) => format!("{} per element, `{}` in CUDA", bytes(size), ty.cuda_name()),
                 None => format!("two elements per byte, `{}` in CUDA", ty.cuda_name()),
             };
             let message = format!(

@@ -55,9 +55,8 @@ impl<'m> Compiler<'m> {
                 return true;
             }
             for name in names {
-                let decl = self.manifest.functions.iter().find(|decl| decl.name.value == name);
-                let function = self.functions.iter().find(|(known, _)| *known == name);
-                if let (Some(decl), Some((_, function))) = (decl, function)
+                let function = self.functions.iter().find(|(decl, _)| decl.name.value == name);
+                if let Some((decl, function)) = function
                     && called.insert(name)
                 {
                     left.push((

@@ -477,12 +477,13 @@ impl Session {
         }
         let folders = include_folders(&prepared.unit, &prepared.settings, &self.toolkit.include);
         let project = folders.len() - self.toolkit.include.len();
-        let of_toolkit = folders.get(project..)?;
-        let (at, name) = of_toolkit
-            .iter()
-            .enumerate()
-            .find_map(|(at, folder)| Some((project + at, file.strip_prefix(folder).ok()?)))?;
-        Some(folders.iter().take(at).map(|folder| folder.join(name)).collect())
+        // A folder of the toolkit may be inside of another one.
+        let of_toolkit = folders.iter().enumerate().skip(project);
+        let names = of_toolkit.filter_map(|(at, folder)| Some((at, file.strip_prefix(folder).ok()?)));
+        let places: Vec<PathBuf> = names
+            .flat_map(|(at, name)| folders.iter().take(at).map(move |folder| folder.join(name)))
+            .collect();
+        (!places.is_empty()).then_some(places)
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {

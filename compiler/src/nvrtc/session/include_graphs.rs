@@ -345,15 +345,17 @@ fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for folder in &FOLDERS[..2] {
         let mut project = Project::new(0);
-        let own = project.root.path().join("toolkit");
-        std::fs::create_dir_all(own.join("part")).unwrap();
-        std::fs::write(own.join("computes.h"), "#define CHOSEN <part/chosen.h>\n#include CHOSEN\n").unwrap();
-        std::fs::write(own.join("part/chosen.h"), "int of_toolkit;\n").unwrap();
+        // As in CUDA's: one folder is inside of the other.
+        let include = ["toolkit", "toolkit/inner"].map(|name| project.root.path().join(name));
+        std::fs::create_dir_all(include[1].join("part")).unwrap();
+        std::fs::write(include[1].join("computes.h"), "#define CHOSEN <part/chosen.h>\n#include CHOSEN\n")
+            .unwrap();
+        std::fs::write(include[1].join("part/chosen.h"), "int of_toolkit;\n").unwrap();
         project.text = "#include <computes.h>\n".to_owned();
         project.options.clear();
         let toolkit = Toolkit {
             nvrtc: file.path().to_owned(),
-            include: vec![own],
+            include: include.to_vec(),
             is_pinned: true,
             without_headers: None,
         };

@@ -153,12 +153,26 @@ pub enum ScalarType {
     F64,
     /// `bool`, one byte.
     Bool,
-    /// An integer of 1, 2, 4 or 8 bytes whose sign is not known, as that of an enumeration: it holds what a signed and an unsigned
-    /// integer of this width both hold.
+    /// The integer type of an enumeration, which is not known: all types that it may be hold 0 to 2^`bits` - 1.
     Natural {
-        /// Width in bytes.
-        bytes: u8,
+        /// Bits of the greatest number: 7, 15, 31 or 63 if the sign is not known, and 1 if it may be `bool`.
+        bits: u8,
     },
+}
+
+/// `i32`, `u8`, `f32`, `bool`.
+impl std::fmt::Display for ScalarType {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ScalarType::Int { bytes } => write!(f, "i{}", u32::from(*bytes) * 8),
+            ScalarType::UInt { bytes } => write!(f, "u{}", u32::from(*bytes) * 8),
+            ScalarType::F32 => f.write_str("f32"),
+            ScalarType::F64 => f.write_str("f64"),
+            ScalarType::Bool => f.write_str("bool"),
+            ScalarType::Natural { bits: 1 } => f.write_str("enum of 0 and 1"),
+            ScalarType::Natural { .. } => write!(f, "enum of {} bits", self.size() * 8),
+        }
+    }
 }
 
 impl ScalarType {
@@ -166,9 +180,8 @@ impl ScalarType {
     #[must_use]
     pub const fn size(self) -> u32 {
         match self {
-            ScalarType::Int { bytes } | ScalarType::UInt { bytes } | ScalarType::Natural { bytes } => {
-                bytes as u32
-            }
+            ScalarType::Int { bytes } | ScalarType::UInt { bytes } => bytes as u32,
+            ScalarType::Natural { bits } => bits as u32 / 8 + 1,
             ScalarType::F32 => 4,
             ScalarType::F64 => 8,
             ScalarType::Bool => 1,
@@ -182,7 +195,9 @@ impl ScalarType {
         match self {
             ScalarType::Int { bytes } => half(bytes).map(|half| (-half, half - 1)),
             ScalarType::UInt { bytes } => half(bytes).map(|half| (0, 2 * half - 1)),
-            ScalarType::Natural { bytes } => half(bytes).map(|half| (0, half - 1)),
+            ScalarType::Natural { bits } => {
+                matches!(bits, 1 | 7 | 15 | 31 | 63).then(|| (0, (1_i128 << bits) - 1))
+            }
             ScalarType::F32 | ScalarType::F64 | ScalarType::Bool => None,
         }
     }
@@ -214,12 +229,12 @@ mod tests {
             assert_eq!(facts(ty), expected, "{ty:?}");
         }
         let sizes = |bytes: u8| {
-            [ScalarType::Int { bytes }, ScalarType::UInt { bytes }, ScalarType::Natural { bytes }]
-                .map(ScalarType::size)
+            let natural = ScalarType::Natural { bits: bytes * 8 - 1 };
+            [ScalarType::Int { bytes }, ScalarType::UInt { bytes }, natural].map(ScalarType::size)
         };
         assert_eq!([1, 2, 4, 8].map(sizes), [1, 2, 4, 8].map(|bytes| [bytes; 3]));
-        let others = [ScalarType::F32, ScalarType::F64, ScalarType::Bool].map(ScalarType::size);
-        assert_eq!(others, [4, 8, 1]);
+        let others = [ScalarType::F32, ScalarType::F64, ScalarType::Bool, ScalarType::Natural { bits: 1 }];
+        assert_eq!(others.map(ScalarType::size), [4, 8, 1, 1]);
     }
 
     #[test]
@@ -232,12 +247,16 @@ mod tests {
         ] {
             assert_eq!(ScalarType::Int { bytes }.integers(), Some((least, -1 - least)));
             assert_eq!(ScalarType::UInt { bytes }.integers(), Some((0, greatest)));
-            assert_eq!(ScalarType::Natural { bytes }.integers(), Some((0, -1 - least)));
+            let natural = ScalarType::Natural { bits: bytes * 8 - 1 };
+            assert_eq!(natural.integers(), Some((0, -1 - least)));
         }
         for bytes in [0, 3, 16, 255] {
             assert_eq!(ScalarType::Int { bytes }.integers(), None);
             assert_eq!(ScalarType::UInt { bytes }.integers(), None);
-            assert_eq!(ScalarType::Natural { bytes }.integers(), None);
+        }
+        assert_eq!(ScalarType::Natural { bits: 1 }.integers(), Some((0, 1)));
+        for bits in [0, 2, 8, 62, 64, 255] {
+            assert_eq!(ScalarType::Natural { bits }.integers(), None);
         }
         assert_eq!([ScalarType::F32, ScalarType::F64, ScalarType::Bool].map(ScalarType::integers), [None; 3]);
     }

@@ -71,7 +71,10 @@ impl Project {
     pub fn open(asked: Asked, here: &Path) -> Result<Project, Vec<Diagnostic>> {
         let mut wrong: Vec<Diagnostic> =
             asked.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
-        wrong.extend(asked.include.iter().filter_map(|folder| check_include(folder).err()));
+        wrong.extend(asked.include.iter().filter_map(|folder| {
+            let error = check_include(folder).err()?;
+            Some(error.note("`--include` names it, relative to the current folder"))
+        }));
         if !wrong.is_empty() {
             return Err(wrong);
         }
@@ -82,6 +85,14 @@ impl Project {
             }
             None => None,
         };
+        if let Some(config) = &config {
+            let note = format!("`include` of `{}` names it", config.source.path.display());
+            let missing = config.include.iter().filter_map(|folder| check_include(folder).err());
+            wrong.extend(missing.map(|error| error.note(note.clone())));
+        }
+        if !wrong.is_empty() {
+            return Err(wrong);
+        }
         let manifests = match &config {
             Some(config) if asked.manifests.is_empty() => config.manifest_paths()?,
             _ => asked.manifests.clone(),
@@ -189,14 +200,19 @@ fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| config::shown(path)))).collect()
 }
 
-/// NVRTC says nothing about folders that are not there.
+/// Checks an include folder: NVRTC ignores what it cannot open.
 fn check_include(folder: &Path) -> Result<(), Diagnostic> {
-    if folder.is_dir() {
-        return Ok(());
-    }
     let name = config::shown(folder);
-    Err(Diagnostic::error(format!("the include folder `{}` is not there", name.display()))
-        .note("`--include` names it, relative to the current folder"))
+    let name = name.display();
+    let message = match std::fs::metadata(folder) {
+        Ok(facts) if facts.is_dir() => return Ok(()),
+        Ok(_) => format!("the include path `{name}` is not a folder"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            format!("the include folder `{name}` does not exist")
+        }
+        Err(error) => format!("cannot open the include folder `{name}`: {error}"),
+    };
+    Err(Diagnostic::error(message))
 }
 
 /// What is plainly no manifest is said to be so before it is read as one.

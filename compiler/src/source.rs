@@ -27,7 +27,7 @@ pub const LARGEST_BINARY: usize = 1 << 37;
 /// Where it cannot be opened, or is a pipe, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
     let is_readable = |facts: &std::fs::Metadata| facts.is_file() || facts.is_dir();
-    let no_file = || io::Error::other("it is no regular file, such as a pipe or a device");
+    let no_file = || io::Error::other("it is not a regular file (a pipe, a device or a socket)");
     // Before it is opened, because opening some devices does something.
     if !is_readable(&std::fs::metadata(path)?) {
         return Err(no_file());
@@ -45,7 +45,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn open_file(path: &Path) -> io::Result<File> {
     let file = open(path)?;
     match file.metadata()?.is_dir() {
-        true => Err(io::Error::other("it is no regular file")),
+        true => Err(io::ErrorKind::IsADirectory.into()),
         false => Ok(file),
     }
 }
@@ -53,12 +53,20 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// Reads a regular file.
 ///
 /// # Errors
-/// Where it cannot be read or has more than `most` bytes.
+/// Where it cannot be read, or has more than `most` bytes or more than this machine's memory.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     // The size that a file states may be wrong: files of `/proc` state none.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let file = open(path)?;
     let stated = file.metadata()?.len();
+    let memory = rustix::system::sysinfo();
+    let memory = memory.totalram.saturating_mul(memory.mem_unit.into());
+    if stated < limit && stated >= memory {
+        let why = format!(
+            "it has {stated} bytes and is read into memory, of which this machine has {memory} bytes"
+        );
+        return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
+    }
     let mut bytes = Vec::new();
     if stated < limit {
         file.take(limit).read_to_end(&mut bytes)?;
@@ -84,7 +92,7 @@ pub fn bytes(path: &Path, most: usize) -> Result<Vec<u8>, String> {
 /// part of the text.
 ///
 /// # Errors
-/// When it cannot be read, is no regular file, is not UTF-8 or is larger than 64 MiB.
+/// When it cannot be read, is not a regular file, is not UTF-8 or is larger than 64 MiB.
 pub fn text(path: &Path) -> Result<Arc<Source>, Vec<Diagnostic>> {
     let name = shown(path);
     let bytes = read(path, LARGEST_TEXT).map_err(|error| {
@@ -123,7 +131,11 @@ mod tests {
         std::os::unix::fs::symlink("file", at("link")).unwrap();
         for name in ["pipe", "socket", "device"] {
             let error = read(&at(name), 10).unwrap_err();
-            assert_eq!(error.to_string(), "it is no regular file, such as a pipe or a device", "{name}");
+            assert_eq!(
+                error.to_string(),
+                "it is not a regular file (a pipe, a device or a socket)",
+                "{name}"
+            );
             assert!(open_file(&at(name)).is_err());
             assert!(text(&at(name)).is_err());
         }
@@ -142,6 +154,11 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), b"text");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(bytes(&path, 3).unwrap_err().ends_with("has more than 3 bytes"));
+        // Nor is a file larger than the memory, which takes no room on the disk.
+        let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
+        let kibibytes = memory.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
+        File::options().write(true).open(&path).unwrap().set_len((kibibytes + 1) << 10).unwrap();
+        assert_eq!(read(&path, usize::MAX).unwrap_err().kind(), io::ErrorKind::OutOfMemory);
         // A terabyte that takes no room is not tried, and a file that states no size is read as far as the limit.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);

@@ -127,8 +127,13 @@ fn devices_are_refused() {
         run.assert_refused(&format!("{arguments:?}"));
         run.stderr
     };
-    assert!(said(&["inspect", "/dev/zero"]).contains("no regular file"));
-    assert!(said(&["compile", "--config", "/dev/zero"]).contains("no regular file"));
+    assert!(
+        said(&["inspect", "/dev/zero"]).contains("it is not a regular file (a pipe, a device or a socket)")
+    );
+    assert!(
+        said(&["compile", "--config", "/dev/zero"])
+            .contains("it is not a regular file (a pipe, a device or a socket)")
+    );
 }
 
 /// A named pipe that nothing writes to would be waited for.
@@ -170,7 +175,11 @@ fn pipes_are_refused() {
         project.write("piped.toml", &text);
         let run = run_within_bounds(&project, &["check", "piped.toml"]);
         run.assert_refused(&text);
-        assert!(run.stderr.contains("it is no regular file, such as a pipe or a device"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("it is not a regular file (a pipe, a device or a socket)"),
+            "{}",
+            run.stderr
+        );
         assert!(run.stderr.contains("the manifest names it here"), "{}", run.stderr);
     }
 }

@@ -490,6 +490,17 @@ const MISTAKES: &[Mistake] = &[
         },
         &["manifests/scale.toml", "other/scale.toml", "--name", "both"],
     ),
+    (
+        "manifest_outside_of_the_project",
+        |project| project.write("../outside/scale.toml", MANIFEST),
+        &["manifests/scale.toml", "../outside/scale.toml", "--name", "both"],
+    ),
+    ("include_is_a_file", |_| (), &["--include", "kernels/scale.cu"]),
+    (
+        "include_of_the_project_does_not_exist",
+        |project| project.edit("cubinder.toml", "targets", "include = [\"nowhere\"]\ntargets"),
+        &[],
+    ),
     ("output_is_a_library", |_| (), &["--output", "build/libfoo.so"]),
     ("nvrtc_not_there", |_| (), &["--nvrtc", "/nowhere"]),
     ("runtime_library_not_there", |_| (), &["--runtime-library", "lib/libcubinder.so"]),

@@ -1,12 +1,15 @@
-//! What Triton's own text tells of a kernel's pointers: what `cubinder import` makes of it, and what `cubinder check` holds against it.
+//! What precompiled kernels contain about their parameters: Triton's text, PTX and debug information. What `cubinder import` makes of it, and what
+//! `cubinder check` compares with the manifest.
 
 // Clippy knows test functions, not their helpers.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod support;
 
+use std::ffi::OsString;
 use std::path::Path;
 
+use nvrtc_sys::{Nvrtc, Program};
 use support::Project;
 
 /// A cache with what Triton 3.9 said of a kernel of `tests/data/ttir/kernels.py`, and PTX with its parameters.
@@ -299,4 +302,42 @@ fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
         assert_eq!(said_of_copy(&[XYN, other], right, ARGS), [expected]);
         assert_eq!(said_of_copy(&[XYN, XYN], right, ARGS), NOTHING);
     }
+}
+
+#[test]
+fn the_names_of_debug_information_tell_exchanged_parameters() {
+    let Some(toolkit) = support::toolkit() else { return };
+    let nvrtc = Nvrtc::load(&toolkit.nvrtc).unwrap();
+    let source = "extern \"C\" __global__ void lerp(const float* x, float* y, int first, int last)\n\
+                  { y[threadIdx.x] = x[threadIdx.x] * (last - first); }\n";
+    let options = ["--gpu-architecture=sm_89", "--device-debug"].map(OsString::from);
+    let program = Program { source, name: "lerp.cu", options: &options, ..Program::default() };
+    let project = Project::without_tools();
+    // Its targets are not those of this code.
+    std::fs::remove_file(project.path("cubinder.toml")).unwrap();
+    project.write("lerp.cubin", nvrtc.compile(&program).unwrap().cubin);
+    let said_of = |parameters: [&str; 4]| {
+        let manifest = format!(
+            "schema = 1\n[plugin]\nname = \"lerp\"\nnamespace = \"sample\"\n\
+             [[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = 1\n\
+             [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
+             [[code]]\nname = \"lerp\"\nkernel = \"lerp\"\nparameters = {parameters:?}\ncubin = [\"lerp.cubin\"]\n\
+             [[launches]]\ncode = \"lerp\"\ngrid = [1]\nblock = [32]\nargs = {{ {} }}\n",
+            parameters
+                .map(|parameter| {
+                    let name = parameter.split(':').next().unwrap();
+                    let value = if ["x", "y"].contains(&name) { name } else { "1" };
+                    format!("{name} = \"{value}\"")
+                })
+                .join(", ")
+        );
+        said(&project, &manifest)
+    };
+    assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "last: i32"]), NOTHING);
+    // The manifest may give parameters other names.
+    assert_eq!(said_of(["x: const f32*", "y: f32*", "low: i32", "high: i32"]), NOTHING);
+    assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "count: i32"]), NOTHING);
+    let exchanged = said_of(["x: const f32*", "y: f32*", "last: i32", "first: i32"]);
+    let expected = "C0903 the parameters `first` and `last` may be exchanged: the kernel has both names, at other places";
+    assert_eq!(exchanged, [expected]);
 }

@@ -318,7 +318,7 @@ fn mistakes_are_named_and_leave_nothing_behind() {
         the bundle was announced with 2 bytes, its source gave 3
         cannot open it: No such file or directory (os error 2)
         cannot open its folder: No such file or directory (os error 2)
-        not a shared library this compiler can handle: it is no regular file
+        not a shared library this compiler can handle: it is a folder
         "#
     );
     assert!(!out.exists());

@@ -26,7 +26,7 @@ pub fn compile_code(code: &Path) -> Result<()> {
     let nvrtc = Nvrtc::load(&toolkit.nvrtc)?;
     let source = std::fs::read_to_string(folder().join("circ_pad.cu"))?;
     for (name, arch) in CODE.iter().zip(["sm_90", "compute_80"]) {
-        let options = [format!("--gpu-architecture={arch}")];
+        let options = [format!("--gpu-architecture={arch}").into()];
         let program =
             Program { source: &source, name: "circ_pad.cu", options: &options, ..Program::default() };
         let output = nvrtc.compile(&program)?;

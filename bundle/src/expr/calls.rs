@@ -77,14 +77,14 @@ impl Resolver<'_> {
                 format!("unknown function `{function}`"),
                 "not known here",
             );
-            let mut names: Vec<&str> = Builtin::ALL.into_iter().map(Builtin::name).collect();
-            names.extend(BUILTIN_FORMS);
-            names.extend(self.scope.helpers());
+            let builtins =
+                Builtin::ALL.into_iter().map(|builtin| -> &str { builtin.name() }).chain(BUILTIN_FORMS);
+            let names = builtins.chain(self.scope.helpers());
             match foreign::function(function) {
                 Some(help) if self.scope.helper(function).is_none() => error.help(help),
                 _ => {
-                    let error = error.did_you_mean(function, names.iter().copied());
-                    if error.help.is_some() { error } else { error.help(listed_functions(&names)) }
+                    let error = error.did_you_mean(function, names.clone());
+                    if error.help.is_some() { error } else { error.help(listed_functions(names)) }
                 }
             }
         };
@@ -147,8 +147,8 @@ impl Resolver<'_> {
     }
 }
 
-fn listed_functions(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().take(40).map(|name| format!("`{name}`")).collect();
+fn listed_functions<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<String> = names.take(40).map(|name| format!("`{name}`")).collect();
     format!("the functions are {}", names.join(", "))
 }
 

@@ -39,10 +39,9 @@ pub struct ExprError {
     pub about: Vec<String>,
     /// Another place of the text that explains it, with a few words.
     pub also: Option<(Range<usize>, String)>,
+    /// The helper function whose body has the error, if `span` is a call of it.
+    pub function: Option<String>,
 }
-
-/// The words at a call in which a mistake shows.
-pub(super) const IN_THIS_CALL: &str = "in this call";
 
 /// Declares a constructor for each class.
 macro_rules! constructors {
@@ -53,7 +52,7 @@ macro_rules! constructors {
             label: impl Into<String>,
         ) -> ExprError {
             let class = ErrorClass::$class;
-            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None }
+            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None, function: None }
         })*
     };
 }
@@ -72,12 +71,6 @@ impl ExprError {
     #[must_use]
     pub fn is_about_size(&self) -> bool {
         self.class == ErrorClass::Syntax && (self.message.ends_with(PARTS) || self.message.ends_with(LEVELS))
-    }
-
-    /// Whether the mistake is in a function that is called, and `span` is the call.
-    #[must_use]
-    pub fn is_inside_a_call(&self) -> bool {
-        self.label == IN_THIS_CALL
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
@@ -121,13 +114,15 @@ pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>)
 /// The candidates that are equally near, in alphabetical order; no more than a person looks at.
 fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     const MOST: usize = 3;
-    if name.len() > LONGEST_NAME {
+    let candidates: Vec<&str> = candidates.take(MAX_CANDIDATES + 1).collect();
+    if name.len() > LONGEST_NAME || candidates.len() > MAX_CANDIDATES {
         return Vec::new();
     }
     let allowed = (name.chars().count() / 3).max(1);
     let name = name.to_ascii_lowercase();
     let distance = |candidate: &str| strsim::osa_distance(&name, &candidate.to_ascii_lowercase());
     let mut near: Vec<(usize, &str)> = candidates
+        .into_iter()
         .filter(|candidate| candidate.len() <= LONGEST_NAME)
         .map(|candidate| (distance(candidate), candidate))
         .filter(|&(distance, candidate)| distance <= allowed && distance < candidate.chars().count())
@@ -144,12 +139,14 @@ fn nearest_all<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec
 
 /// Names longer than this are not compared: the comparison is quadratic.
 const LONGEST_NAME: usize = 64;
+/// Longer lists of candidates are not searched: every unknown name of a generated manifest would be compared with all of them.
+const MAX_CANDIDATES: usize = 256;
 
-/// The names that could have been meant.
-pub(super) fn listed(names: &[&str]) -> String {
+/// The first of `count` names that could have been meant.
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>, count: usize) -> String {
     const MOST: usize = 12;
-    let shown: Vec<String> = names.iter().take(MOST).map(|name| format!("`{name}`")).collect();
-    match names.len() {
+    let shown: Vec<String> = names.take(MOST).map(|name| format!("`{name}`")).collect();
+    match count {
         0 => "there are no names here".to_owned(),
         count if count > MOST => format!("the names here are {} and {} more", shown.join(", "), count - MOST),
         _ => format!("the names here are {}", shown.join(", ")),
@@ -158,7 +155,7 @@ pub(super) fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{ExprError, nearest};
+    use super::{ExprError, MAX_CANDIDATES, nearest};
 
     #[test]
     fn names_that_are_equally_near_are_all_said() {
@@ -170,6 +167,14 @@ mod tests {
         assert_eq!(help("wordys").as_deref(), Some("did you mean `words` or `wordy`?"));
         assert_eq!(help("othr").as_deref(), Some("did you mean `other`?"));
         assert_eq!(help("q"), None);
+    }
+
+    #[test]
+    fn long_lists_of_candidates_are_not_searched() {
+        let names: Vec<String> = (0..=MAX_CANDIDATES).map(|number| format!("name{number}")).collect();
+        let near = |count| nearest("nam7", names.iter().take(count).map(String::as_str));
+        assert_eq!(near(MAX_CANDIDATES), Some("name7"));
+        assert_eq!(near(MAX_CANDIDATES + 1), None);
     }
 
     #[test]

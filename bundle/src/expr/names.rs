@@ -150,10 +150,11 @@ impl Resolver<'_> {
         } else if self.errors.len() < ERROR_LIMIT {
             let locals = self.locals.iter().map(|local| local.name.as_str());
             let params = self.params.iter().map(|(name, _)| name.as_str());
-            let names: Vec<&str> = locals.chain(params).chain(self.scope.names()).collect();
-            error = error.did_you_mean(name, names.iter().copied().chain(["true", "false", DEVICE]));
+            let count = self.locals.len() + self.params.len() + self.scope.names().len();
+            let names = locals.chain(params).chain(self.scope.names());
+            error = error.did_you_mean(name, names.clone().chain(["true", "false", DEVICE]));
             if error.about.is_empty() {
-                error = error.help(listed(&names));
+                error = error.help(listed(names, count));
             }
             let variable = self.locals.iter().rev().find(|local| error.about.contains(&local.name));
             if let Some(local) = variable {

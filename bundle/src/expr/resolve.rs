@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::bind::{self, Facts};
-use super::error::{ExprError, IN_THIS_CALL, PARTS};
+use super::error::{ExprError, PARTS};
 use super::eval::Environment;
 use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
 use super::ops::STEP_LIMIT;
@@ -220,7 +220,8 @@ impl<'a> Resolver<'a> {
             let function = if error.is_about_size() { self.inlining.first() } else { self.inlining.last() };
             if let Some(function) = function {
                 error.message = format!("in `{function}`: {}", error.message);
-                IN_THIS_CALL.clone_into(&mut error.label);
+                "in this call".clone_into(&mut error.label);
+                error.function = Some(function.clone());
             }
         }
         if self.errors.len() < ERROR_LIMIT && !self.errors.contains(&error) {

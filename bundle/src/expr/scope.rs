@@ -228,11 +228,11 @@ impl Scope {
         self.functions.get_key_value(name)
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> + Clone {
         self.names.keys().map(String::as_str)
     }
 
-    pub(super) fn helpers(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn helpers(&self) -> impl Iterator<Item = &str> + Clone {
         self.functions.keys().map(String::as_str)
     }
 

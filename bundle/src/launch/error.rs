@@ -180,18 +180,6 @@ pub enum Limit {
     Cubinder,
 }
 
-/// `i32`, `u8`, `f32`, `bool`.
-fn scalar_name(ty: ScalarType) -> String {
-    match ty {
-        ScalarType::Int { bytes } => format!("i{}", u32::from(bytes) * 8),
-        ScalarType::UInt { bytes } => format!("u{}", u32::from(bytes) * 8),
-        ScalarType::F32 => "f32".to_owned(),
-        ScalarType::F64 => "f64".to_owned(),
-        ScalarType::Bool => "bool".to_owned(),
-        ScalarType::Natural { bytes } => format!("enum of {} bits", u32::from(bytes) * 8),
-    }
-}
-
 impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -251,7 +239,7 @@ impl fmt::Display for Problem {
                 "is set, and this GPU runs the code for {target}, which has no clusters: they exist from compute capability 9.0 on"
             ),
             Problem::DoesNotFit { value, ty } => {
-                write!(f, "is {value}, which its type {} does not hold", scalar_name(*ty))?;
+                write!(f, "is {value}, which its type {ty} does not hold")?;
                 match ty.integers() {
                     Some((least, most)) => write!(f, ": {least} to {most}"),
                     None => Ok(()),

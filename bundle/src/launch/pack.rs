@@ -12,12 +12,10 @@ use crate::value::Value;
 pub fn append(bytes: &mut Vec<u8>, ty: ScalarType, value: &Value) -> Result<(), Problem> {
     let unfit = || Problem::DoesNotFit { value: value.clone(), ty };
     match ty {
-        ScalarType::Int { bytes: width }
-        | ScalarType::UInt { bytes: width }
-        | ScalarType::Natural { bytes: width } => {
+        ScalarType::Int { .. } | ScalarType::UInt { .. } | ScalarType::Natural { .. } => {
             let value = integer(value)?;
             let fits = |(least, greatest)| (least..=greatest).contains(&i128::from(value));
-            append_low(bytes, value, width, ty.integers().is_some_and(fits)).ok_or_else(unfit)
+            append_low(bytes, value, ty.size(), ty.integers().is_some_and(fits)).ok_or_else(unfit)
         }
         ScalarType::F32 => {
             let wide = float(value)?.ok_or_else(unfit)?;
@@ -51,9 +49,9 @@ pub fn alignment(ty: ScalarType) -> usize {
     (ty.size() as usize).max(1)
 }
 
-fn append_low(bytes: &mut Vec<u8>, value: i64, width: u8, fits: bool) -> Option<()> {
+fn append_low(bytes: &mut Vec<u8>, value: i64, width: u32, fits: bool) -> Option<()> {
     let value = value.to_le_bytes();
-    let low = if fits { value.get(..usize::from(width)) } else { None }?;
+    let low = if fits { value.get(..width as usize) } else { None }?;
     bytes.extend_from_slice(low);
     Some(())
 }
@@ -90,7 +88,7 @@ mod tests {
         for width in [1_u8, 2, 4, 8] {
             let bits = u32::from(width) * 8;
             let (int, uint) = (ScalarType::Int { bytes: width }, ScalarType::UInt { bytes: width });
-            let natural = ScalarType::Natural { bytes: width };
+            let natural = ScalarType::Natural { bits: width * 8 - 1 };
             let least = (-1_i128) << (bits - 1);
             for value in [least - 1, least, -1, 0, 1, -least - 1, -least, -2 * least - 1, -2 * least] {
                 let Ok(given) = i64::try_from(value) else { continue };
@@ -107,7 +105,12 @@ mod tests {
         assert_eq!(packed(ScalarType::Int { bytes: 3 }, Value::Int(1)), None, "no such type");
         assert_eq!(packed(ScalarType::UInt { bytes: 0 }, Value::Int(0)), None, "no such type");
         assert_eq!(packed(ScalarType::Int { bytes: 255 }, Value::Int(0)), None, "no such type");
-        assert_eq!(packed(ScalarType::Natural { bytes: 0 }, Value::Int(0)), None, "no such type");
+        for bits in [0, 2, 8, 62, 64, 255] {
+            assert_eq!(packed(ScalarType::Natural { bits }, Value::Int(0)), None, "no such type");
+        }
+        let perhaps_bool =
+            [-1, 0, 1, 2].map(|value| packed(ScalarType::Natural { bits: 1 }, Value::Int(value)));
+        assert_eq!(perhaps_bool, [None, Some(vec![0]), Some(vec![1]), None]);
         assert_eq!(packed(ScalarType::Int { bytes: 0 }, Value::Int(0)), None, "no such type");
     }
 

@@ -502,7 +502,7 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
     for (ty, min, max) in [
         (I8, -128, 127),
         (U16, 0, 65_535),
-        (ScalarType::Natural { bytes: 1 }, 0, 127),
+        (ScalarType::Natural { bits: 7 }, 0, 127),
         (I32, -wide - 1, wide),
         (U32, 0, 2 * wide + 1),
     ] {

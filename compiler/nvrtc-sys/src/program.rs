@@ -1,7 +1,8 @@
 //! One compile: create, add names, compile, read the results, destroy.
 #![allow(unsafe_code)]
 
-use std::ffi::{CStr, CString, c_char, c_int};
+use std::ffi::{CStr, CString, OsString, c_char, c_int};
+use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 
 use crate::api::{Api, COMPILATION, INVALID_OPTION, ProgramHandle, ResultCode, SUCCESS};
@@ -16,8 +17,8 @@ pub struct Program<'a> {
     pub name: &'a str,
     /// Headers in memory: the name as it stands in `#include`, and the text. They come before every include folder.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Options as NVRTC takes them.
-    pub options: &'a [String],
+    /// Options as NVRTC takes them. The name of a folder may be any bytes but NUL.
+    pub options: &'a [OsString],
     /// C++ names of kernels whose symbols are wanted; a template named here is instantiated.
     pub name_expressions: &'a [&'a str],
 }
@@ -38,7 +39,7 @@ pub struct Output {
 /// Compiles `program`.
 pub(crate) fn compile(api: &Api, program: &Program<'_>) -> Result<Output, CompileError> {
     let names = strings(program.name_expressions.iter().copied(), "name of a kernel")?;
-    let options = strings(program.options.iter().map(String::as_str), "list of options")?;
+    let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
     let handle = Handle::create(api, program)?;
     for name in &names {
         // SAFETY: the handle is live and the name a C string that outlives the handle.
@@ -169,12 +170,12 @@ impl Drop for Handle<'_> {
     }
 }
 
-fn string(text: &str, what: &'static str) -> Result<CString, CompileError> {
-    CString::new(text).map_err(|_| CompileError::Nul { what: what.into() })
+fn string(text: impl AsRef<[u8]>, what: &'static str) -> Result<CString, CompileError> {
+    CString::new(text.as_ref()).map_err(|_| CompileError::Nul { what: what.into() })
 }
 
-fn strings<'a>(
-    texts: impl Iterator<Item = &'a str>,
+fn strings(
+    texts: impl Iterator<Item: AsRef<[u8]>>,
     what: &'static str,
 ) -> Result<Vec<CString>, CompileError> {
     texts.map(|text| string(text, what)).collect()

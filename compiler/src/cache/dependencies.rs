@@ -75,6 +75,11 @@ impl Files {
         changed.map(|(path, _)| path).min().cloned()
     }
 
+    /// Whether a compiler finds no file at a place.
+    pub(crate) fn is_absent(&self, path: &Path) -> bool {
+        self.at(path) == FileState::Nothing
+    }
+
     /// The names that a file takes from the manifest; nothing where that cannot be known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
         match self.at(path) {
@@ -98,6 +103,11 @@ fn read(path: &Path) -> Result<Vec<u8>, FileState> {
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Err(FileState::Nothing),
         Err(_) => Err(FileState::Unreadable),
     }
+}
+
+/// Whether a compiler finds no file at a place now.
+pub(crate) fn is_absent(path: &Path) -> bool {
+    read(path) == Err(FileState::Nothing)
 }
 
 /// The digest of the file that is there now, if one is.
@@ -221,9 +231,14 @@ impl Dependencies {
         self.endless.as_deref()
     }
 
+    /// Whether the key holds a file under this name.
+    pub(crate) fn holds(&self, file: &Path) -> bool {
+        matches!(self.places.get(file), Some(Some(_)))
+    }
+
     /// Whether the key holds a file that the compiler reports to have read, under this name or another one.
     pub(crate) fn covers(&self, file: &Path) -> bool {
-        if matches!(self.places.get(file), Some(Some(_))) {
+        if self.holds(file) {
             return true;
         }
         let Ok(file) = file.canonicalize() else { return false };

@@ -10,7 +10,7 @@ mod dependencies;
 mod directives;
 mod store;
 
-pub(crate) use dependencies::{Dependencies, Files, stamp_of_folder};
+pub(crate) use dependencies::{Dependencies, Files, is_absent, stamp_of_folder};
 pub(crate) use directives::{Directive, Kind as DirectiveKind, directives};
 pub use store::Cache;
 

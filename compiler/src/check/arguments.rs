@@ -44,6 +44,9 @@ fn kind(draft: &ArgDraft) -> Option<&Kind> {
     }
 }
 
+/// How an enumeration is named whose integer type is not known.
+pub(super) const ENUMERATION: &str = "an enumeration";
+
 fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Expr) -> Option<Claim> {
     let is_integer = match kind {
         Kind::Array(item) => **item == Kind::Int,
@@ -105,31 +108,20 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
 /// The integers that a type holds, and what it is called. A float holds all up to a power of two. Beyond it some fit, which is seen
 /// of a constant here, and of what only a node or a shape tells at run time.
 fn range(ty: ScalarType) -> Option<(What, String)> {
-    let within = |min, max| What::Within(Interval { min, max });
-    let bits = |bytes: u8| u32::from(bytes) * 8;
-    Some(match ty {
+    let exact = |end, name: &str| Some((What::Fits(Interval { min: -end, max: end }), name.to_owned()));
+    let bits = ty.size() * 8;
+    let (least, greatest) = match ty {
+        ScalarType::F32 => return exact(1 << 24, "`float` exactly"),
+        ScalarType::F64 => return exact(1 << 53, "`double` exactly"),
         // Every integer of the language fits into 64 bits with a sign.
-        ScalarType::Int { bytes } if bytes >= 8 => return None,
-        ScalarType::Int { bytes } => {
-            let end = 1_i64 << (bits(bytes).max(1) - 1);
-            (within(-end, end - 1), format!("a signed integer of {} bits", bits(bytes)))
-        }
-        ScalarType::UInt { bytes } => {
-            let max = if bytes >= 8 { i64::MAX } else { (1_i64 << bits(bytes)) - 1 };
-            (within(0, max), format!("an unsigned integer of {} bits", bits(bytes)))
-        }
-        ScalarType::Natural { bytes } => {
-            let max = i64::MAX >> (64 - bits(bytes).clamp(1, 64));
-            (within(0, max), format!("an enumeration of {} bits, signed or not", bits(bytes)))
-        }
-        ScalarType::F32 => {
-            let end = 1_i64 << 24;
-            (What::Fits(Interval { min: -end, max: end }), "`float` exactly".to_owned())
-        }
-        ScalarType::F64 => {
-            let end = 1_i64 << 53;
-            (What::Fits(Interval { min: -end, max: end }), "`double` exactly".to_owned())
-        }
-        ScalarType::Bool => return None,
-    })
+        ScalarType::Int { bytes: 8 } => return None,
+        ty => ty.integers()?,
+    };
+    let name = match ty {
+        ScalarType::Int { .. } => format!("a signed integer of {bits} bits"),
+        ScalarType::UInt { .. } => format!("an unsigned integer of {bits} bits"),
+        _ => format!("{ENUMERATION} that takes 0 to {greatest}"),
+    };
+    let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
+    Some((What::Within(Interval { min: end(least), max: end(greatest) }), name))
 }

@@ -5,6 +5,7 @@ use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
+use super::arguments::ENUMERATION;
 use super::claim::{Claim, What, When, verdict};
 use super::cooperative::A_FEW;
 use super::formula::{reads, truth};
@@ -145,6 +146,9 @@ fn in_the_kernel(site: &Site<'_>, claim: &Claim) -> &'static str {
         rules::SHARED_MEMORY_LIMIT if claim.must.ends_with(ANY_GPU) => "",
         // What the device has, whatever it is.
         rules::SHARED_MEMORY_LIMIT if matches!(claim.what, What::Holds(_)) => "",
+        rules::ARGUMENT_OVERFLOW if claim.must.contains(ENUMERATION) => {
+            ", or take an integer in the kernel: only the names of an enumeration show its range"
+        }
         rules::ARGUMENT_OVERFLOW => ", or take a wider type in the kernel",
         rules::LAUNCH_BOUNDS => ", or make the kernel's `__launch_bounds__` larger",
         rules::REGISTERS => ", or say the largest block with `__launch_bounds__` in the kernel",

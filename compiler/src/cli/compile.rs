@@ -204,7 +204,7 @@ fn one_project(mut projects: Vec<Project>) -> Result<Project, Diagnostic> {
     match (projects.pop(), projects.as_slice()) {
         (Some(only), []) => Ok(only),
         (last, others) => {
-            let error = Diagnostic::error("the manifests belong to several projects, and make one library");
+            let error = Diagnostic::error("the manifests of one library must belong to the same project");
             let notes = others.iter().chain(&last).map(|project| {
                 let manifest = project.manifests.first().map(|path| path.display().to_string());
                 let manifest = manifest.unwrap_or_default();

@@ -25,6 +25,10 @@ pub fn open_source(unit: &Unit, open: &Open<'_>) -> Result<Arc<Source>, Vec<Diag
 
 fn not_found(error: Diagnostic, path: &Path, span: &Span) -> Diagnostic {
     let error = error.code(rules::SOURCE_NOT_FOUND).at(span.clone(), "the manifest names it here");
+    // What is wrong with something that exists is in the message.
+    if path.symlink_metadata().is_ok() {
+        return error;
+    }
     let beside = sources_beside(path);
     if beside.is_empty() {
         return error.help("the path is relative to the manifest's folder");
@@ -33,7 +37,11 @@ fn not_found(error: Diagnostic, path: &Path, span: &Span) -> Diagnostic {
     let folder = folder_of(path);
     match suggest(&wanted, beside.iter().map(String::as_str)) {
         Some(name) => error.help(format!("did you mean `{name}`?")),
-        None => error.help(format!("`{}` holds `{}`", folder.display(), beside.join("`, `"))),
+        None => error.help(format!(
+            "the path is relative to the manifest's folder; CUDA files in `{}`: `{}`",
+            folder.display(),
+            beside.join("`, `")
+        )),
     }
 }
 

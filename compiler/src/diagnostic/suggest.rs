@@ -1,12 +1,16 @@
 //! "Did you mean": the known name nearest to a misspelt one.
 
+/// Longer lists of candidates are not searched: every unknown name of a generated file would be compared with all of them.
+const MAX_CANDIDATES: usize = 1000;
+
 /// The candidate that `name` was probably meant to be: at most a third of its characters differ, counting a swap of
 /// neighbours as one; where several are equally near, the first.
 #[must_use]
 pub fn suggest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let length = name.chars().count();
+    let candidates: Vec<&str> = candidates.into_iter().take(MAX_CANDIDATES + 1).collect();
     // A name that long is no slip of the pen, and the distance is quadratic.
-    if length > 64 {
+    if length > 64 || candidates.len() > MAX_CANDIDATES {
         return None;
     }
     let limit = (length / 3).max(1);
@@ -126,5 +130,13 @@ mod tests {
         assert_eq!(suggest("outputs", known), None);
         assert_eq!(suggest("", known), None);
         assert_eq!(suggest(&"x".repeat(100_000), known), None);
+    }
+
+    #[test]
+    fn long_lists_of_candidates_are_not_searched() {
+        let names: Vec<String> = (0..=MAX_CANDIDATES).map(|number| format!("name{number}")).collect();
+        let near = |count| suggest("nam7", names.iter().take(count).map(String::as_str));
+        assert_eq!(near(MAX_CANDIDATES), Some("name7"));
+        assert_eq!(near(MAX_CANDIDATES + 1), None);
     }
 }

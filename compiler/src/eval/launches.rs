@@ -7,7 +7,7 @@ use cubinder_bundle::launch::{
     self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Passed, Sequencing, Steps, Takes, Unmet,
 };
 use cubinder_bundle::native::SHARED_BYTES;
-use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, ScalarType, Scratch, Target, TargetKind};
+use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
 use super::occupancy::{Multiprocessor, Needs, occupancy};
@@ -350,20 +350,8 @@ pub(crate) fn arg_type(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
         ArgValue::Scratch(_) => "scratch".to_owned(),
-        ArgValue::Scalar { ty, .. } => scalar_name(*ty),
-        ArgValue::Array { ty, len, .. } => format!("{}[{len}]", scalar_name(*ty)),
-    }
-}
-
-/// `i32`, `u8`, `f32`, `bool`.
-fn scalar_name(ty: ScalarType) -> String {
-    match ty {
-        ScalarType::Int { bytes } => format!("i{}", u32::from(bytes) * 8),
-        ScalarType::UInt { bytes } => format!("u{}", u32::from(bytes) * 8),
-        ScalarType::F32 => "f32".to_owned(),
-        ScalarType::F64 => "f64".to_owned(),
-        ScalarType::Bool => "bool".to_owned(),
-        ScalarType::Natural { bytes } => format!("enum of {} bits", u32::from(bytes) * 8),
+        ArgValue::Scalar { ty, .. } => ty.to_string(),
+        ArgValue::Array { ty, len, .. } => format!("{ty}[{len}]"),
     }
 }
 

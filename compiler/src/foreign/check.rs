@@ -226,7 +226,12 @@ fn parameters(
         if size != in_file.size {
             found.push(
                 error(
-                    format!("`{}` has {size} bytes, and the kernel takes {} there", param.name, in_file.size),
+                    format!(
+                        "`{}` has {}, and the kernel takes {} there",
+                        param.name,
+                        verify::bytes(size),
+                        in_file.size
+                    ),
                     place,
                 )
                 .help("say the type that the kernel has there; parameters stand in the kernel's order"),
@@ -316,9 +321,8 @@ fn kind(ty: &ParamType) -> &'static str {
 fn size_and_align(ty: &ParamType) -> (u32, u32) {
     match ty {
         ParamType::Pointer { .. } | ParamType::F64 => (8, 8),
-        ParamType::Int { bytes } | ParamType::UInt { bytes } | ParamType::Enum { bytes, .. } => {
-            (u32::from(*bytes), u32::from(*bytes).max(1))
-        }
+        ParamType::Int { bytes } | ParamType::UInt { bytes } => (u32::from(*bytes), u32::from(*bytes).max(1)),
+        ParamType::Enum(ty) => (ty.size(), ty.size().max(1)),
         ParamType::F32 => (4, 4),
         ParamType::Bool => (1, 1),
         ParamType::Array { element, len } => (element.size().saturating_mul(*len), element.size().max(1)),

@@ -120,7 +120,7 @@ fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
             Told::Integer(param.spelling.clone())
         }
         ParamType::F32 | ParamType::F64 => Told::Float(param.spelling.clone()),
-        ParamType::Enum { .. } | ParamType::Array { .. } | ParamType::Other { .. } => Told::Nothing,
+        ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => Told::Nothing,
     };
     Some(signature.params.iter().map(told).collect())
 }

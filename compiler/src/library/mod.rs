@@ -149,7 +149,7 @@ fn open(path: &Path) -> Result<(View<File>, std::fs::Permissions), LibraryError>
         let file = source::open(path).map_err(opening)?;
         let metadata = file.metadata().map_err(opening)?;
         if !metadata.is_file() {
-            return Err(Problem::Kind("it is no regular file".to_owned()));
+            return Err(Problem::Kind("it is a folder".to_owned()));
         }
         Ok((View::new(file)?, metadata.permissions()))
     };

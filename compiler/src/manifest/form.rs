@@ -548,7 +548,12 @@ pub(crate) fn found(text: &str) -> String {
 
 /// Names between backticks, with commas.
 pub(crate) fn list(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+    const MAX_SHOWN: usize = 40;
+    let shown: Vec<String> = names.iter().take(MAX_SHOWN).map(|name| format!("`{name}`")).collect();
+    match names.len().saturating_sub(MAX_SHOWN) {
+        0 => shown.join(", "),
+        more => format!("{} and {more} more", shown.join(", ")),
+    }
 }
 
 fn describe(value: &DeValue<'_>) -> String {

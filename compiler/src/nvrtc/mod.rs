@@ -17,7 +17,7 @@ pub use options::{Settings, check_defined, check_option, check_options, defined_
 pub(crate) use options::{has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
@@ -168,7 +168,7 @@ impl Compiler {
             Compiler::Elsewhere(workers, _) => {
                 if !workers.cannot_trace.load(Ordering::Relaxed) {
                     let mut asking = program.clone();
-                    asking.options.push(TRACE_INCLUDES.to_owned());
+                    asking.options.push(TRACE_INCLUDES.into());
                     match workers.compile(&asking)? {
                         // NVRTC rejects this option, or one of the user's.
                         Err(CompileError::Option { .. }) => {}
@@ -245,7 +245,7 @@ fn no_answer(lost: &Lost, compiler: &Compiler, unit: &TranslationUnit, target: T
 struct OwnedProgram {
     source: String,
     prelude: String,
-    options: Vec<String>,
+    options: Vec<OsString>,
     kernels: Vec<String>,
 }
 

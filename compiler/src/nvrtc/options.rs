@@ -1,6 +1,7 @@
 //! The options of a compile: what Cubinder sets, and which of them the user may not.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::{Arch, Digest, Target, TargetKind};
@@ -372,26 +373,30 @@ pub(super) fn options(
     settings: &Settings,
     include: &[PathBuf],
     version: (i32, i32),
-) -> Vec<String> {
-    let mut options = vec![format!("--gpu-architecture={}", purpose.target())];
+) -> Vec<OsString> {
+    let mut options: Vec<OsString> = vec![format!("--gpu-architecture={}", purpose.target()).into()];
     if !settings.options.iter().any(|option| is_named(option, &["std"])) {
-        options.push("--std=c++17".to_owned());
+        options.push("--std=c++17".into());
     }
-    options.extend(include.iter().map(|folder| format!("--include-path={}", folder.display())));
-    options.push("--modify-stack-limit=false".to_owned());
+    options.extend(include.iter().map(|folder| {
+        let mut option = OsString::from("--include-path=");
+        option.push(folder);
+        option
+    }));
+    options.push("--modify-stack-limit=false".into());
     if version >= SEEDED {
         // Names with internal linkage hold a hash of the working folder and the number of the process otherwise (tried).
-        options.push(format!("--frandom-seed={}", seed(unit)));
+        options.push(format!("--frandom-seed={}", seed(unit)).into());
         // NVRTC's own cache looks for the GPU driver and writes into the user's home (tried).
-        options.push("--no-cache".to_owned());
+        options.push("--no-cache".into());
     }
     if let Purpose::Signature(_) = purpose {
-        options.push("--device-debug".to_owned());
+        options.push("--device-debug".into());
         // Before the user's options: what they define, the code's compile sees as well.
-        options.extend(ONLY_DEBUGGING_DEFINES.map(|name| format!("--undefine-macro={name}")));
-        options.extend(without_optimizer(&settings.options));
+        options.extend(ONLY_DEBUGGING_DEFINES.map(|name| format!("--undefine-macro={name}").into()));
+        options.extend(without_optimizer(&settings.options).into_iter().map(OsString::from));
     } else {
-        options.extend(settings.options.iter().cloned());
+        options.extend(settings.options.iter().map(OsString::from));
     }
     options
 }

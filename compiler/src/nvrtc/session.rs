@@ -2,30 +2,34 @@
 //!
 //! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
 
+mod entry;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{CodeBytes, CodeObject, Digest, Target};
+use cubinder_bundle::{CodeObject, Digest, Target};
 use nvrtc_sys::Nvrtc;
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde::{Serialize, de::DeserializeOwned};
+
+use entry::{CodeEntry, Stored};
 
 use super::options::{
     Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
 };
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
-use crate::cache::{Cache, Dependencies, Files, KeyHasher, stamp_of_folder};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, config, cubin, cuda, rules};
+use crate::{codegen, config, cuda, rules};
 
 /// Grows when the meaning of an entry changes within a release.
-const FORMAT: &str = "cubinder code 4";
+const FORMAT: &str = "cubinder code 5";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
 #[derive(Debug)]
@@ -104,42 +108,6 @@ pub struct Statistics {
     pub nvrtc_loaded: bool,
 }
 
-/// What is stored for code: packed as bundles keep it, so that it is compressed once, by the thread that waited for it.
-#[derive(Debug, Serialize, Deserialize)]
-struct CodeEntry {
-    nvrtc: (i32, i32),
-    symbol: String,
-    log: String,
-    /// Of the code as it is unpacked.
-    digest: Digest,
-    /// How long the code is, where it is packed.
-    unpacked: Option<usize>,
-    stored: Vec<u8>,
-}
-
-impl CodeEntry {
-    fn new(raw: Raw, nvrtc: (i32, i32)) -> CodeEntry {
-        let Raw { bytes, symbol, log, read: _ } = raw;
-        let digest = Digest::of(&bytes);
-        let packed = CodeBytes::pack(bytes);
-        let unpacked = packed.is_packed().then(|| packed.unpacked_length());
-        CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() }
-    }
-
-    /// The code, with what it says of its kernels.
-    ///
-    /// # Errors
-    /// Why it cannot be read.
-    fn object(&self, target: Target) -> Result<CodeObject, String> {
-        let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
-        let bytes = bytes.ok_or_else(|| "it is kept as no code is".to_owned())?;
-        let raw = bytes.unpack(self.digest).map_err(|error| error.to_string())?;
-        let kernels = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
-        drop(raw);
-        Ok(CodeObject { target, digest: self.digest, kernels, bytes })
-    }
-}
-
 impl Session {
     /// Starts a session. Reads which NVRTC is there, without loading it.
     ///
@@ -187,12 +155,10 @@ impl Session {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
         let mut dependencies =
             Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
-        // NVRTC gets the names of folders as text.
-        let is_text = |folder: &PathBuf| folder.to_str().is_some();
         // Worker processes are started without these variables.
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
-        if has_variable || !read_no_file(&settings.options) || !include.iter().all(is_text) {
+        if has_variable || !read_no_file(&settings.options) {
             dependencies.depend_on_more();
         }
         let mut key = KeyHasher::new("unit")
@@ -449,12 +415,12 @@ impl Session {
         let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let mut key = KeyHasher::new(kind).field(&prepared.key.0);
-        if has_line_information(&options) {
+        if has_line_information(&settings.options) {
             // Without a current folder there is none that NVRTC could write.
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());
         }
-        options.iter().fold(key, |key, option| key.field(option.as_bytes())).finish()
+        options.iter().fold(key, |key, option| key.field(option.as_encoded_bytes())).finish()
     }
 
     /// What `read` makes of an entry of the cache. One that cannot be read, or of which it makes nothing, is a miss.
@@ -467,7 +433,11 @@ impl Session {
         if !prepared.dependencies.is_complete() {
             return None;
         }
-        let entry = read(postcard::from_bytes(&self.cache.get(key)?).ok()?)?;
+        let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        if !stored.absent.iter().all(|place| self.files.is_absent(Path::new(place))) {
+            return None;
+        }
+        let entry = read(stored.value)?;
         self.hits.fetch_add(1, Ordering::Relaxed);
         Some(entry)
     }
@@ -475,21 +445,45 @@ impl Session {
     /// Stores an entry, unless the compile may have read a file that the key lacks. If NVRTC cannot be asked, the scan alone decides.
     fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
         let dependencies = &prepared.dependencies;
-        let is_known = |file: &PathBuf| {
-            let in_toolkit = || self.toolkit.include.iter().any(|folder| file.starts_with(folder));
-            (dependencies.trusts_toolkit() && in_toolkit()) || dependencies.covers(file)
+        let absent: Option<Vec<PathBuf>> = match read {
+            ReadFiles::NotAsked => Some(Vec::new()),
+            ReadFiles::Unknown => None,
+            ReadFiles::Traced(files) => {
+                let unknown = files.iter().filter(|file| !dependencies.holds(file));
+                let before = unknown.map(|file| match self.places_before(prepared, file) {
+                    None if dependencies.covers(file) => Some(Vec::new()),
+                    places => places,
+                });
+                before.collect::<Option<Vec<_>>>().map(|places| places.concat())
+            }
         };
-        let is_known_reading = match read {
-            ReadFiles::NotAsked => true,
-            ReadFiles::Unknown => false,
-            ReadFiles::Traced(files) => files.iter().all(is_known),
+        let Some(absent) = absent.filter(|places| places.iter().all(|place| is_absent(place))) else {
+            return;
         };
-        if dependencies.is_complete() && is_known_reading && dependencies.still_hold() {
+        if dependencies.is_complete() && dependencies.still_hold() {
+            let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
             // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
-            if let Ok(bytes) = postcard::to_allocvec(entry) {
+            if let Ok(bytes) = postcard::to_allocvec(&stored) {
                 self.cache.put(key, &bytes);
             }
         }
+    }
+
+    /// The places where a file would be found before this header of the toolkit, whose name only the preprocessor knew. `None` if the key does
+    /// not cover the toolkit's headers, or the file is not one of them.
+    fn places_before(&self, prepared: &PreparedUnit, file: &Path) -> Option<Vec<PathBuf>> {
+        if !prepared.dependencies.trusts_toolkit() {
+            return None;
+        }
+        let folders = include_folders(&prepared.unit, &prepared.settings, &self.toolkit.include);
+        let project = folders.len() - self.toolkit.include.len();
+        // A folder of the toolkit may be inside of another one.
+        let of_toolkit = folders.iter().enumerate().skip(project);
+        let names = of_toolkit.filter_map(|(at, folder)| Some((at, file.strip_prefix(folder).ok()?)));
+        let places: Vec<PathBuf> = names
+            .flat_map(|(at, name)| folders.iter().take(at).map(move |folder| folder.join(name)))
+            .collect();
+        (!places.is_empty()).then_some(places)
     }
 
     fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
@@ -506,7 +500,7 @@ impl Session {
     ) -> Result<(WorkerOutput, (i32, i32)), Vec<Diagnostic>> {
         if let Some(place) = prepared.dependencies.endless() {
             let unit = &prepared.unit;
-            let message = format!("`{}` cannot be included: it is no regular file", place.display());
+            let message = format!("`{}` cannot be included: it is not a regular file", place.display());
             return Err(vec![
                 Diagnostic::error(message)
                     .code(rules::KERNEL_ERROR)
@@ -579,6 +573,8 @@ fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, D
     })
 }
 
+#[cfg(test)]
+mod builds;
 #[cfg(test)]
 mod include_graphs;
 #[cfg(test)]

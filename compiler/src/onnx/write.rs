@@ -30,7 +30,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     let known = fs::metadata(&place).ok();
     if let Some(known) = &known {
         if !known.is_file() {
-            return Err(cannot(&"it is no regular file"));
+            return Err(cannot(&"it is not a regular file (a pipe, a device or a socket)"));
         }
         if known.len() > 0 && Model::open(&place).is_err() {
             let error = cannot(&"it is there, and is no ONNX model");

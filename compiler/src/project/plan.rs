@@ -10,7 +10,6 @@ use super::Project;
 use super::driver::version_of_cuda;
 use super::targets::{no_target, nothing_left};
 use crate::codegen;
-use crate::config;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
 use crate::manifest::{DriverVersion, Route, Text};
@@ -216,16 +215,16 @@ fn with_line_information(options: &mut Vec<String>) {
     }
 }
 
-/// A folder of the manifest's `include`, against the manifest's own. NVRTC says nothing about folders that are not there.
+/// A folder of the manifest's `include`, relative to the manifest's own.
 fn include_folder(plugin: &Resolved, text: &Text) -> Result<PathBuf, Diagnostic> {
     let folder = resolve::beside(&plugin.source, &text.value);
-    if folder.is_dir() {
-        return Ok(folder);
+    match super::check_include(&folder) {
+        Ok(()) => Ok(folder),
+        Err(error) => Err(error
+            .code(rules::WRONG_VALUE)
+            .at(Span::new(&plugin.source, text.range.clone()), "the manifest names it here")
+            .note("it is relative to the manifest's folder")),
     }
-    Err(Diagnostic::error(format!("the include folder `{}` is not there", config::shown(&folder).display()))
-        .code(rules::WRONG_VALUE)
-        .at(Span::new(&plugin.source, text.range.clone()), "this names no folder")
-        .note("it is relative to the manifest's folder"))
 }
 
 impl Plan {

@@ -21,6 +21,10 @@ use crate::rules;
 /// The most tables of data. Their texts are part of what is compiled.
 const MAX_TABLES: usize = 64;
 
+/// The most type and format parameters, and the most combinations of them: every choice is compared with each.
+const MAX_PARAMETERS: usize = 256;
+const MAX_COMBINATIONS: usize = 1024;
+
 /// Reports what there is too much of, at the first that is one too many.
 pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
     let inputs = manifest.inputs.iter().map(|decl| &decl.name.range);
@@ -39,6 +43,12 @@ pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic
     found.extend(beyond("the plugin", "steps", steps, MAX_STEPS, source));
     let tables = manifest.tables.iter().map(|decl| &decl.name.range);
     found.extend(beyond("the plugin", "tables", tables, MAX_TABLES, source));
+    let formats = manifest.formats.iter().map(|decl| &decl.name.range);
+    let parameters = manifest.types.iter().map(|decl| &decl.name.range).chain(formats);
+    let what = "type and format parameters";
+    found.extend(beyond("the plugin", what, parameters, MAX_PARAMETERS, source));
+    let combinations = manifest.combinations.iter().map(|decl| &decl.range);
+    found.extend(beyond("the plugin", "combinations", combinations, MAX_COMBINATIONS, source));
     let scratch = manifest.scratch.iter().map(|decl| &decl.name.range);
     found.extend(beyond("the plugin", "scratch buffers", scratch, MAX_SCRATCH, source));
     for launch in manifest.launches.iter().filter_map(StepDecl::launch) {
@@ -148,6 +158,26 @@ mod tests {
         assert_eq!(
             errors(&manifest(0, 1, 20, 1, &aligned(17))),
             ["the guard has 17 different questions `aligned`, more than 16"]
+        );
+    }
+
+    #[test]
+    fn parameters_and_combinations_are_counted() {
+        let text = |parameters: usize, combinations: usize| {
+            let names: String = (0..parameters).map(|index| format!("T{index} = [\"f32\"]\n")).collect();
+            let combination = "[[combinations]]\ntypes = { T0 = [\"f32\"] }\n".repeat(combinations);
+            format!(
+                "{}[types]\n{names}[formats]\nF = [\"linear\"]\n{combination}",
+                manifest(0, 1, 1, 1, "true")
+            )
+        };
+        assert_eq!(errors(&text(255, 1024)), [""; 0]);
+        assert_eq!(
+            errors(&text(256, 1025)),
+            [
+                "the plugin has 257 type and format parameters, more than 256",
+                "the plugin has 1025 combinations, more than 1024",
+            ]
         );
     }
 

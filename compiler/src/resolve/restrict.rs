@@ -1,5 +1,6 @@
 //! Which alternatives of the type and format parameters there are: `[[combinations]]`, and `types` and `formats` of `[[variants]]`.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
@@ -38,9 +39,10 @@ fn known<'m, T: Alternative>(
     source: &Arc<Source>,
 ) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
+    let declared = by_name(parameters);
     for restriction in restrictions {
         let name = restriction.name.value.as_str();
-        match parameters.iter().find(|parameter| parameter.name.value == name) {
+        match declared.get(name) {
             Some(parameter) => diagnostics.extend(alternatives(restriction, parameter, source)),
             None if manifest.broken.iter().any(|broken| broken == name) => {}
             None => diagnostics.push(unknown(restriction, parameters, source)),
@@ -86,23 +88,32 @@ pub(super) fn allows<T: Alternative>(restrictions: &[Parameter<T>], choice: &[(S
 
 /// The parameters with restrictions that name other alternatives: which rows are meant is not known.
 pub(super) fn unclear(manifest: &Manifest) -> Vec<String> {
+    let (types, formats) = (by_name(&manifest.types), by_name(&manifest.formats));
     let of_variants = |variant: &VariantDecl| {
-        let mut names = wrong(&variant.types, &manifest.types);
-        names.extend(wrong(&variant.formats, &manifest.formats));
+        let mut names = wrong(&variant.types, &types);
+        names.extend(wrong(&variant.formats, &formats));
         names
     };
     let of_combinations = |combination: &CombinationDecl| {
-        let mut names = wrong(&combination.types, &manifest.types);
-        names.extend(wrong(&combination.formats, &manifest.formats));
+        let mut names = wrong(&combination.types, &types);
+        names.extend(wrong(&combination.formats, &formats));
         names
     };
     let names = manifest.variants.iter().flat_map(of_variants);
     names.chain(manifest.combinations.iter().flat_map(of_combinations)).collect()
 }
 
-fn wrong<T: Alternative>(restrictions: &[Parameter<T>], parameters: &[Parameter<T>]) -> Vec<String> {
+/// The parameters by name; of several with one name the first.
+fn by_name<T>(parameters: &[Parameter<T>]) -> HashMap<&str, &Parameter<T>> {
+    parameters.iter().rev().map(|parameter| (parameter.name.value.as_str(), parameter)).collect()
+}
+
+fn wrong<T: Alternative>(
+    restrictions: &[Parameter<T>],
+    parameters: &HashMap<&str, &Parameter<T>>,
+) -> Vec<String> {
     let is_wrong = |restriction: &&Parameter<T>| {
-        let parameter = parameters.iter().find(|it| it.name.value == restriction.name.value);
+        let parameter = parameters.get(restriction.name.value.as_str());
         let has = |it: &T| parameter.is_some_and(|parameter| parameter.alternatives.contains(it));
         !restriction.alternatives.iter().all(has)
     };

@@ -13,7 +13,7 @@ use super::launch::{self, constant};
 use super::rows::Row;
 use super::{ArgDraft, ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::{FillDecl, Located, Manifest, StepDecl, Text, WorkDecl};
+use crate::manifest::{FillDecl, Located, Manifest, OutputDecl, StepDecl, Text, WorkDecl};
 use crate::rules;
 
 /// What a row does.
@@ -250,13 +250,26 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
         }
         return Some(Memory::Output(number(position)));
     }
-    let diagnostic = match manifest.inputs.iter().find(|input| input.name.value == name) {
-        Some(input) => Diagnostic::error(format!("`{name}` is an input, and inputs are not written"))
+    let shared = |output: &&OutputDecl| output.alias.as_ref().is_some_and(|alias| alias.value == name);
+    let input = manifest.inputs.iter().find(|input| input.name.value == name);
+    let diagnostic = match (input, manifest.outputs.iter().find(shared)) {
+        (Some(_), Some(output)) => {
+            let output = &output.name;
+            Diagnostic::error(format!(
+                "`{name}` shares the memory of `{}`, and must not be filled",
+                output.value
+            ))
+            .code(rules::NOT_FILLABLE)
+            .at(compiler.span_of(text), format!("what `{name}` holds would be lost"))
+            .related(compiler.span(output.range.clone()), "this output shares it")
+            .help("let the kernel write what it wants to change")
+        }
+        (Some(input), None) => Diagnostic::error(format!("`{name}` is an input, and inputs are not written"))
             .code(rules::NOT_FILLABLE)
             .at(compiler.span_of(text), "filled here")
             .related(compiler.span(input.name.range.clone()), "declared here")
             .help("fill an output or a scratch buffer"),
-        None => unknown_memory(compiler, text, text.locate(0..text.value.len())),
+        (None, _) => unknown_memory(compiler, text, text.locate(0..text.value.len())),
     };
     compiler.report(diagnostic, Some(index));
     None

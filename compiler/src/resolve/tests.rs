@@ -133,6 +133,25 @@ fn many_unused_constants_take_linear_time() {
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
+/// Eight times as many names take about eight times as long. Compared with each other, they would take 64 times as long.
+#[test]
+fn unknown_names_take_linear_time() {
+    let function =
+        |number: usize| format!("f{number} = {{ params = [\"a\"], body = \"g{number}(a) + h{number}\" }}\n");
+    let seconds = |count: usize| {
+        let functions: String = (0..count).map(function).collect();
+        let source = Source::new("m.toml", format!("{MANIFEST}[functions]\n{functions}"));
+        let once = || {
+            let started = std::time::Instant::now();
+            assert_eq!(compile(&source).unwrap_err().len(), 2 * count);
+            started.elapsed().as_secs_f64()
+        };
+        once().min(once())
+    };
+    let (few, many) = (seconds(1000), seconds(8000));
+    assert!(many < 24.0 * few, "{few} s, then {many} s");
+}
+
 #[test]
 fn warns_about_what_is_never_used() {
     let text = MANIFEST

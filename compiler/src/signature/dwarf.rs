@@ -10,7 +10,7 @@ use cubinder_bundle::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
 use object::{Object as _, ObjectSection as _};
 
-use super::{Leaf, Param, ParamType, Sign, Signature, ptx};
+use super::{Leaf, Param, ParamType, Signature, ptx};
 
 /// Why there is no signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -317,7 +317,7 @@ impl<'d> Entries<'d> {
                 Some(ScalarType::Natural { .. }) | None => other(),
             },
             gimli::DW_TAG_enumeration_type => match entry.size.and_then(|size| u8::try_from(size).ok()) {
-                Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum { bytes, sign: sign(entry.named, bytes) },
+                Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum(of_enumeration(entry.named, bytes)),
                 _ => other(),
             },
             _ => match self.array(entry, 0) {
@@ -471,14 +471,19 @@ fn plain(name: &str) -> String {
     name.replace("__nv_bool", "bool").replace(',', ", ").replace(",  ", ", ")
 }
 
-/// Whether an enumeration is signed, if the least and the greatest of its names show it.
-fn sign(named: Option<(i64, i64)>, bytes: u8) -> Option<Sign> {
-    let (least, most) = named?;
-    let greatest = i64::MAX >> (64 - u32::from(bytes).clamp(1, 8) * 8);
-    match (least < 0, most > greatest) {
-        (true, _) => Some(Sign::Signed),
-        (false, true) => Some(Sign::Unsigned),
-        (false, false) => None,
+/// The integers that every type with these least and greatest names holds. NVRTC 13.0 writes the numbers of an enumeration of 8
+/// unsigned bytes as if they had a sign.
+fn of_enumeration(named: Option<(i64, i64)>, bytes: u8) -> ScalarType {
+    let (least, most) = named.unwrap_or_default();
+    let bits = bytes * 8 - 1;
+    if least < 0 && bytes < 8 {
+        ScalarType::Int { bytes }
+    } else if most > i64::MAX >> (63 - bits) {
+        ScalarType::UInt { bytes }
+    } else if bytes == 1 && most <= 1 {
+        ScalarType::Natural { bits: 1 }
+    } else {
+        ScalarType::Natural { bits }
     }
 }
 

@@ -62,14 +62,9 @@ pub enum ParamType {
     F64,
     /// `bool`
     Bool,
-    /// An enumeration.
-    Enum {
-        /// Width in bytes.
-        bytes: u8,
-        /// Whether it is signed, if its names show it: one is below zero, or above what a signed integer holds. The debug
-        /// information of NVRTC 13.0 (DWARF 2) does not say which integer is behind an enumeration.
-        sign: Option<Sign>,
-    },
+    /// An enumeration, by the integers that it takes for certain. The debug information of NVRTC 13.0 (DWARF 2) does not say which
+    /// integer type it has; its names may show it.
+    Enum(ScalarType),
     /// A struct that holds nothing but an array of numbers, such as `cubinder::array<int, 8>`.
     Array {
         /// The type of an element.
@@ -84,15 +79,6 @@ pub enum ParamType {
         /// Its size in bytes; 0 where it is not known.
         size: u32,
     },
-}
-
-/// Whether an integer is signed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Sign {
-    /// It has negative values.
-    Signed,
-    /// It has none.
-    Unsigned,
 }
 
 /// What all parts of a pointee are.

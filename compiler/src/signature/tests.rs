@@ -87,16 +87,32 @@ fn enumerations_are_integers_of_their_width() {
 enum Plain { A, B }; enum class Byte : unsigned char { A, B = 200 }; enum class Below : short { A = -3, B };
 enum Large { HUGE_ONE = 0xffffffffu }; enum class Long : long long { A = 7 }; enum class None : int {};
 enum class Narrow : signed char { A, B = 127 }; enum class Truth : bool { NO, YES }; enum class Half : short { A = 32767 };
-__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Truth t, Half h, None z) {}
+enum class Flag : unsigned char { NO, YES };
+enum class AllOnes : unsigned long long { A = 0xffffffffffffffff }; enum class Negative : long long { A = -1 };
+__global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Truth t, Flag f, Half h, None z,
+                  AllOnes a, Negative m) {}
 ";
     let Some(found) = signature("enumerations_are_integers_of_their_width", text, "k", &[]) else { return };
     let types: Vec<ParamType> = found.params.into_iter().map(|param| param.ty).collect();
-    let (signed, unsigned) = (Some(Sign::Signed), Some(Sign::Unsigned));
-    let named =
-        [(4, None), (1, unsigned), (2, signed), (4, unsigned), (8, None), (1, None), (1, None), (2, None)];
-    assert_eq!(types[..8], named.map(|(bytes, sign)| ParamType::Enum { bytes, sign }));
+    let (natural, unsigned) = (|bits| ScalarType::Natural { bits }, |bytes| ScalarType::UInt { bytes });
+    let short = ScalarType::Int { bytes: 2 };
+    // `Narrow` has a name that `bool` does not hold; `Truth` and `Flag` differ in nothing.
+    let expected = [
+        natural(31),
+        unsigned(1),
+        short,
+        unsigned(4),
+        natural(63),
+        natural(7),
+        natural(1),
+        natural(1),
+        natural(15),
+    ];
+    assert_eq!(types[..9], expected.map(ParamType::Enum));
     // One without names is written as the integer that it is.
-    assert_eq!(types[8], ParamType::Int { bytes: 4 });
+    assert_eq!(types[9], ParamType::Int { bytes: 4 });
+    // The names of both are -1.
+    assert_eq!(types[10..], [natural(63), natural(63)].map(ParamType::Enum));
 }
 
 #[test]

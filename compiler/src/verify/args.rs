@@ -9,9 +9,9 @@ use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Sign, Signature};
+use crate::signature::{Param, ParamType, Signature};
 
-use super::pointee;
+use super::{bytes, pointee};
 
 /// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
 /// a known content, such as `void*`, are left out.
@@ -359,7 +359,13 @@ impl Values<'_> {
         let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
         if is_output && *is_const && !is_shared {
             let output = self.plugin.tensor_name(storage).unwrap_or(name);
-            return Err(Diagnostic::error(format!("the output `{output}` is bound to a pointer to `const`"))
+            let message = match storage == index {
+                true => format!("the output `{output}` is bound to a pointer to `const`"),
+                false => format!(
+                    "`{name}` shares the memory of the output `{output}`, and is bound to a pointer to `const`"
+                ),
+            };
+            return Err(Diagnostic::error(message)
                 .code(rules::ARGUMENT_MISFIT)
                 .at(
                     arg.value_span.clone(),
@@ -371,17 +377,20 @@ impl Values<'_> {
                     None if pointee.ends_with(']') => {
                         "take `const` out of the parameter, or bind an input to it".to_owned()
                     }
+                    None if storage != index => format!("make the parameter `{pointee}* {}`", param.name),
                     None => format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name),
                 }));
         }
         if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
             let held = match pointee_size {
-                Some(size) => format!("the kernel takes pointers to `{pointee}` of {size} bytes: {reason}"),
+                Some(size) => {
+                    format!("the kernel takes pointers to `{pointee}` of {}: {reason}", bytes(*size))
+                }
                 None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
             };
             let label = match ty.size() {
-                Some(size) => format!("{size} bytes an element, `{}` in CUDA", ty.cuda_name()),
-                None => format!("two elements a byte, `{}` in CUDA", ty.cuda_name()),
+                Some(size) => format!("{} per element, `{}` in CUDA", bytes(size), ty.cuda_name()),
+                None => format!("two elements per byte, `{}` in CUDA", ty.cuda_name()),
             };
             let message = format!(
                 "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
@@ -480,15 +489,10 @@ fn with_article(kind: &Kind) -> String {
     format!("{article} {name}")
 }
 
-/// What a number is passed as. The names of an enumeration may show whether it is signed; where they do not, it takes only what both
-/// a signed and an unsigned integer of its width hold.
-fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
+/// What a number is passed as.
+pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
-        ParamType::Enum { bytes, sign } => Some(match sign {
-            Some(Sign::Signed) => ScalarType::Int { bytes: *bytes },
-            Some(Sign::Unsigned) => ScalarType::UInt { bytes: *bytes },
-            None => ScalarType::Natural { bytes: *bytes },
-        }),
+        ParamType::Enum(ty) => Some(*ty),
         ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
         ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
         ParamType::F32 => Some(ScalarType::F32),

@@ -4,6 +4,7 @@ use cubinder_bundle::expr::Expr;
 use cubinder_bundle::launch::MAX_CLUSTER;
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
+use super::bytes;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Code, Diagnostic, Severity};
 use crate::resolve::Unit;
@@ -110,8 +111,11 @@ fn parameters(check: &CodeCheck<'_>) -> Option<Diagnostic> {
         let (alignment, size) = alignment_and_size(&arg.value);
         if found.size != size || found.offset < end || !found.offset.is_multiple_of(alignment) {
             let message = format!(
-                "the code takes the parameter `{}` as {} bytes at offset {}, the manifest passes {size} bytes",
-                arg.name, found.size, found.offset
+                "the code takes the parameter `{}` as {} at offset {}, the manifest passes {}",
+                arg.name,
+                bytes(found.size),
+                found.offset,
+                bytes(size)
             );
             return Some(problem(check, rules::PARAMETERS_DIFFER, message).help(SAME_EVERYWHERE));
         }

@@ -20,5 +20,10 @@ pub(crate) use pointee::misfit;
 pub use rows::{Row, merge_rows};
 pub use targets::bind_targets;
 
+/// `1 byte`, `4 bytes`.
+pub(crate) fn bytes(count: u32) -> String {
+    if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
+}
+
 #[cfg(test)]
 mod tests;

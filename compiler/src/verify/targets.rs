@@ -2,13 +2,14 @@
 
 use cubinder_bundle::{Arg, Plugin, Target};
 
+use super::args::scalar_of;
 use super::code::SAME_EVERYWHERE;
 use super::{Bound, bind_args, number_bytes, read_only};
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 use crate::rules;
-use crate::signature::Signature;
+use crate::signature::{Leaf, ParamType, Signature};
 
 /// The unit's arguments in the order of the kernel's parameters, which must be the same for every target. Each signature comes
 /// from a compile for its target's architecture. What pointers point to may differ, as long as the arguments fit all of them.
@@ -49,7 +50,7 @@ pub fn bind_targets(
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {
     let signature =
         |(target, signature): &(Target, &Signature)| format!("for `{target}` it is `{signature}`");
-    Diagnostic::error(format!(
+    let diagnostic = Diagnostic::error(format!(
         "the kernel `{}` has other parameters for `{}` than for `{}`",
         unit.kernel, other.0, one.0
     ))
@@ -57,5 +58,41 @@ fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signatur
     .at(unit.kernel_span.clone(), "compiled for this kernel")
     .note(signature(one))
     .note(signature(other))
-    .help(SAME_EVERYWHERE)
+    .help(SAME_EVERYWHERE);
+    // A typedef may be another type for each target.
+    let params = one.1.params.iter().zip(&other.1.params);
+    let hidden = params.filter(|(one, other)| one.spelling == other.spelling && one.ty != other.ty);
+    hidden.fold(diagnostic, |diagnostic, (param, in_other)| {
+        diagnostic.note(format!(
+            "`{}` is {} for `{}` and {} for `{}`",
+            param.name,
+            resolved(&param.ty),
+            one.0,
+            resolved(&in_other.ty),
+            other.0
+        ))
+    })
+}
+
+/// A type without the author's names for it.
+fn resolved(ty: &ParamType) -> String {
+    match ty {
+        ParamType::Pointer { pointee, pointee_size, is_const, leaf } => {
+            let access = if *is_const { "a read-only pointer" } else { "a pointer" };
+            let target = match leaf {
+                Leaf::Scalar(scalar) => format!("`{scalar}`"),
+                Leaf::Half => "`f16`".to_owned(),
+                Leaf::Bfloat16 => "`bf16`".to_owned(),
+                Leaf::Float8 => "`f8`".to_owned(),
+                Leaf::Enum { .. } => format!("the enumeration `{pointee}`"),
+                Leaf::Address => "pointers".to_owned(),
+                Leaf::OtherFloat8 | Leaf::Opaque => format!("`{pointee}`"),
+            };
+            let size = pointee_size.map_or_else(String::new, |size| format!(" ({})", super::bytes(size)));
+            format!("{access} to {target}{size}")
+        }
+        ParamType::Array { element, len } => format!("an array of {len} `{element}`"),
+        ParamType::Other { name, size } => format!("`{name}` ({})", super::bytes(*size)),
+        ty => scalar_of(ty).map_or_else(String::new, |scalar| format!("`{scalar}`")),
+    }
 }

@@ -89,7 +89,7 @@ fn the_manifest_says_how_its_kernels_are_compiled() {
     );
     let run = eval(&project, &shape);
     assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    for expected in ["no target gives PTX", "the include folder `manifests/nowhere` is not there"] {
+    for expected in ["no target gives PTX", "the include folder `manifests/nowhere` does not exist"] {
         assert!(run.stderr.contains(expected), "{}", run.stderr);
     }
 }

@@ -213,9 +213,7 @@ fn of_signature(at: usize, param: &signature::Param, size: u32) -> FoundParam {
         ParamType::F32 => number("f32"),
         ParamType::F64 => number("f64"),
         ParamType::Bool => number("bool"),
-        ParamType::Enum { .. } | ParamType::Array { .. } | ParamType::Other { .. } => {
-            number(&unknown_type(size))
-        }
+        ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => number(&unknown_type(size)),
     };
     FoundParam::new(&name, rest, role)
 }

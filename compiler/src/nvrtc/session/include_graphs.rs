@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fastrand::Rng;
+use nvrtc_sys::CompileError;
 
 use super::*;
 use crate::diagnostic::{Source, Span};
@@ -281,8 +282,11 @@ fn the_stand_in_reads_as_nvrtc_does() {
 fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
     fn reads(name: &'static str, program: &crate::nvrtc::OwnedProgram) -> WorkerOutput {
         let mut compiled = preprocessor::compile(program).unwrap();
-        let folder =
-            program.options.iter().find_map(|option| option.strip_prefix("--include-path=")).unwrap();
+        let folder = program
+            .options
+            .iter()
+            .find_map(|option| option.to_str()?.strip_prefix("--include-path="))
+            .unwrap();
         let trace = format!("__nv_nvrtc_builtin_header.h\n{folder}/a.h\n {folder}/{name}\n__nv_name_map\n");
         compiled.printed = Some(trace.into_bytes());
         compiled
@@ -320,6 +324,56 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
             let (_, cached) = run.compile(&project, &settings, Cache::open(&cache)).unwrap();
             assert_eq!(cached, expected);
         }
+    }
+}
+
+/// The toolkit's headers choose some of each other by macros. A file of the project with such a name takes precedence once it exists.
+#[test]
+fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
+    fn traced(program: &crate::nvrtc::OwnedProgram) -> std::result::Result<WorkerOutput, CompileError> {
+        let mut compiled = preprocessor::compile(program)?;
+        let options = program.options.iter().filter_map(|option| option.to_str());
+        let folders: Vec<&str> =
+            options.filter_map(|option| option.strip_prefix("--include-path=")).collect();
+        let chosen = folders.iter().map(|folder| format!("{folder}/part/chosen.h"));
+        let chosen = chosen.into_iter().find(|path| Path::new(path).is_file()).unwrap();
+        let toolkit = folders.last().unwrap();
+        let trace = format!("__nv_nvrtc_builtin_header.h\n{toolkit}/computes.h\n {chosen}\n");
+        compiled.printed = Some(trace.into_bytes());
+        Ok(compiled)
+    }
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for folder in &FOLDERS[..2] {
+        let mut project = Project::new(0);
+        // As in CUDA's: one folder is inside of the other.
+        let include = ["toolkit", "toolkit/inner"].map(|name| project.root.path().join(name));
+        std::fs::create_dir_all(include[1].join("part")).unwrap();
+        std::fs::write(include[1].join("computes.h"), "#define CHOSEN <part/chosen.h>\n#include CHOSEN\n")
+            .unwrap();
+        std::fs::write(include[1].join("part/chosen.h"), "int of_toolkit;\n").unwrap();
+        project.text = "#include <computes.h>\n".to_owned();
+        project.options.clear();
+        let toolkit = Toolkit {
+            nvrtc: file.path().to_owned(),
+            include: include.to_vec(),
+            is_pinned: true,
+            without_headers: None,
+        };
+        let run = Run { toolkit: &toolkit, compiler: Compiler::Played(traced) };
+        let (settings, cache) = (project.settings().unwrap(), project.root.path().join("cache"));
+        let compile = || run.compile(&project, &settings, Cache::open(&cache)).unwrap();
+        let (of_toolkit, is_hit) = compile();
+        assert!(!is_hit);
+        assert_eq!(compile(), (of_toolkit, true));
+        let before = project.root.path().join(folder).join("part");
+        std::fs::create_dir(&before).unwrap();
+        std::fs::write(before.join("chosen.h"), "int of_project;\n").unwrap();
+        let (of_project, is_hit) = compile();
+        assert!(!is_hit && of_project != of_toolkit, "{folder}");
+        // The key does not hold this file.
+        assert_eq!(compile(), (of_project, false));
+        std::fs::remove_file(before.join("chosen.h")).unwrap();
+        assert_eq!(compile(), (of_toolkit, true));
     }
 }
 

@@ -67,7 +67,8 @@ struct State {
 fn preprocess(program: &OwnedProgram) -> Result<String, String> {
     let mut state = State::default();
     let mut before = Vec::new();
-    let mut options = program.options.iter().map(|option| option.trim_start());
+    let options = program.options.iter().map(|option| option.to_str().unwrap());
+    let mut options = options.map(str::trim_start);
     while let Some(option) = options.next() {
         let (name, value) = match (option.strip_prefix("-D"), option.split_once('=')) {
             (Some(value), _) if !value.is_empty() => ("-D", value.to_owned()),

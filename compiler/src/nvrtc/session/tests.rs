@@ -1,5 +1,7 @@
 //! With the real NVRTC, and with entries of the cache that no session of this release wrote.
 
+use std::ffi::OsStr;
+
 use super::*;
 use crate::test_support::{show, toolkit, unit};
 
@@ -48,6 +50,31 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
         assert_eq!((kept.cached, calls, hits), (true, 0, 1), "{reason}");
         assert_eq!(kept.object, right.object);
     }
+}
+
+/// NVRTC gets the bytes of a folder's name, in this process and in another one, and the cache knows such folders.
+#[test]
+fn the_name_of_an_include_folder_need_not_be_utf_8() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(toolkit) = toolkit("the_name_of_an_include_folder_need_not_be_utf_8") else { return };
+    let (folder, cache) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let include = folder.path().join(OsStr::from_bytes(b"caf\xe9"));
+    std::fs::create_dir(&include).unwrap();
+    let target: Target = "sm_89".parse().unwrap();
+    let build = |number: u32| {
+        std::fs::write(include.join("a.h"), format!("#define NUMBER {number}\n")).unwrap();
+        let settings = Settings { include: vec![include.clone()], options: Vec::new() };
+        let session = Session::new(toolkit.clone(), settings, Cache::open(cache.path())).unwrap();
+        let text = "#include \"a.h\"\n__global__ void k(int* x) { x[0] = NUMBER; }\n";
+        let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
+        let compiled = session.compile(&prepared, target);
+        compiled.unwrap_or_else(|errors| panic!("{}", show(&errors)))
+    };
+    let first = build(1);
+    assert!(!first.cached);
+    assert!(build(1).cached);
+    let second = build(2);
+    assert!(!second.cached && second.object != first.object);
 }
 
 /// The test cannot change the environment of its own process, so it runs itself as a child process, with `CACHE` set.

@@ -16,11 +16,6 @@ use crate::resolve::rows::tensors;
 use crate::resolve::usage::free_names;
 use crate::rules;
 
-/// Whether the mistake is in that function, and shows at a call of it.
-pub(super) fn is_inside(error: &ExprError, function: &str) -> bool {
-    error.message.starts_with(&format!("in `{function}`: "))
-}
-
 impl<'m> Compiler<'m> {
     /// An argument that is one unknown name may be meant to be a scratch buffer, which no larger expression can have.
     pub(super) fn offer_scratch(&self, text: &Text, error: ExprError) -> ExprError {
@@ -60,9 +55,8 @@ impl<'m> Compiler<'m> {
                 return true;
             }
             for name in names {
-                let decl = self.manifest.functions.iter().find(|decl| decl.name.value == name);
-                let function = self.functions.iter().find(|(known, _)| *known == name);
-                if let (Some(decl), Some((_, function))) = (decl, function)
+                let function = self.functions.iter().find(|(decl, _)| decl.name.value == name);
+                if let Some((decl, function)) = function
                     && called.insert(name)
                 {
                     left.push((
@@ -106,9 +100,10 @@ impl<'m> Compiler<'m> {
     /// Reports a mistake inside an expression, unless the name it is about could not be read: that was reported.
     pub(super) fn mistake(&mut self, text: &Text, error: &ExprError, row: Option<usize>) {
         let part = text.value.get(error.span.clone()).unwrap_or_default();
-        let follows = |function: &&str| part == *function || is_inside(error, function);
+        let is_broken = |function: &str| self.broken_functions.contains(function);
         if self.manifest.broken.iter().any(|broken| broken == part)
-            || self.broken_functions.iter().any(follows)
+            || is_broken(part)
+            || error.function.as_deref().is_some_and(is_broken)
             || self.no_names.iter().any(|name| has_word(&text.value, name))
         {
             return;

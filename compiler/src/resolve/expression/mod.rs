@@ -25,7 +25,7 @@ use super::rows::{Row, tensors};
 use super::tensor_kinds::kind_of;
 use super::usage::{self, Unused, free_names};
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::{Located, Manifest, OutputDecl, SizeDecl, StepDecl, Text};
+use crate::manifest::{FunctionDecl, Located, Manifest, OutputDecl, SizeDecl, StepDecl, Text};
 use crate::rules;
 
 /// What an expression must be.
@@ -76,7 +76,7 @@ struct Compiled {
 pub(super) struct Compiler<'m> {
     pub(super) manifest: &'m Manifest,
     pub(super) source: &'m Arc<Source>,
-    functions: Vec<(&'m str, Function)>,
+    functions: Vec<(&'m FunctionDecl, Function)>,
     /// Functions that do not parse or cannot be right: what is wrong with calls of them follows from that.
     broken_functions: BTreeSet<&'m str>,
     /// Those of them that were not looked at: what they call calls a broken one.
@@ -159,7 +159,7 @@ impl<'m> Compiler<'m> {
                 Ok(body) => {
                     let params: Vec<String> = decl.params.iter().map(|param| param.value.clone()).collect();
                     compiler.use_names(&body, &params, true);
-                    compiler.functions.push((&decl.name.value, Function { params, body }));
+                    compiler.functions.push((decl, Function { params, body }));
                 }
                 Err(error) => {
                     compiler.mistake(&decl.body, &error, None);
@@ -187,30 +187,29 @@ impl<'m> Compiler<'m> {
         let (mut broken, mut callers, mut unchecked) =
             (self.broken_functions.clone(), BTreeSet::new(), BTreeSet::new());
         let mut is_right = true;
-        for (name, function) in &functions {
-            let Some(decl) = self.manifest.functions.iter().find(|decl| decl.name.value == *name) else {
-                continue;
-            };
+        for (decl, function) in &functions {
+            let name = decl.name.value.as_str();
             if calls(function, &callers) || calls(function, &unchecked) {
-                unchecked.insert(*name);
+                unchecked.insert(name);
                 continue;
             }
             if calls(function, &broken) {
-                callers.insert(*name);
+                callers.insert(name);
             }
             for error in expr::check_function(name, function, &place.scope) {
                 is_right = false;
                 if error.is_about_size() {
-                    too_large.insert(*name);
-                } else if !error.is_inside_a_call() {
-                    broken.insert(*name);
+                    too_large.insert(name);
+                } else if error.function.is_none() {
+                    broken.insert(name);
                 }
-                mistakes.push((decl, function, error));
+                mistakes.push((*decl, function, error));
             }
         }
         is_right &= callers.is_empty() && unchecked.is_empty();
         // What is wrong with a function by itself is told there, and not again where it is called.
-        mistakes.retain(|(_, _, error)| !broken.iter().any(|function| mistakes::is_inside(error, function)));
+        let is_broken = |function: &String| broken.contains(function.as_str());
+        mistakes.retain(|(_, _, error)| !error.function.as_ref().is_some_and(is_broken));
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
             if !error.is_about_size() {
@@ -509,8 +508,8 @@ impl<'m> Compiler<'m> {
             };
             scope = scope.tensor_of_kind(&decl.name.value, index, decl.rank, kind);
         }
-        for (name, function) in &self.functions {
-            scope = scope.function(*name, function.clone());
+        for (decl, function) in &self.functions {
+            scope = scope.function(decl.name.value.as_str(), function.clone());
         }
         let Some(row) = row else {
             let shared = manifest.constants.iter();

@@ -149,7 +149,7 @@ pub(super) fn param(
             ScalarType::F32 => ParamType::F32,
             ScalarType::F64 => ParamType::F64,
             ScalarType::Bool => ParamType::Bool,
-            ScalarType::Natural { bytes } => ParamType::Enum { bytes, sign: None },
+            ty @ ScalarType::Natural { .. } => ParamType::Enum(ty),
         },
     };
     if passed.multiple.is_some()

@@ -1,0 +1,53 @@
+//! What the cache stores of a compile.
+
+use std::ffi::OsString;
+
+use cubinder_bundle::{CodeBytes, CodeObject, Digest, Target};
+use serde::{Deserialize, Serialize};
+
+use crate::cubin;
+use crate::nvrtc::Raw;
+
+/// A result with places that the key cannot hold, because only the compiler knows which files it looks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Stored<T> {
+    pub(super) value: T,
+    /// Places where a file would take precedence over one that the compile read.
+    pub(super) absent: Vec<OsString>,
+}
+
+/// What is stored for code: packed as bundles keep it, so that it is compressed once, by the thread that waited for it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct CodeEntry {
+    pub(super) nvrtc: (i32, i32),
+    pub(super) symbol: String,
+    pub(super) log: String,
+    /// Of the code as it is unpacked.
+    pub(super) digest: Digest,
+    /// How long the code is, where it is packed.
+    pub(super) unpacked: Option<usize>,
+    pub(super) stored: Vec<u8>,
+}
+
+impl CodeEntry {
+    pub(super) fn new(raw: Raw, nvrtc: (i32, i32)) -> CodeEntry {
+        let Raw { bytes, symbol, log, read: _ } = raw;
+        let digest = Digest::of(&bytes);
+        let packed = CodeBytes::pack(bytes);
+        let unpacked = packed.is_packed().then(|| packed.unpacked_length());
+        CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() }
+    }
+
+    /// The code, with what it says of its kernels.
+    ///
+    /// # Errors
+    /// Why it cannot be read.
+    pub(super) fn object(&self, target: Target) -> Result<CodeObject, String> {
+        let bytes = CodeBytes::from_stored(self.stored.clone(), self.unpacked);
+        let bytes = bytes.ok_or_else(|| "it is kept as no code is".to_owned())?;
+        let raw = bytes.unpack(self.digest).map_err(|error| error.to_string())?;
+        let kernels = cubin::kernels(target, &raw).map_err(|error| error.to_string())?;
+        drop(raw);
+        Ok(CodeObject { target, digest: self.digest, kernels, bytes })
+    }
+}

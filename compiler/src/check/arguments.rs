@@ -108,7 +108,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
 /// The integers that a type holds, and what it is called. A float holds all up to a power of two. Beyond it some fit, which is seen
 /// of a constant here, and of what only a node or a shape tells at run time.
 fn range(ty: ScalarType) -> Option<(What, String)> {
-    let exact = |end, name: &str| Some((What::Fits(Interval { min: -end, max: end }), name.to_owned()));
+    let exact = |end: i64, name: &str| Some((What::Fits(Interval { min: -end, max: end }), name.to_owned()));
     let bits = ty.size() * 8;
     let (least, greatest) = match ty {
         ScalarType::F32 => return exact(1 << 24, "`float` exactly"),

@@ -56,7 +56,7 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn tunings() -> Vec<Vec<u8>> {
-    bytes(texts(&[files("tests/data/tuning", "toml"), files("tuning", "toml")].concat()))
+    bytes(texts(&[files("tests/data/tuning", "toml"), files("manifests/tuning", "toml")].concat()))
 }
 
 pub(crate) fn numpy() -> Vec<Vec<u8>> {

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: runs libFuzzer on the readers, and keeps what it found.
 //!
-//! Owns the tools that it needs, libFuzzer's limits, and which inputs are kept in `fuzz/corpus`. What an input has to hold is in
-//! `fuzz/targets`. Never part of `cargo xtask test`, which replays the corpus with the stable compiler.
+//! Owns the tools that it needs, libFuzzer's limits, and which inputs are kept in `tests/fuzz/corpus`. What an input has to hold is in
+//! `tests/fuzz/targets`. Never part of `cargo xtask test`, which replays the corpus with the stable compiler.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -18,8 +18,8 @@ pub(crate) const LONG_ABOUT: &str = "\
 Feed made-up inputs to the readers of text and bytes until time is up: none may panic, and none may take longer than a second.
 
 Needs a nightly compiler and cargo-fuzz, and says how to get them. Inputs begin with the files of this repository. An input that \
-fails is kept in fuzz/artifacts/TARGET; what reaches new code is kept in fuzz/work/TARGET, and at the end, also where an input failed, the \
-fewest inputs that reach all of it are brought together. At most 300 of them, and at most 1 MiB, go to fuzz/corpus/TARGET, which belongs into the \
+fails is kept in tests/fuzz/artifacts/TARGET; what reaches new code is kept in tests/fuzz/work/TARGET, and at the end, also where an input failed, the \
+fewest inputs that reach all of it are brought together. At most 300 of them, and at most 1 MiB, go to tests/fuzz/corpus/TARGET, which belongs into the \
 repository: `cargo xtask test` replays it. Where there are more, every n-th by size is taken, and of these the smallest.
 
 Without TARGET all run, one after the other; --jobs says how many at the same time.";
@@ -44,7 +44,7 @@ const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "non
 /// When a tool is missing, a name is no target, or something cannot be built or written. An input that fails is no error here: it is
 /// told, and the exit status says so.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
-    let fuzz = workspace::root().join("fuzz");
+    let fuzz = workspace::root().join("tests/fuzz");
     let names = chosen(&targets(&fuzz)?, names)?;
     check_tools()?;
     let programs = fuzz.join("target").join(host()?).join("release");
@@ -59,7 +59,7 @@ pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCod
         target.prepare()?;
     }
     println!("building {} targets", targets.len());
-    process::inherit(cargo_fuzz("build").args(BUILD))?;
+    process::inherit(cargo_fuzz("build").arg("--fuzz-dir").arg(&fuzz).args(BUILD))?;
 
     let queue: Mutex<VecDeque<&Target>> = Mutex::new(targets.iter().collect());
     let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
@@ -428,7 +428,7 @@ esac
 
     #[test]
     fn targets_are_those_of_the_programs() {
-        let all = targets(&workspace::root().join("fuzz")).unwrap();
+        let all = targets(&workspace::root().join("tests/fuzz")).unwrap();
         assert!(all.contains("expression") && all.contains("container"), "{all:?}");
         assert_eq!(chosen(&all, &[]).unwrap().len(), all.len());
         assert_eq!(chosen(&all, &names(&["cuda"])).unwrap(), ["cuda"]);

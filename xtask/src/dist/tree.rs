@@ -53,8 +53,8 @@ pub(super) fn lay_out(root: &Path, artifacts: &Artifacts) -> Result<Vec<File>> {
         text(THIRD_PARTY, notices::third_party(root)?.into_bytes()),
     ];
     for name in CMAKE {
-        let bytes = read(&root.join("packaging/cmake").join(name))?;
-        let bytes = String::from_utf8(bytes).with_context(|| format!("`packaging/cmake/{name}`"))?;
+        let bytes = read(&root.join("xtask/packaging/cmake").join(name))?;
+        let bytes = String::from_utf8(bytes).with_context(|| format!("`xtask/packaging/cmake/{name}`"))?;
         files.push(text(
             &format!("lib/cmake/cubinder/{name}"),
             bytes.replace("@version@", VERSION).into_bytes(),
@@ -174,7 +174,7 @@ mod tests {
     /// A file of the package that is not packed would be missed by who installs it.
     #[test]
     fn every_file_of_the_cmake_package_is_packed() {
-        let files = in_folder(&crate::workspace::root().join("packaging/cmake")).unwrap();
+        let files = in_folder(&crate::workspace::root().join("xtask/packaging/cmake")).unwrap();
         let names: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         let cmake: Vec<&str> = names.into_iter().filter(|name| name.ends_with(".cmake")).collect();
         assert_eq!(cmake, CMAKE);

@@ -1,6 +1,6 @@
 //! The Python package.
 //!
-//! Owns what maturin is given: `packaging/pyproject.toml` filled in, the Python module, and everything else of the tree as data, which pip
+//! Owns what maturin is given: `xtask/packaging/pyproject.toml` filled in, the Python module, and everything else of the tree as data, which pip
 //! puts below the environment's folder. maturin finds the program built, packs it and checks its symbol versions.
 
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(super) fn write(
 
 /// Lays everything out as maturin wants it.
 fn stage(root: &Path, files: &[File], work: &Path) -> Result<()> {
-    let packaging = root.join("packaging");
+    let packaging = root.join("xtask/packaging");
     let put = |path: &str, bytes: &[u8]| -> Result<PathBuf> {
         let path = work.join(path);
         let folder = path.parent().context("a file lies in a folder")?;
@@ -91,7 +91,7 @@ fn project(text: &str, root: &Path) -> Result<String> {
     ];
     let mut text = text.to_owned();
     for (name, value) in values {
-        ensure!(text.contains(name), "`packaging/pyproject.toml` has no `{name}`");
+        ensure!(text.contains(name), "`xtask/packaging/pyproject.toml` has no `{name}`");
         text = text.replace(name, &value);
     }
     Ok(text)
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_project_is_filled_in() {
         let root = crate::workspace::root();
-        let text = std::fs::read_to_string(root.join("packaging/pyproject.toml")).unwrap();
+        let text = std::fs::read_to_string(root.join("xtask/packaging/pyproject.toml")).unwrap();
         let table: toml::Table = project(&text, &root).unwrap().parse().unwrap();
         let extra = table["project"]["optional-dependencies"]["cuda13"].as_array().unwrap();
         assert!(extra.contains(&"nvidia-cuda-nvrtc==13.0.88".into()), "{extra:?}");

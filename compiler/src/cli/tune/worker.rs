@@ -7,9 +7,9 @@ use cubinder_compiler::eval::Subject;
 use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning;
+use cubinder_gpu::measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
-use cubinder_tuner::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 
 use super::protocol::{Event, Job, Measurement, Timed};
 use super::{Arguments, data};

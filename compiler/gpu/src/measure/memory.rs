@@ -3,15 +3,16 @@
 use std::marker::PhantomData;
 
 use cubinder_bundle::launch::tensor_bytes;
-use cubinder_gpu::{Addresses, Context, Guarded, Prepared};
 
-use crate::measure::{Node, Why};
+use super::failure::Why;
+use super::node::Node;
+use crate::{Addresses, Context, Guarded, Prepared};
 
 /// Of what every buffer's address is a multiple, bytes: what the driver gives, and TensorRT too.
-pub(crate) const ALIGNMENT: usize = 256;
+pub(super) const ALIGNMENT: usize = 256;
 
 /// The buffers of a node.
-pub(crate) struct Memory<'c> {
+pub(super) struct Memory<'c> {
     context: &'c Context,
     /// Those of inputs; none for a shape input.
     inputs: Vec<Option<Guarded<'c>>>,
@@ -22,7 +23,7 @@ pub(crate) struct Memory<'c> {
 }
 
 /// Where they lie, for as long as they do.
-pub(crate) struct Places<'m> {
+pub(super) struct Places<'m> {
     inputs: Vec<u64>,
     outputs: Vec<u64>,
     scratch: Vec<u64>,
@@ -30,14 +31,14 @@ pub(crate) struct Places<'m> {
 }
 
 impl Places<'_> {
-    pub(crate) fn addresses(&self) -> Addresses<'_> {
+    pub(super) fn addresses(&self) -> Addresses<'_> {
         Addresses { inputs: &self.inputs, outputs: &self.outputs, scratch: &self.scratch }
     }
 }
 
 impl<'c> Memory<'c> {
     /// Memory for the tensors, inputs filled with what they hold. What an input holds is written again and again where it is less.
-    pub(crate) fn new(context: &'c Context, node: &Node<'_>, held: &[Vec<u8>]) -> Result<Memory<'c>, Why> {
+    pub(super) fn new(context: &'c Context, node: &Node<'_>, held: &[Vec<u8>]) -> Result<Memory<'c>, Why> {
         let mut memory = Memory { context, inputs: Vec::new(), outputs: Vec::new(), scratch: Vec::new() };
         for (index, input) in node.plugin.inputs.iter().enumerate() {
             let buffer = match input.values {
@@ -64,7 +65,7 @@ impl<'c> Memory<'c> {
     }
 
     /// Makes the scratch buffers large enough for a variant too.
-    pub(crate) fn extend(&mut self, prepared: &Prepared<'_>) -> Result<(), Why> {
+    pub(super) fn extend(&mut self, prepared: &Prepared<'_>) -> Result<(), Why> {
         for (index, bytes) in prepared.scratch_bytes().enumerate() {
             let bytes = usize::try_from(bytes).map_err(|_| Why::TooLarge)?;
             if self.scratch.get(index).is_some_and(|known| known.len() >= bytes) {
@@ -84,7 +85,7 @@ impl<'c> Memory<'c> {
         Guarded::new(self.context, bytes, ALIGNMENT, false, 0).map_err(Why::Driver)
     }
 
-    pub(crate) fn places(&self, node: &Node<'_>) -> Places<'_> {
+    pub(super) fn places(&self, node: &Node<'_>) -> Places<'_> {
         let address = |buffer: &Option<Guarded<'_>>| buffer.as_ref().map_or(0, Guarded::address);
         let inputs: Vec<u64> = self.inputs.iter().map(address).collect();
         let place = |(buffer, output): (&Option<Guarded<'_>>, &cubinder_bundle::Output)| match output.alias {
@@ -108,7 +109,7 @@ fn bytes(node: &Node<'_>, tensor: usize) -> Result<usize, Why> {
 
 /// The bytes of all inputs and outputs that lie on the device; what an output in place shares counts once as an input and once as an
 /// output, as it is read and written.
-pub(crate) fn all_bytes(node: &Node<'_>) -> Result<u64, Why> {
+pub(super) fn all_bytes(node: &Node<'_>) -> Result<u64, Why> {
     let is_on_host =
         |tensor: &usize| node.plugin.inputs.get(*tensor).is_some_and(|input| input.values.is_some());
     let tensors = (0..node.plugin.tensor_count()).filter(|tensor| !is_on_host(tensor));

@@ -1,13 +1,30 @@
-//! Measuring the variants of one node.
+//! How long each variant of a plugin takes on the GPU, for one node with its shapes.
+//!
+//! Owns the choice of the measured variants ([`measure()`]), the memory that they share (`memory`), the order of the measurements, and the
+//! result ([`Measured`]). Reads no manifest and no other file, prints nothing, and does not compare results (`cubinder test` does). Errors of
+//! the driver are values that name the variant.
+//!
+//! A time is the device's own time for a variant's whole run, with all its fills and launches; runs are queued back to back
+//! ([`crate::timing`]). Caches therefore hold what the previous run left in them, as in an engine they hold the output of the previous layer.
+//! The variants take turns over several rounds, so that a changing clock affects all of them alike.
+
+#![deny(unsafe_code)]
+
+mod failure;
+mod memory;
+mod node;
 
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::launch::{self, Device, Facts, GuardVerdict, Signature, Steps};
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
-use cubinder_gpu::timing::{Repeated, Spread};
-use cubinder_gpu::{Code, Context, DriverError, Prepared, Stream, Unprepared};
+use cubinder_bundle::launch::{self, Facts, GuardVerdict, Signature, Steps};
+use cubinder_bundle::{AUTO_TACTIC, Variant};
 
-use crate::memory::{ALIGNMENT, Memory, Places, all_bytes};
+use self::memory::{ALIGNMENT, Memory, Places, all_bytes};
+use crate::timing::{Repeated, Spread};
+use crate::{Code, Context, DriverError, Prepared, Stream, Unprepared};
+
+pub use self::failure::{Failure, Why};
+pub use self::node::Node;
 
 /// Where variants are measured.
 #[derive(Debug, Clone, Copy)]
@@ -18,27 +35,6 @@ pub struct Bench<'b> {
     pub code: &'b Code<'b>,
     /// A stream that captures.
     pub stream: &'b Stream<'b>,
-}
-
-/// A node with its shapes, in the plugin's order: tensors are its inputs, then its outputs.
-#[derive(Debug, Clone, Copy)]
-pub struct Node<'n> {
-    /// Its plugin.
-    pub plugin: &'n Plugin,
-    /// One value for each attribute.
-    pub attributes: &'n [Value],
-    /// The tensors' types.
-    pub types: &'n [DataType],
-    /// The tensors' formats.
-    pub formats: &'n [Format],
-    /// The tensors' shapes; a dimension that the kernels decide is `launch::UNKNOWN_EXTENT`.
-    pub shapes: &'n [&'n [i64]],
-    /// The tensors' shapes where the kernels write as much as they may.
-    pub largest: &'n [&'n [i64]],
-    /// What shape inputs hold, by input; nothing for others.
-    pub values: &'n [&'n [i64]],
-    /// Facts of the device.
-    pub device: Device,
 }
 
 /// What is done next.
@@ -97,59 +93,6 @@ pub struct Measured {
     pub automatic: i32,
     /// The bytes of all inputs and outputs that lie on the device.
     pub bytes: u64,
-}
-
-/// Why a node was not measured.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Failure {
-    /// The variant that it is about, where it is about one.
-    pub variant: Option<i32>,
-    /// What went wrong.
-    pub why: Why,
-}
-
-/// What goes wrong.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Why {
-    /// The runtime would refuse the node.
-    Refused(String),
-    /// The variant cannot be launched, or there is no code of it for the device.
-    Unlaunchable(String),
-    /// A tensor has more bytes than memory holds.
-    TooLarge,
-    /// The driver's; where it lasts nothing can be run any more.
-    Driver(DriverError),
-}
-
-impl From<DriverError> for Why {
-    fn from(error: DriverError) -> Why {
-        Why::Driver(error)
-    }
-}
-
-impl Why {
-    fn of(self, variant: i32) -> Failure {
-        Failure { variant: Some(variant), why: self }
-    }
-}
-
-impl From<Why> for Failure {
-    fn from(why: Why) -> Failure {
-        Failure { variant: None, why }
-    }
-}
-
-impl std::fmt::Display for Why {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Why::Refused(why) | Why::Unlaunchable(why) => f.write_str(why),
-            Why::TooLarge => f.write_str("a tensor has more bytes than memory holds"),
-            Why::Driver(error) if error.is_out_of_memory() => {
-                write!(f, "the GPU has not enough memory left: {error}")
-            }
-            Why::Driver(error) => error.fmt(f),
-        }
-    }
 }
 
 /// A variant, ready to run.

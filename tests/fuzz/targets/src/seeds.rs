@@ -20,7 +20,7 @@ use crate::container::{self, RECORD_HEADER_BYTES};
 /// The root of the checkout.
 #[must_use]
 pub fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
 /// The files of a folder with an ending, by name. A folder that is not there has none.
@@ -56,7 +56,7 @@ pub(crate) fn configs() -> Vec<Vec<u8>> {
 }
 
 pub(crate) fn tunings() -> Vec<Vec<u8>> {
-    bytes(texts(&[files("tests/data/tuning", "toml"), files("tuning", "toml")].concat()))
+    bytes(texts(&[files("tests/data/tuning", "toml"), files("manifests/tuning", "toml")].concat()))
 }
 
 pub(crate) fn numpy() -> Vec<Vec<u8>> {

@@ -12,7 +12,7 @@ const MOST_FILES: usize = 300;
 const MOST_BYTES: usize = 1 << 20;
 
 fn fuzz() -> PathBuf {
-    seeds::root().join("fuzz")
+    seeds::root().join("tests/fuzz")
 }
 
 fn corpus(target: &Target) -> Vec<(PathBuf, Vec<u8>)> {
@@ -71,7 +71,7 @@ fn the_corpus_is_small() {
     }
 }
 
-/// `fuzz/Cargo.toml` names the programs one by one.
+/// `tests/fuzz/Cargo.toml` names the programs one by one.
 #[test]
 fn every_target_has_a_program_and_a_dictionary() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("the manifest of the programs");

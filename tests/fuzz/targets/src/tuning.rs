@@ -19,7 +19,7 @@ pub static TARGET: Target =
 
 /// What every file is packed into, whatever it says.
 static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
-    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let resolved = resolve::compile(&Source::new("manifests/circ_pad_plugin.toml", text));
     bundle(&resolved.expect("the manifest is right"), true)
 });

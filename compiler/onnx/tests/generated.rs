@@ -29,7 +29,7 @@ fn compare(file: &str, expected: &str) {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == expected,
-        "onnx/src/generated/{file} is not what the `onnx` package gives: CUBINDER_UPDATE_ONNX=1 writes it anew"
+        "compiler/onnx/src/generated/{file} is not what the `onnx` package gives: CUBINDER_UPDATE_ONNX=1 writes it anew"
     );
 }
 

@@ -15,7 +15,7 @@ pub static TARGET: Target =
 
 /// What every file is about, whatever it says.
 static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
-    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let subjects = eval::manifest(&Source::new("manifests/circ_pad_plugin.toml", text));
     subjects.expect("the manifest is right").list.swap_remove(0)
 });

@@ -1,7 +1,7 @@
 //! ONNX models: no bytes make the reader or `cubinder onnx` panic, what is read comes out as it was, what `annotate` writes is a model again that needs no more
 //! annotating, and everything that is said can be shown.
 
-#[path = "../../../compiler/tests/support/models.rs"]
+#[path = "../../../../compiler/tests/support/models.rs"]
 mod models;
 
 use std::io::Cursor;

@@ -23,10 +23,10 @@ pub static TARGET: Target =
 
 static KERNELS: LazyLock<Arc<Source>> = LazyLock::new(|| {
     let text = concat!(
-        include_str!("../../../kernels/circ_pad.cu"),
-        include_str!("../../../kernels/elemwise_add.cu"),
-        include_str!("../../../tests/data/kernels/constraints.cu"),
-        include_str!("../../../tests/data/kernels/scale.cu"),
+        include_str!("../../../../kernels/circ_pad.cu"),
+        include_str!("../../../../kernels/elemwise_add.cu"),
+        include_str!("../../../data/kernels/constraints.cu"),
+        include_str!("../../../data/kernels/scale.cu"),
     );
     // What it includes would leave some mistakes in doubt.
     Source::new("kernels/all.cu", text.replace("#include", "// #include"))

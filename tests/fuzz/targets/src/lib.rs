@@ -4,7 +4,7 @@
 //! top), where inputs begin ([`seeds`]), and how texts are changed ([`mutate`]). Two programs run it: libFuzzer, with a nightly
 //! compiler (`cargo xtask fuzz`), and an ordinary test that replays seeds and corpus with the stable one. Never knows libFuzzer.
 //!
-//! A new target is a module here with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `fuzz/`.
+//! A new target is a module here with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
 
 // A claim that does not hold is told by a panic: libFuzzer and test runners know no other way.
 #![allow(clippy::expect_used, clippy::panic)]
@@ -67,7 +67,7 @@ pub static TARGETS: [&Target; 13] = [
 
 /// Something that takes any bytes.
 pub struct Target {
-    /// Its name: that of its folder in `fuzz/corpus`.
+    /// Its name: that of its folder in `tests/fuzz/corpus`.
     pub name: &'static str,
     /// Runs one input. Panics where a claim does not hold.
     pub run: fn(&[u8]),

@@ -1,6 +1,6 @@
 use super::*;
-use crate::cubin::{Cluster, LaunchRules};
-use crate::diagnostic::{Colour, Diagnostic, render};
+use crate::cubin::{Cluster, Dynamic, LaunchRules};
+use crate::diagnostic::{Colour, Diagnostic, Severity, render};
 use crate::resolve::{ArgDraftValue, PluginDraft};
 use crate::signature::{Leaf, Param, ParamType, Sign, Signature};
 use crate::test_support::{Sample, resolved};
@@ -407,4 +407,86 @@ fn ptx_is_held_against_the_shared_memory_that_it_declares() {
     assert!(refused.contains("49153 bytes of static shared memory, the limit is 49152"), "{refused}");
     // It runs on GPUs that have more than 8.0.
     assert_eq!(check_with(launch, &args, "compute_80", &facts, declares(49_152)), Ok(()));
+}
+
+/// The kernel of every target reads the same memory, so all sizes are kept.
+#[test]
+fn the_numbers_behind_pointers_are_those_of_all_targets() {
+    let with_x = |x: ParamType| {
+        signature(&[("T", "x", x), ("__half*", "y", half(false)), ("int", "n", ParamType::Int { bytes: 4 })])
+    };
+    let halves = with_x(half(true));
+    let words = with_x(pointer("uint4", Some(16), true, Leaf::Scalar(ScalarType::UInt { bytes: 4 })));
+    let unknown = with_x(pointer("void", None, true, Leaf::Opaque));
+    let bytes = |one: &Signature, other: &Signature| {
+        let bound = bind_two("x = \"x\"\ny = \"y\"\nn = \"numel(x)\"", one, other).unwrap();
+        bound.number_bytes.into_iter().map(|(name, bytes)| format!("{name}: {bytes}")).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(&halves, &words), ["x: 2", "x: 4", "y: 2"]);
+    assert_eq!(bytes(&words, &unknown), ["x: 4", "y: 2"]);
+    assert_eq!(bytes(&unknown, &unknown), ["y: 2"]);
+}
+
+#[test]
+fn a_writable_input_is_warned_about_unless_an_output_shares_its_memory() {
+    let both = signature(&[("__half*", "x", half(false)), ("__half*", "y", half(false))]);
+    let warnings = |alias: Option<u32>| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.plugin.outputs[0].alias = alias;
+        let found = writable_inputs(&draft.plugin, &draft.units[0], &both);
+        found.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(None), ["the kernel could write to the input `x`"]);
+    assert_eq!(warnings(Some(0)), [""; 0]);
+}
+
+/// Another step may write what this kernel only reads, under either name of the memory.
+#[test]
+fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
+    let both = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
+    let errors = |alias: Option<u32>, shared: &[u32]| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.plugin.outputs[0].alias = alias;
+        draft.units[0].shared_outputs = shared.to_vec();
+        let errors = bind_args(&draft.plugin, &draft.units[0], &both).err().unwrap_or_default();
+        errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
+    };
+    let error = "the output `y` is bound to a pointer to `const`";
+    assert_eq!(errors(None, &[]), [error]);
+    assert_eq!(errors(None, &[0]), [error]);
+    assert_eq!(errors(None, &[1]), [""; 0]);
+    assert_eq!(errors(Some(0), &[]), [error; 2]);
+    assert_eq!(errors(Some(0), &[1]), [""; 0]);
+}
+
+#[test]
+fn the_help_for_an_array_of_const_elements_is_no_type() {
+    let array = pointer("float [4]", Some(8), true, Leaf::Half);
+    let signature = signature(&[("const __half*", "x", half(true)), ("const T*", "y", array)]);
+    let error = render(&bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err(), Colour::Plain);
+    assert!(error.contains("take `const` out of the parameter, or bind an input to it"), "{error}");
+}
+
+#[test]
+fn dynamic_shared_memory_needs_bytes() {
+    let found = |launch: &str, dynamic_shared: Dynamic, access: Option<&Diagnostic>| {
+        let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
+        let rules = LaunchRules { dynamic_shared, ..LaunchRules::default() };
+        let launch = draft.plugin.variants[0].launch(0).unwrap();
+        let found = no_shared(&draft.units[0], launch, rules, access);
+        found.map(|found| (found.severity, found.message))
+    };
+    let access = Diagnostic::warning("the kernel reads `s`");
+    let of_access = |severity| Some((severity, access.message.clone()));
+    let none = "block = [256]";
+    let (severity, message) = found(none, Dynamic::Yes, None).unwrap();
+    assert_eq!(severity, Severity::Warning);
+    assert!(message.ends_with("uses dynamic shared memory, but is launched with 0 bytes of it"), "{message}");
+    assert_eq!(found(none, Dynamic::Yes, Some(&access)), of_access(Severity::Error));
+    assert_eq!(found(none, Dynamic::NotTold, Some(&access)), of_access(Severity::Warning));
+    assert_eq!(found(none, Dynamic::NotTold, None), None);
+    assert_eq!(found(none, Dynamic::No, Some(&access)), None);
+    for some in ["block = [256]\nshared_bytes = 16", "block = [256]\nshared_bytes = \"numel(x)\""] {
+        assert_eq!(found(some, Dynamic::Yes, Some(&access)), None);
+    }
 }

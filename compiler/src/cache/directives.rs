@@ -333,6 +333,13 @@ mod tests {
     }
 
     #[test]
+    fn a_directive_has_the_name_that_its_text_has() {
+        let found = directives(b"#include \"a.h\"\n#include <b.h>\n#include H\n#include <\xfe>");
+        let names: Vec<Option<&str>> = found.iter().map(Directive::name).collect();
+        assert_eq!(names, [Some("a.h"), Some("b.h"), None, None]);
+    }
+
+    #[test]
     fn a_macro_named_as_an_operator_may_stand_for_it() {
         assert_eq!(kinds("#if _CCCL_HAS_INCLUDE(<a.h>)"), [Kind::Computed]);
         assert_eq!(kinds("#if MY_HAS_EMBED(<a.h>)"), [Kind::Computed]);

@@ -181,3 +181,13 @@ fn what_appeared_meanwhile_is_not_replaced() {
     }
     assert_eq!(names(folder.path()), ["a", "b"]);
 }
+
+#[test]
+fn the_help_is_that_of_the_error() {
+    assert_eq!(
+        help(&io::Error::new(io::ErrorKind::InvalidInput, NotRegular)),
+        Some("name a file, or leave the option out")
+    );
+    assert_eq!(help(&io::Error::new(io::ErrorKind::InvalidInput, "another error")), None);
+    assert_eq!(help(&io::ErrorKind::InvalidInput.into()), None);
+}

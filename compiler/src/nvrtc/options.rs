@@ -486,6 +486,9 @@ mod tests {
             "64",
             "-G1",
             "-w",
+            "-Xptxas=-v",
+            "--ptxas-options=-O1",
+            "-DX=-optf",
         ] {
             assert!(check_option(option).is_ok(), "{option}");
         }
@@ -496,6 +499,25 @@ mod tests {
         let options = ["-lineinfo", "-Xptxas", "-O3", "--ptxas-options=-v", "-DA", "-dopt=on", "--std=c++20"];
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
         assert_eq!(without_optimizer(&options), ["-DA", "--std=c++20"]);
+    }
+
+    #[test]
+    fn a_compile_gets_all_options_that_decide_its_code() {
+        let unit = crate::test_support::unit(Path::new("folder"), "text", "k", &[]);
+        let target: Target = "sm_89".parse().unwrap();
+        let of = |purpose, version| {
+            let own = ["-DA", "-lineinfo"].map(str::to_owned).to_vec();
+            let settings = Settings { include: Vec::new(), options: own };
+            options(&unit, purpose, &settings, &[PathBuf::from("inc")], version).join(" ")
+        };
+        let first = "--std=c++17 --include-path=inc --modify-stack-limit=false";
+        let seeded = format!("{first} --frandom-seed={} --no-cache", seed(&unit));
+        let code = Purpose::Code(target);
+        assert_eq!(of(code, (13, 0)), format!("--gpu-architecture=sm_89 {seeded} -DA -lineinfo"));
+        assert_eq!(of(code, (12, 9)), format!("--gpu-architecture=sm_89 {first} -DA -lineinfo"));
+        let debug = "--device-debug --undefine-macro=__CUDACC_DEBUG__ -DA";
+        let signature = of(Purpose::Signature(target.arch), (13, 0));
+        assert_eq!(signature, format!("--gpu-architecture=compute_89 {seeded} {debug}"));
     }
 
     #[test]

@@ -120,3 +120,67 @@ fn whatever_decides_the_bytes_is_in_the_key() {
         assert_ne!(other, expected, "{what}");
     }
 }
+
+/// A toolkit whose NVRTC is no library, with headers in `cuda`, and its folder.
+fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("lib/libnvrtc.so.13", "one");
+    write("lib/libnvrtc-builtins.so.13.0", "one");
+    write("own/a.h", "");
+    write("own/b.h", "");
+    write("cuda/computed.h", "#include CHOSEN\n");
+    write("cuda/other.h", "");
+    let nvrtc = folder.path().join("lib/libnvrtc.so.13");
+    let include = vec![folder.path().join("cuda")];
+    (folder, Toolkit { nvrtc, include, is_pinned: false, without_headers: None })
+}
+
+#[test]
+fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
+    let (folder, toolkit) = without_nvrtc();
+    let settings = Settings { include: vec![folder.path().join("own")], options: Vec::new() };
+    let is_stored = |text: &str, read: ReadFiles| {
+        let cache = tempfile::tempdir().unwrap();
+        let session = Session::new(toolkit.clone(), settings.clone(), Cache::open(cache.path())).unwrap();
+        let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
+        let key = Digest::of(b"key");
+        session.store(&prepared, &key, &1_u32, &read);
+        session.cache.get(&key).is_some()
+    };
+    let after_reading = |text: &str, names: &[&str]| {
+        let read = names.iter().map(|name| folder.path().join(name)).collect();
+        is_stored(text, ReadFiles::Traced(read))
+    };
+    let (plain, computed) = ("#include \"a.h\"\n", "#include \"a.h\"\n#include \"computed.h\"\n");
+    assert!(is_stored(plain, ReadFiles::NotAsked));
+    assert!(!is_stored(plain, ReadFiles::Unknown));
+    assert!(after_reading(plain, &["own/a.h"]));
+    assert!(!after_reading(plain, &["own/a.h", "own/b.h"]));
+    assert!(!after_reading(plain, &["cuda/other.h"]));
+    // The key has the toolkit as a whole.
+    assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
+    assert!(!after_reading(computed, &["own/b.h"]));
+    assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
+}
+
+#[test]
+fn options_and_folders_that_may_hide_a_file_bypass_the_cache() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (folder, toolkit) = without_nvrtc();
+    let is_cached = |option: &str, include: &OsStr| {
+        let settings =
+            Settings { include: vec![folder.path().join(include)], options: vec![option.to_owned()] };
+        let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
+        session.prepare(unit(folder.path(), KERNEL, "k", &[])).dependencies.is_complete()
+    };
+    assert!(is_cached("-w", OsStr::new("own")));
+    assert!(!is_cached("--new-option", OsStr::new("own")));
+    assert!(!is_cached("-w", OsStr::from_bytes(b"caf\xe9")));
+}

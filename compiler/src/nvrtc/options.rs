@@ -511,6 +511,9 @@ mod tests {
             options(&unit, purpose, &settings, &[PathBuf::from("inc")], version).join(" ")
         };
         let first = "--std=c++17 --include-path=inc --modify-stack-limit=false";
+        let other = crate::test_support::unit(Path::new("folder"), "other", "k", &[]);
+        assert_ne!(seed(&unit), seed(&other));
+        assert!(seed(&unit).strip_prefix("0x").is_some_and(|digits| digits.len() == 8), "{}", seed(&unit));
         let seeded = format!("{first} --frandom-seed={} --no-cache", seed(&unit));
         let code = Purpose::Code(target);
         assert_eq!(of(code, (13, 0)), format!("--gpu-architecture=sm_89 {seeded} -DA -lineinfo"));
@@ -518,6 +521,23 @@ mod tests {
         let debug = "--device-debug --undefine-macro=__CUDACC_DEBUG__ -DA";
         let signature = of(Purpose::Signature(target.arch), (13, 0));
         assert_eq!(signature, format!("--gpu-architecture=compute_89 {seeded} {debug}"));
+    }
+
+    #[test]
+    fn folders_are_searched_in_order() {
+        let unit = crate::test_support::unit(Path::new(""), "", "k", &[]);
+        let settings = Settings { include: vec![PathBuf::new(), PathBuf::from("own")], options: Vec::new() };
+        let found = include_folders(&unit, &settings, &[PathBuf::from("cuda")]);
+        assert_eq!(found, [unit.folder.as_path(), Path::new("."), Path::new("own"), Path::new("cuda")]);
+    }
+
+    #[test]
+    fn line_information_is_known_by_both_names() {
+        let has = |options: &[&str]| {
+            has_line_information(&options.iter().map(|option| (*option).to_owned()).collect::<Vec<_>>())
+        };
+        assert!(has(&["-w", "-lineinfo"]) && has(&["--generate-line-info"]));
+        assert!(!has(&["-w", "-DA"]) && !has(&[]));
     }
 
     #[test]

@@ -490,3 +490,80 @@ fn dynamic_shared_memory_needs_bytes() {
         assert_eq!(found(some, Dynamic::Yes, Some(&access)), None);
     }
 }
+
+#[test]
+fn an_input_that_is_changed_in_place_may_share_an_output() {
+    let x = signature(&[("__half*", "x", half(false))]);
+    let help = |change: &dyn Fn(&mut PluginDraft)| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.units[0].args.retain(|arg| arg.name == "x");
+        change(&mut draft);
+        writable_inputs(&draft.plugin, &draft.units[0], &x).remove(0).help.unwrap_or_default()
+    };
+    let plain = "take it as `const __half* x`";
+    let in_place = help(&|_| {});
+    assert!(
+        in_place.starts_with(plain) && in_place.contains("`alias = \"x\"` of the output `y`"),
+        "{in_place}"
+    );
+    let passed = super::tests::draft("x = \"x\"\ny = \"y\"").units[0].args.clone();
+    assert_eq!(help(&|draft| draft.units[0].args.clone_from(&passed)), plain);
+    assert_eq!(help(&|draft| draft.plugin.variants[0].types[1] = cubinder_bundle::DataType::F32), plain);
+    assert_eq!(help(&|draft| draft.plugin.outputs[0].shape = constant()), plain);
+    assert_eq!(help(&|draft| draft.plugin.outputs[0].alias = Some(1)), plain);
+}
+
+#[test]
+fn every_output_that_nothing_writes_is_named() {
+    let mut draft = draft("x = \"x\"\ny = \"y\"");
+    let mut other = draft.plugin.outputs[0].clone();
+    "z".clone_into(&mut other.name);
+    draft.plugin.outputs.push(other);
+    let errors = unwritten_outputs(&draft.plugin, &draft.units[0]);
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["no argument passes the output `z` to the kernel"]);
+}
+
+#[test]
+fn names_are_checked_without_types() {
+    let signature = with_tensors(&[("T", "n", ParamType::Other { name: "T".to_owned(), size: 0 })]);
+    let check = |args: &str| {
+        let draft = draft(args);
+        let found = check_names(&draft.units[0], &signature);
+        found.into_iter().map(|error| (error.message, error.help.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    assert_eq!(check("x = \"x\"\ny = \"y\"\nn = \"1\""), []);
+    let errors = check("x = \"x\"\ny = \"y\"\nn = \"1\"\nblock = \"1\"");
+    assert_eq!(errors[0].0, "the kernel `scale<__half>` has no parameter `block`");
+    assert!(errors[0].1.contains("`block` is a key of"), "{errors:?}");
+}
+
+#[test]
+fn an_input_and_an_output_that_changed_places_are_named() {
+    let exchanged = signature(&[("__half*", "x", half(false)), ("const __half*", "y", half(true))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &exchanged).unwrap_err();
+    assert_eq!(errors[0].help.as_deref(), Some("`y` and `x` may have changed places"));
+}
+
+#[test]
+fn an_array_of_the_right_length_is_passed() {
+    let array = ParamType::Array { element: INT, len: 4 };
+    let signature = with_tensors(&[("array<int, 4>", "s", array)]);
+    let args = bind("x = \"x\"\ny = \"y\"\ns = \"[1, 2, 3, 4]\"", &signature).unwrap();
+    assert!(matches!(args[2].value, ArgValue::Array { ty: INT, len: 4, .. }));
+}
+
+/// As the release notes of CUDA 12.1 and NVRTC 13.0 have them.
+#[test]
+fn the_bytes_of_parameters_are_limited_by_the_architecture() {
+    let of = |target: &str, len: u32| {
+        let value = ArgValue::Array { ty: ScalarType::F32, len, expr: constant() };
+        let table = [Arg { name: "table".to_owned(), value }];
+        check("block = [256]", &table, target, &facts(&[(0, 4 * len)]))
+    };
+    for (target, most) in [("sm_61", 1024), ("sm_70", 8191), ("sm_80", 8191)] {
+        assert_eq!(of(target, most), Ok(()), "{target}");
+        let error = of(target, most + 1).unwrap_err();
+        assert!(error.contains(&format!("the limit is {}", 4 * most)), "{error}");
+    }
+}

@@ -184,3 +184,54 @@ fn options_and_folders_that_may_hide_a_file_bypass_the_cache() {
     assert!(!is_cached("--new-option", OsStr::new("own")));
     assert!(!is_cached("-w", OsStr::from_bytes(b"caf\xe9")));
 }
+
+#[test]
+fn a_session_knows_what_a_unit_includes() {
+    let (folder, toolkit) = without_nvrtc();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("own/a.h"), "int n = manifest::N;").unwrap();
+    let settings = Settings { include: vec![at("own")], options: vec!["-w".to_owned()] };
+    let session = Session::new(toolkit, settings.clone(), Cache::disabled()).unwrap();
+    let prepare = |text: &str| session.prepare(unit(folder.path(), text, "k", &[]));
+    let plain = prepare("#include \"a.h\"\n#include <other.h>\nint m = manifest::M;\n");
+    assert_eq!(plain.settings(), &settings);
+    assert!(!plain.has_computed_includes());
+    let names = session.names_taken(&plain).unwrap().into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!(names, "M N");
+    assert_eq!(session.included_files(&plain), Some(vec![at("own/a.h").as_path()]));
+    let digest = Digest::of(b"int n = manifest::N;");
+    assert_eq!(
+        session.found_files_and_digests(&plain).collect::<Vec<_>>(),
+        [(at("own/a.h").as_path(), digest)]
+    );
+    assert_eq!(session.found_headers(&plain).collect::<Vec<_>>(), [(Path::new("other.h"), Digest::of(b""))]);
+    let computed = prepare("#include NAME\n#include \"a.h\"\n");
+    assert!(computed.has_computed_includes());
+    assert_eq!((session.included_files(&computed), session.names_taken(&computed)), (None, None));
+    assert_eq!(session.found_files(&computed).collect::<Vec<_>>(), [at("own/a.h")]);
+    assert_eq!(session.release(), Ok((13, 0)));
+}
+
+#[test]
+fn a_file_that_changes_while_something_is_compiled_is_an_error() {
+    let (folder, toolkit) = without_nvrtc();
+    let settings = Settings { include: vec![folder.path().join("own")], options: Vec::new() };
+    let session = Session::new(toolkit, settings, Cache::disabled()).unwrap();
+    let _ = session.prepare(unit(folder.path(), "#include \"a.h\"\n", "k", &[]));
+    std::fs::write(folder.path().join("own/a.h"), "changed").unwrap();
+    assert_eq!(session.check_unchanged(), Ok(()), "nothing was compiled");
+    session.calls.fetch_add(2, Ordering::Relaxed);
+    let error = session.check_unchanged().unwrap_err();
+    assert!(error.message.contains("own/a.h` changed while kernels were compiled"), "{}", error.message);
+}
+
+#[test]
+fn the_warning_of_the_cache_is_that_of_the_session() {
+    let (folder, toolkit) = without_nvrtc();
+    let cache = Cache::open(&folder.path().join("own/a.h"));
+    let session = Session::new(toolkit, Settings::default(), cache).unwrap();
+    assert_eq!(session.take_cache_warning(), None);
+    let prepared = session.prepare(unit(folder.path(), KERNEL, "k", &[]));
+    session.store(&prepared, &Digest::of(b"key"), &1_u32, &ReadFiles::NotAsked);
+    assert!(session.take_cache_warning().is_some());
+}

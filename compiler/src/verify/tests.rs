@@ -1,7 +1,7 @@
 use super::*;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, Severity, render};
-use crate::resolve::{ArgDraftValue, PluginDraft};
+use crate::resolve::{ArgDraftValue, ForeignCode, PluginDraft};
 use crate::signature::{Leaf, Param, ParamType, Sign, Signature};
 use crate::test_support::{Sample, resolved};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
@@ -566,4 +566,52 @@ fn the_bytes_of_parameters_are_limited_by_the_architecture() {
         let error = of(target, most + 1).unwrap_err();
         assert!(error.contains(&format!("the limit is {}", 4 * most)), "{error}");
     }
+}
+
+/// A block may have exactly as much shared memory as the architecture has.
+#[test]
+fn shared_memory_may_be_used_up() {
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let of = |target: &str, fixed: u32, dynamic: u32| {
+        let launch = format!("block = [256]\nshared_bytes = {dynamic}");
+        let facts = KernelFacts { shared_bytes: Some(fixed), ..facts(&[(0, 8), (8, 8)]) };
+        check(&launch, &args, target, &facts)
+    };
+    for (target, most) in [("sm_70", 96), ("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)] {
+        assert_eq!(of(target, 1024, (most - 1) * 1024), Ok(()), "{target}");
+        let error = of(target, 1024, (most - 1) * 1024 + 1).unwrap_err();
+        assert!(error.contains(&format!("of at most {} a block", most * 1024)), "{error}");
+    }
+    assert_eq!(of("sm_80", 48 * 1024, 0), Ok(()));
+}
+
+#[test]
+fn precompiled_code_is_not_said_to_be_compiled() {
+    let mut draft = draft("x = \"x\"\ny = \"y\"");
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let label = |draft: &PluginDraft| {
+        let check = CodeCheck {
+            unit: &draft.units[0],
+            launch: draft.plugin.variants[0].launch(0).unwrap(),
+            args: &args,
+            signature: &with_tensors(&[]),
+            target: "sm_80".parse().unwrap(),
+            kernel: &facts(&[(0, 8)]),
+            rules: LaunchRules::default(),
+        };
+        check_code(&check).unwrap_err().remove(0).primary.unwrap().text
+    };
+    assert_eq!(label(&draft), "compiled for this kernel");
+    let unit = &mut draft.units[0];
+    let code = ForeignCode {
+        name: "k".to_owned(),
+        name_span: unit.kernel_span.clone(),
+        kernel: None,
+        signature: with_tensors(&[]),
+        param_spans: Vec::new(),
+        made_by: String::new(),
+        files: Vec::new(),
+    };
+    unit.foreign = Some(code);
+    assert_eq!(label(&draft), "this code");
 }

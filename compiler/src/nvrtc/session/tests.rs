@@ -235,3 +235,15 @@ fn the_warning_of_the_cache_is_that_of_the_session() {
     session.store(&prepared, &Digest::of(b"key"), &1_u32, &ReadFiles::NotAsked);
     assert!(session.take_cache_warning().is_some());
 }
+
+#[test]
+fn processes_that_have_nothing_to_do_end_when_the_session_rests() {
+    let (_folder, toolkit) = without_nvrtc();
+    let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
+    let session = session.in_processes_of(Some(PathBuf::from("/bin/cat")));
+    let workers = session.workers.as_ref().unwrap();
+    workers.start();
+    assert_eq!(workers.waiting(), 1);
+    session.rest();
+    assert_eq!(workers.waiting(), 0);
+}

@@ -121,7 +121,7 @@ fn whatever_decides_the_bytes_is_in_the_key() {
     }
 }
 
-/// A toolkit whose NVRTC is no library, with headers in `cuda`, and its folder.
+/// A toolkit whose NVRTC cannot be loaded, with headers in `cuda`, and its folder.
 fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {

@@ -109,7 +109,6 @@ const GROUPS: [Group; 11] = [
         files: &[
             "compiler/src/cache/dependencies.rs",
             "compiler/src/cache/directives.rs",
-            "compiler/src/cache/store.rs",
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
         ],

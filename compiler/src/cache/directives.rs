@@ -300,6 +300,8 @@ mod tests {
             "#if Q(__has_include)",
             "__has_include",
             "#if a_defined(__has_include)",
+            "ifdef __has_include",
+            "#ifdef (__has_include)",
         ] {
             assert_eq!(kinds(text), [Kind::Computed], "{text}");
         }

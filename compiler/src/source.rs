@@ -4,7 +4,7 @@
 //! may wait for its writer for ever and a device may have no end, and all of them have a limit.
 //! Never: what a file means, and no search for files.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
@@ -26,16 +26,24 @@ pub const LARGEST_BINARY: usize = 1 << 37;
 /// # Errors
 /// Where it cannot be opened, or is a pipe, a device or a socket.
 pub fn open(path: &Path) -> io::Result<File> {
-    let is_readable = |facts: &std::fs::Metadata| facts.is_file() || facts.is_dir();
-    let no_file = || io::Error::other("it is not a regular file (a pipe, a device or a socket)");
     // Before it is opened, because opening some devices does something.
-    if !is_readable(&std::fs::metadata(path)?) {
-        return Err(no_file());
-    }
-    // Another file may have taken the name since: without the flag a pipe would be waited for.
-    let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+    check_kind(&std::fs::metadata(path)?)?;
+    open_at_once(path)
+}
+
+/// [`open`] after its first check. Another file may have taken the name since: without the flags a pipe would be waited for.
+fn open_at_once(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.union(OFlags::NOCTTY);
     let file = OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(path)?;
-    if is_readable(&file.metadata()?) { Ok(file) } else { Err(no_file()) }
+    check_kind(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn check_kind(facts: &Metadata) -> io::Result<()> {
+    match facts.is_file() || facts.is_dir() {
+        true => Ok(()),
+        false => Err(io::Error::other("it is not a regular file (a pipe, a device or a socket)")),
+    }
 }
 
 /// Opens a regular file, and no folder.
@@ -57,24 +65,23 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
     // The size that a file states may be wrong: files of `/proc` state none.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
+    let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"));
     let file = open(path)?;
     let stated = file.metadata()?.len();
+    if stated >= limit {
+        return Err(too_large());
+    }
     let memory = rustix::system::sysinfo();
     let memory = memory.totalram.saturating_mul(memory.mem_unit.into());
-    if stated < limit && stated >= memory {
+    if stated >= memory {
         let why = format!(
             "it has {stated} bytes and is read into memory, of which this machine has {memory} bytes"
         );
         return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
     }
     let mut bytes = Vec::new();
-    if stated < limit {
-        file.take(limit).read_to_end(&mut bytes)?;
-    }
-    match stated >= limit || bytes.len() > most {
-        true => Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"))),
-        false => Ok(bytes),
-    }
+    file.take(limit).read_to_end(&mut bytes)?;
+    if bytes.len() > most { Err(too_large()) } else { Ok(bytes) }
 }
 
 /// Reads a regular file, with a message that names it.
@@ -139,6 +146,7 @@ mod tests {
             assert!(open_file(&at(name)).is_err());
             assert!(text(&at(name)).is_err());
         }
+        assert!(open_at_once(&at("pipe")).is_err(), "a pipe is not waited for");
         assert_eq!(read(&at("link"), 10).unwrap(), b"text");
         assert!(open_file(&at("file")).is_ok());
         assert!(open(folder.path()).is_ok());
@@ -153,7 +161,9 @@ mod tests {
         std::fs::write(&path, "text").unwrap();
         assert_eq!(read(&path, 4).unwrap(), b"text");
         assert_eq!(read(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
-        assert!(bytes(&path, 3).unwrap_err().ends_with("has more than 3 bytes"));
+        let error = bytes(&path, 3).unwrap_err();
+        assert!(error.starts_with('`') && error.ends_with("has more than 3 bytes"), "{error}");
+        assert_eq!(bytes(&path, LARGEST_BINARY).unwrap(), b"text");
         // Nor is a file larger than the memory, which takes no room on the disk.
         let memory = std::fs::read_to_string("/proc/meminfo").unwrap();
         let kibibytes = memory.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();
@@ -162,7 +172,22 @@ mod tests {
         // A terabyte that takes no room is not tried, and a file that states no size is read as far as the limit.
         File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
         assert_eq!(read(&path, LARGEST_TEXT).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let error = text(&path).unwrap_err().remove(0).message;
+        assert!(error.ends_with("it has more than 64 MiB, too much for a text"), "{error}");
         assert_eq!(read(Path::new("/proc/self/status"), 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         assert!(!read(Path::new("/proc/self/status"), 1 << 20).unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_text_is_utf_8_without_its_byte_order_mark() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for (bytes, expected) in [(&b"text"[..], "text"), (b"\xef\xbb\xbftext", "text"), (b"", "")] {
+            std::fs::write(&path, bytes).unwrap();
+            assert_eq!(text(&path).unwrap().text, expected);
+        }
+        std::fs::write(&path, b"te\xff").unwrap();
+        let error = text(&path).unwrap_err().remove(0).message;
+        assert!(error.ends_with("is not UTF-8: byte 2 begins no character"), "{error}");
     }
 }

@@ -138,8 +138,7 @@ impl NotPlaced {
         }
         let changed: Vec<String> =
             self.changed.iter().map(|place| format!("`{}`", place.display())).collect();
-        Diagnostic { help: None, ..told }
-            .note(format!("written before, and left so: {}", changed.join(", ")))
+        told.note(format!("written before, and left so: {}", changed.join(", ")))
             .help("what belongs together is of two runs now: make it all again")
     }
 }

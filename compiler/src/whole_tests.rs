@@ -181,3 +181,32 @@ fn what_appeared_meanwhile_is_not_replaced() {
     }
     assert_eq!(names(folder.path()), ["a", "b"]);
 }
+
+#[test]
+fn the_help_is_that_of_the_error() {
+    assert_eq!(
+        help(&io::Error::new(io::ErrorKind::InvalidInput, NotRegular)),
+        Some("name a file, or leave the option out")
+    );
+    assert_eq!(help(&io::Error::new(io::ErrorKind::InvalidInput, "another error")), None);
+    assert_eq!(help(&io::ErrorKind::InvalidInput.into()), None);
+    for (kind, words) in [
+        (io::ErrorKind::StorageFull, "make room there"),
+        (io::ErrorKind::QuotaExceeded, "make room there"),
+        (io::ErrorKind::ReadOnlyFilesystem, "is read-only"),
+        (io::ErrorKind::PermissionDenied, "allowed to write"),
+    ] {
+        let help = help(&kind.into()).unwrap();
+        assert!(help.contains(words), "{kind}: {help}");
+    }
+}
+
+#[test]
+fn file_systems_without_a_call_are_told_from_those_that_fail() {
+    use rustix::io::Errno;
+    for errno in [Errno::PERM, Errno::NOSYS, Errno::OPNOTSUPP, Errno::INVAL] {
+        assert!(is_unknown_there(&errno.into()), "{errno}");
+    }
+    assert!(!is_unknown_there(&Errno::EXIST.into()));
+    assert!(!is_unknown_there(&io::Error::other("no number")));
+}

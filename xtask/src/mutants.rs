@@ -35,7 +35,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 9] = [
+const GROUPS: [Group; 11] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -98,11 +98,32 @@ const GROUPS: [Group; 9] = [
         package: "cubinder",
         files: &[
             "compiler/src/cubin/ptx/usage.rs",
+            "compiler/src/verify/args.rs",
+            "compiler/src/verify/code.rs",
             "compiler/src/verify/pointee.rs",
             "compiler/src/verify/targets.rs",
         ],
         programs: &["--lib"],
-        tests: &["cubin::ptx::usage::", "verify::"],
+        tests: &["cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
+    },
+    Group {
+        name: "cache",
+        package: "cubinder",
+        files: &[
+            "compiler/src/cache/dependencies.rs",
+            "compiler/src/cache/directives.rs",
+            "compiler/src/nvrtc/options.rs",
+            "compiler/src/nvrtc/session.rs",
+        ],
+        programs: &["--lib"],
+        tests: &["cache::", "nvrtc::options::", "nvrtc::session::tests::", "nvrtc::tests::"],
+    },
+    Group {
+        name: "files",
+        package: "cubinder",
+        files: &["compiler/src/source.rs", "compiler/src/whole.rs"],
+        programs: &["--lib"],
+        tests: &["source::", "whole::"],
     },
     Group {
         name: "fields",
@@ -296,7 +317,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, signature, fields, node, run, logger"
+            "there is no group `guard`; there are reader, guards, launch, prover, signature, cache, files, fields, node, run, logger"
         );
     }
 

@@ -359,7 +359,8 @@ mod tests {
         let found = find(folder, "#include \"a.h\"\n");
         assert_eq!(found.endless(), Some(folder.join("pipe.h").as_path()));
         assert!(found.still_hold());
-        assert_eq!(find(folder, "#include \"inc\"\n").endless(), None, "a folder cannot be read");
+        std::fs::create_dir(folder.join("folder.h")).unwrap();
+        assert_eq!(find(folder, "#include \"folder.h\"\n").endless(), None, "NVRTC skips folders");
     }
 
     #[test]
@@ -485,6 +486,35 @@ mod tests {
         let before = with("-DHAS=__has_include(\"a.h\")");
         write(&folder.path().join("a.h"), "");
         assert_ne!(key(&before), key(&with("-DHAS=__has_include(\"a.h\")")));
+    }
+
+    #[test]
+    fn files_that_change_after_they_were_read_are_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        let files = Files::default();
+        let (a, b) = (folder.join("a.h"), folder.join("b.h"));
+        write(&a, "int n = manifest::N + manifest::M;");
+        for path in [&a, &b] {
+            files.at(path);
+        }
+        assert_eq!(files.changed(), None);
+        let names = |path: &Path| Some(files.names_taken(path)?.into_iter().collect::<Vec<_>>().join(" "));
+        assert_eq!((names(&a).as_deref(), names(&b)), (Some("M N"), None));
+        write(&b, "");
+        assert_eq!(files.changed(), Some(b));
+        write(&a, "");
+        assert_eq!(files.changed(), Some(a.clone()), "the first by name");
+        assert_eq!(names(&a).as_deref(), Some("M N"), "each file is read once");
+    }
+
+    #[test]
+    fn a_unit_that_depends_on_more_is_not_cached() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut found = find(folder.path(), "");
+        assert!(found.is_complete());
+        found.depend_on_more();
+        assert!(!found.is_complete());
     }
 
     #[test]

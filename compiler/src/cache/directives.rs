@@ -300,6 +300,8 @@ mod tests {
             "#if Q(__has_include)",
             "__has_include",
             "#if a_defined(__has_include)",
+            "ifdef __has_include",
+            "#ifdef (__has_include)",
         ] {
             assert_eq!(kinds(text), [Kind::Computed], "{text}");
         }
@@ -330,6 +332,13 @@ mod tests {
             .map(|d| d.kind)
             .collect();
         assert_eq!(found, [Kind::Quoted(b"caf\xe9.h".to_vec()), Kind::Angled(b"\xfe".to_vec())]);
+    }
+
+    #[test]
+    fn a_directive_has_the_name_that_its_text_has() {
+        let found = directives(b"#include \"a.h\"\n#include <b.h>\n#include H\n#include <\xfe>");
+        let names: Vec<Option<&str>> = found.iter().map(Directive::name).collect();
+        assert_eq!(names, [Some("a.h"), Some("b.h"), None, None]);
     }
 
     #[test]

@@ -4,10 +4,14 @@ use std::sync::Arc;
 
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
 
-use super::{Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for};
+use super::site::{Pools, Site};
+use super::{
+    Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for, scratch,
+};
 use crate::diagnostic::{Colour, Source, render};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
+use crate::rules;
 use crate::test_support::{Sample, resolved};
 
 /// A manifest with this launch, where these lines say of what rank and within which limits `x` is.
@@ -175,6 +179,8 @@ fn numbers_that_do_not_fit_their_parameters() {
         of(ScalarType::UInt { bytes: 4 }, "x.rank - 1", ""),
         of(ScalarType::UInt { bytes: 4 }, "x.rank - 1", "rank = \"0..=8\""),
         of(ScalarType::Int { bytes: 1 }, "x.rank * 16", ""),
+        of(ScalarType::Natural { bits: 7 }, "x.rank * 15", ""),
+        of(ScalarType::Natural { bits: 7 }, "x.rank * 16", ""),
         of(ScalarType::F32, "numel(x)", ""),
         of(ScalarType::Int { bytes: 8 }, "numel(x)", ""),
         // What the runtime would refuse of constants, and nothing else.
@@ -448,4 +454,69 @@ fn shared_memory_that_nobody_asks_for_is_less() {
         let found = told(bytes, 16384, Route::Native);
         assert!(found.contains("C0303") && found.contains("32768"), "{found}");
     }
+}
+
+/// Rounding up does not fill a grid that is empty only where an input is, nor does it change a condition.
+#[test]
+fn an_unwritten_output_is_blamed_on_a_division_only_if_it_leaves_blocks_out() {
+    let rounds_up = |launch: &str| {
+        let sample = Sample { launch, ..Sample::PLAIN };
+        let text = of_input(&sample, "rank = 1").replacen("grid = [\"ceil_div(numel(y), 256)\"]\n", "", 1);
+        let text = text.replacen("shape = \"x.shape\"", "shape = \"[x.shape[0] + 1]\"", 1);
+        let found = check(&resolved("m.toml", &text)).diagnostics;
+        let found: Vec<String> = found
+            .iter()
+            .filter(|one| one.code == Some(rules::UNWRITTEN_OUTPUT))
+            .map(|one| render(std::slice::from_ref(one), Colour::Plain))
+            .collect();
+        let [text] = found.as_slice() else { panic!("{launch}: {found:?}") };
+        assert!(text.contains("may stay unwritten"), "{text}");
+        text.contains("write `ceil_div(n, d)` for `n // d`")
+    };
+    for (launch, expected) in [
+        ("grid = [\"x.shape[0] // 256\"]\nblock = [256]", true),
+        ("grid = [\"(x.shape[0] + 255) // 256\"]\nblock = [256]", false),
+        ("grid = [\"x.shape[0] % 256\"]\nblock = [256]", false),
+        ("when = \"x.shape[0] // 256 > 0\"\ngrid = [1]\nblock = [256]", false),
+    ] {
+        assert_eq!(rounds_up(launch), expected, "{launch}");
+    }
+}
+
+#[test]
+fn scratch_memory_that_is_no_whole_number_of_elements_is_claimed_once() {
+    let claimed = |args: &str, bytes: &[(&str, u32)], variants: &str| {
+        let tables = format!("[scratch.s]\nbytes = \"2 * numel(x)\"\n[scratch.t]\nbytes = 6\n{variants}");
+        let args = format!("x = \"x\"\ny = \"y\"\n{args}");
+        let resolved = resolved("m.toml", &Sample { tables: &tables, args: &args, ..Sample::PLAIN }.text());
+        let number_bytes: Vec<(String, u32)> =
+            bytes.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+        let compiled = Compiled {
+            args: &[],
+            read_only: &[],
+            number_bytes: &number_bytes,
+            accumulated: &[],
+            cluster: None,
+            codes: Vec::new(),
+        };
+        let pools = Pools::new();
+        let site = Site::new(&resolved, &[], Route::Plugin, &pools);
+        let found = scratch::of_numbers(&site, &vec![compiled; resolved.draft.units.len()]);
+        let name = |subject: &str| subject.split('`').nth(1).unwrap_or_default().to_owned();
+        let must = |must: &str| must.split(',').next().unwrap_or_default().to_owned();
+        found
+            .iter()
+            .map(|claim| format!("{:?}: {} {}", claim.row(), name(&claim.subject), must(&claim.must)))
+            .collect::<Vec<_>>()
+    };
+    let s = "Some(0): s is a multiple of 4";
+    assert_eq!(claimed("a = \"s\"", &[("a", 2), ("x", 64), ("t", 64)], ""), [""; 0]);
+    assert_eq!(claimed("a = \"s\"\nb = \"s\"", &[("a", 4), ("b", 4)], ""), [s]);
+    let both = [s, "Some(0): t is a multiple of 4"];
+    assert_eq!(claimed("a = \"s\"\nb = \"t\"", &[("a", 4), ("b", 4)], ""), both);
+    let targets = [s, "Some(0): s is a multiple of 8"];
+    assert_eq!(claimed("a = \"s\"", &[("a", 4), ("a", 8)], ""), targets);
+    let variants = "[[variants]]\nid = 1\nguard = \"numel(x) > 9\"\n[[variants]]\nid = 2\n";
+    let rows = [s, "Some(1): s is a multiple of 4"];
+    assert_eq!(claimed("a = \"s\"", &[("a", 4)], variants), rows);
 }

@@ -409,6 +409,18 @@ mod tests {
     }
 
     #[test]
+    fn a_number_that_the_body_uses_as_an_address_is_a_pointer() {
+        let text = ".version 9.0\n.target sm_90\n\
+            .entry k(.param .u64 x, .param .b64 y, .param .u64 n, .param .align 8 .b8 s[16])\n\
+            { ld.param.u64 %rd1, [x]; ld.global.f32 %f1, [%rd1]; ld.param.u64 %rd2, [y]; st.global.f32 [%rd2], %f1;\n\
+            ld.param.u64 %rd3, [n]; ld.param.u64 %rd4, [s]; st.global.f32 [%rd4], %f1; ret; }\n";
+        let origin = ptx_origin(text.as_bytes()).unwrap();
+        let [k] = origin.entries.as_slice() else { panic!("{origin:?}") };
+        assert_eq!(k.params, [PtxParam::Pointer, PtxParam::Pointer, PtxParam::Integer, PtxParam::Bits]);
+        assert_eq!(k.are_written, [false, true, false, false]);
+    }
+
+    #[test]
     fn what_an_entry_demands_is_found_wherever_it_stands() {
         let text = ".version 8.5 .target sm_90a,debug .address_size 64\n\
             .visible .entry k(.param .u64 p);\n\

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use cubinder_bundle::expr::{Environment, Expr};
 use cubinder_bundle::launch::{
-    self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Passed, Sequencing, Steps, Takes, Unmet,
+    self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Sequencing, Steps, Takes, Unmet,
 };
 use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
@@ -203,9 +203,8 @@ pub(super) fn finish(
     };
     let valued = evaluated.as_ref().map_or(Ok(()), |found| step.check_values(found, sequencing, steps));
     let args = match &evaluated {
-        Ok(evaluated) if step.is_typed() => typed_args(step, &launch.args, evaluated),
         Ok(evaluated) if evaluated.is_empty() => Vec::new(),
-        _ => untyped_args(step, &launch.args, facts),
+        _ => argument_reports(step, &launch.args, facts),
     };
     report.launches.push(launch_report(step, &launch.kernel, evaluated.as_ref().ok(), args));
     report.notes.extend(step.code.machine.iter().filter_map(without_occupancy));
@@ -311,30 +310,6 @@ fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> O
     })
 }
 
-fn typed_args(step: &Step<'_>, args: &[Arg], evaluated: &Evaluated) -> Vec<ArgReport> {
-    let plugin = step.plugin;
-    let arg = |(arg, passed): (&Arg, &Passed)| {
-        let tensor = match passed {
-            Passed::Input(_) | Passed::Output(_) => {
-                arg.value.tensor().and_then(|tensor| plugin.tensor_name(tensor as usize))
-            }
-            Passed::Scratch(index) => step.scratch.get(*index).map(|scratch| scratch.name.as_str()),
-            Passed::Numbers { .. } => None,
-        };
-        let value = match passed {
-            Passed::Numbers { value, .. } => Some(value.clone()),
-            _ => None,
-        };
-        ArgReport {
-            name: arg.name.clone(),
-            ty: Some(arg_type(&arg.value)),
-            tensor: tensor.map(str::to_owned),
-            value,
-        }
-    };
-    args.iter().zip(&evaluated.args).map(arg).collect()
-}
-
 /// The argument, if it is memory. Whether the kernel only reads it is not known, so it may write it.
 fn memory(arg: &ArgDraft) -> Option<Arg> {
     let value = match arg.value {
@@ -355,8 +330,8 @@ pub(crate) fn arg_type(value: &ArgValue) -> String {
     }
 }
 
-/// The arguments as far as they have values, where types are not known or do not hold them.
-fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -> Vec<ArgReport> {
+/// The arguments with their types and values, if these are known.
+fn argument_reports(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -> Vec<ArgReport> {
     let steps = RefCell::new(Steps::default());
     let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
     let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
@@ -381,5 +356,30 @@ fn untyped_args(step: &Step<'_>, typed: &[Arg], environment: &dyn Environment) -
         typed.iter().map(of_typed).collect()
     } else {
         step.draft.iter().map(of_draft).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cubinder_bundle::ScalarType;
+    use cubinder_bundle::expr::Node;
+
+    use super::*;
+
+    #[test]
+    fn types_of_arguments_have_the_names_of_the_reference() {
+        let expr = Expr { nodes: vec![Node::Int(1)] };
+        let scalar = |ty| arg_type(&ArgValue::Scalar { ty, expr: expr.clone() });
+        assert_eq!(arg_type(&ArgValue::Tensor(0)), "tensor");
+        assert_eq!(arg_type(&ArgValue::ReadTensor(0)), "tensor");
+        assert_eq!(arg_type(&ArgValue::Scratch(0)), "scratch");
+        assert_eq!(scalar(ScalarType::Int { bytes: 4 }), "i32");
+        assert_eq!(scalar(ScalarType::UInt { bytes: 1 }), "u8");
+        assert_eq!(scalar(ScalarType::F32), "f32");
+        assert_eq!(scalar(ScalarType::F64), "f64");
+        assert_eq!(scalar(ScalarType::Bool), "bool");
+        assert_eq!(scalar(ScalarType::Natural { bits: 15 }), "enum of 16 bits");
+        let array = ArgValue::Array { ty: ScalarType::Int { bytes: 8 }, len: 4, expr: expr.clone() };
+        assert_eq!(arg_type(&array), "i64[4]");
     }
 }

@@ -234,6 +234,12 @@ impl Workers {
         self.ask(worker, program)
     }
 
+    /// How many processes wait for something to do.
+    #[cfg(test)]
+    pub(super) fn waiting(&self) -> usize {
+        self.starting.lock().unwrap().len() + self.idle.lock().unwrap().len()
+    }
+
     /// Has those that have nothing to do end, and does not wait for it.
     pub(super) fn rest(&self) {
         let starting = std::iter::from_fn(|| take(&self.starting)).map(|Starting(worker)| worker);

@@ -211,9 +211,10 @@ impl<'d> Entries<'d> {
                             other => other.udata_value(),
                         };
                     }
-                    gimli::DW_AT_const_value if die.tag() == gimli::DW_TAG_enumerator => {
-                        let enumeration = parent.and_then(|parent| entries.all.get_mut(parent));
-                        if let (Some(entry), Some(number)) = (enumeration, value.sdata_value()) {
+                    // Only the names of enumerations are asked for.
+                    gimli::DW_AT_const_value => {
+                        let parent = parent.and_then(|parent| entries.all.get_mut(parent));
+                        if let (Some(entry), Some(number)) = (parent, value.sdata_value()) {
                             let (least, most) = entry.named.unwrap_or((number, number));
                             entry.named = Some((least.min(number), most.max(number)));
                         }

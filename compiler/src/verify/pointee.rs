@@ -35,7 +35,6 @@ pub(crate) fn misfit(ty: DataType, size: Option<u32>, leaf: Leaf) -> Option<Stri
     let part = leaf.size()?;
     let is_vector = size > part;
     let fits = match leaf {
-        Leaf::Opaque | Leaf::Address => true,
         Leaf::Enum { .. } => part == element,
         Leaf::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }) => {
             part == element || is_vector || ty.size().is_none()
@@ -108,6 +107,7 @@ mod tests {
             (DataType::F32, Some(4), unsigned(1)),
             (DataType::F32, Some(16), f64),
             (DataType::I64, Some(16), f32),
+            (DataType::F16, Some(4), Leaf::OtherFloat8),
             (DataType::Bool, Some(16), int(4)),
             (DataType::I8, Some(4), unsigned(1)),
             // What says nothing.

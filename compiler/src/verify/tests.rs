@@ -1,7 +1,7 @@
 use super::*;
-use crate::cubin::{Cluster, LaunchRules};
-use crate::diagnostic::{Colour, Diagnostic, render};
-use crate::resolve::{ArgDraftValue, PluginDraft};
+use crate::cubin::{Cluster, Dynamic, LaunchRules};
+use crate::diagnostic::{Colour, Diagnostic, Severity, render};
+use crate::resolve::{ArgDraftValue, ForeignCode, PluginDraft};
 use crate::signature::{Leaf, Param, ParamType, Signature};
 use crate::test_support::{Sample, resolved};
 use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
@@ -416,4 +416,211 @@ fn ptx_is_held_against_the_shared_memory_that_it_declares() {
     assert!(refused.contains("49153 bytes of static shared memory, the limit is 49152"), "{refused}");
     // It runs on GPUs that have more than 8.0.
     assert_eq!(check_with(launch, &args, "compute_80", &facts, declares(49_152)), Ok(()));
+}
+
+/// The kernel of every target reads the same memory, so all sizes are kept.
+#[test]
+fn the_numbers_behind_pointers_are_those_of_all_targets() {
+    let with_x = |x: ParamType| {
+        signature(&[("T", "x", x), ("__half*", "y", half(false)), ("int", "n", ParamType::Int { bytes: 4 })])
+    };
+    let halves = with_x(half(true));
+    let words = with_x(pointer("uint4", Some(16), true, Leaf::Scalar(ScalarType::UInt { bytes: 4 })));
+    let unknown = with_x(pointer("void", None, true, Leaf::Opaque));
+    let bytes = |one: &Signature, other: &Signature| {
+        let bound = bind_two("x = \"x\"\ny = \"y\"\nn = \"numel(x)\"", one, other).unwrap();
+        bound.number_bytes.into_iter().map(|(name, bytes)| format!("{name}: {bytes}")).collect::<Vec<_>>()
+    };
+    assert_eq!(bytes(&halves, &words), ["x: 2", "x: 4", "y: 2"]);
+    assert_eq!(bytes(&words, &unknown), ["x: 4", "y: 2"]);
+    assert_eq!(bytes(&unknown, &unknown), ["y: 2"]);
+}
+
+#[test]
+fn a_writable_input_is_warned_about_unless_an_output_shares_its_memory() {
+    let both = signature(&[("__half*", "x", half(false)), ("__half*", "y", half(false))]);
+    let warnings = |alias: Option<u32>| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.plugin.outputs[0].alias = alias;
+        let found = writable_inputs(&draft.plugin, &draft.units[0], &both);
+        found.into_iter().map(|warning| warning.message).collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(None), ["the kernel could write to the input `x`"]);
+    assert_eq!(warnings(Some(0)), [""; 0]);
+}
+
+/// Another step may write what this kernel only reads, under either name of the memory.
+#[test]
+fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
+    let both = signature(&[("const __half*", "x", half(true)), ("const __half*", "y", half(true))]);
+    let errors = |alias: Option<u32>, shared: &[u32]| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.plugin.outputs[0].alias = alias;
+        draft.units[0].shared_outputs = shared.to_vec();
+        let errors = bind_args(&draft.plugin, &draft.units[0], &both).err().unwrap_or_default();
+        errors.into_iter().map(|error| error.message).collect::<Vec<_>>()
+    };
+    let error = "the output `y` is bound to a pointer to `const`";
+    assert_eq!(errors(None, &[]), [error]);
+    assert_eq!(errors(None, &[0]), [error]);
+    assert_eq!(errors(None, &[1]), [""; 0]);
+    assert_eq!(errors(Some(0), &[]), [error; 2]);
+    assert_eq!(errors(Some(0), &[1]), [""; 0]);
+}
+
+#[test]
+fn the_help_for_an_array_of_const_elements_is_no_type() {
+    let array = pointer("float [4]", Some(8), true, Leaf::Half);
+    let signature = signature(&[("const __half*", "x", half(true)), ("const T*", "y", array)]);
+    let error = render(&bind("x = \"x\"\ny = \"y\"", &signature).unwrap_err(), Colour::Plain);
+    assert!(error.contains("take `const` out of the parameter, or bind an input to it"), "{error}");
+}
+
+#[test]
+fn dynamic_shared_memory_needs_bytes() {
+    let found = |launch: &str, dynamic_shared: Dynamic, access: Option<&Diagnostic>| {
+        let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
+        let rules = LaunchRules { dynamic_shared, ..LaunchRules::default() };
+        let launch = draft.plugin.variants[0].launch(0).unwrap();
+        let found = no_shared(&draft.units[0], launch, rules, access);
+        found.map(|found| (found.severity, found.message))
+    };
+    let access = Diagnostic::warning("the kernel reads `s`");
+    let of_access = |severity| Some((severity, access.message.clone()));
+    let none = "block = [256]";
+    let (severity, message) = found(none, Dynamic::Yes, None).unwrap();
+    assert_eq!(severity, Severity::Warning);
+    assert!(message.ends_with("uses dynamic shared memory, but is launched with 0 bytes of it"), "{message}");
+    assert_eq!(found(none, Dynamic::Yes, Some(&access)), of_access(Severity::Error));
+    assert_eq!(found(none, Dynamic::NotTold, Some(&access)), of_access(Severity::Warning));
+    assert_eq!(found(none, Dynamic::NotTold, None), None);
+    assert_eq!(found(none, Dynamic::No, Some(&access)), None);
+    for some in ["block = [256]\nshared_bytes = 16", "block = [256]\nshared_bytes = \"numel(x)\""] {
+        assert_eq!(found(some, Dynamic::Yes, Some(&access)), None);
+    }
+}
+
+#[test]
+fn an_input_that_is_changed_in_place_may_share_an_output() {
+    let x = signature(&[("__half*", "x", half(false))]);
+    let help = |change: &dyn Fn(&mut PluginDraft)| {
+        let mut draft = draft("x = \"x\"\ny = \"y\"");
+        draft.units[0].args.retain(|arg| arg.name == "x");
+        change(&mut draft);
+        writable_inputs(&draft.plugin, &draft.units[0], &x).remove(0).help.unwrap_or_default()
+    };
+    let plain = "take it as `const __half* x`";
+    let in_place = help(&|_| {});
+    assert!(
+        in_place.starts_with(plain) && in_place.contains("`alias = \"x\"` of the output `y`"),
+        "{in_place}"
+    );
+    let passed = super::tests::draft("x = \"x\"\ny = \"y\"").units[0].args.clone();
+    assert_eq!(help(&|draft| draft.units[0].args.clone_from(&passed)), plain);
+    assert_eq!(help(&|draft| draft.plugin.variants[0].types[1] = cubinder_bundle::DataType::F32), plain);
+    assert_eq!(help(&|draft| draft.plugin.outputs[0].shape = constant()), plain);
+    assert_eq!(help(&|draft| draft.plugin.outputs[0].alias = Some(1)), plain);
+}
+
+#[test]
+fn every_output_that_nothing_writes_is_named() {
+    let mut draft = draft("x = \"x\"\ny = \"y\"");
+    let mut other = draft.plugin.outputs[0].clone();
+    "z".clone_into(&mut other.name);
+    draft.plugin.outputs.push(other);
+    let errors = unwritten_outputs(&draft.plugin, &draft.units[0]);
+    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
+    assert_eq!(messages, ["no argument passes the output `z` to the kernel"]);
+}
+
+#[test]
+fn names_are_checked_without_types() {
+    let signature = with_tensors(&[("T", "n", ParamType::Other { name: "T".to_owned(), size: 0 })]);
+    let check = |args: &str| {
+        let draft = draft(args);
+        let found = check_names(&draft.units[0], &signature);
+        found.into_iter().map(|error| (error.message, error.help.unwrap_or_default())).collect::<Vec<_>>()
+    };
+    assert_eq!(check("x = \"x\"\ny = \"y\"\nn = \"1\""), []);
+    let errors = check("x = \"x\"\ny = \"y\"\nn = \"1\"\nblock = \"1\"");
+    assert_eq!(errors[0].0, "the kernel `scale<__half>` has no parameter `block`");
+    assert!(errors[0].1.contains("`block` is a key of"), "{errors:?}");
+}
+
+#[test]
+fn an_input_and_an_output_that_changed_places_are_named() {
+    let exchanged = signature(&[("__half*", "x", half(false)), ("const __half*", "y", half(true))]);
+    let errors = bind("x = \"x\"\ny = \"y\"", &exchanged).unwrap_err();
+    assert_eq!(errors[0].help.as_deref(), Some("`y` and `x` may have changed places"));
+}
+
+#[test]
+fn an_array_of_the_right_length_is_passed() {
+    let array = ParamType::Array { element: INT, len: 4 };
+    let signature = with_tensors(&[("array<int, 4>", "s", array)]);
+    let args = bind("x = \"x\"\ny = \"y\"\ns = \"[1, 2, 3, 4]\"", &signature).unwrap();
+    assert!(matches!(args[2].value, ArgValue::Array { ty: INT, len: 4, .. }));
+}
+
+/// As the release notes of CUDA 12.1 and NVRTC 13.0 have them.
+#[test]
+fn the_bytes_of_parameters_are_limited_by_the_architecture() {
+    let of = |target: &str, len: u32| {
+        let value = ArgValue::Array { ty: ScalarType::F32, len, expr: constant() };
+        let table = [Arg { name: "table".to_owned(), value }];
+        check("block = [256]", &table, target, &facts(&[(0, 4 * len)]))
+    };
+    for (target, most) in [("sm_61", 1024), ("sm_70", 8191), ("sm_80", 8191)] {
+        assert_eq!(of(target, most), Ok(()), "{target}");
+        let error = of(target, most + 1).unwrap_err();
+        assert!(error.contains(&format!("the limit is {}", 4 * most)), "{error}");
+    }
+}
+
+/// A block may have exactly as much shared memory as the architecture has.
+#[test]
+fn shared_memory_may_be_used_up() {
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let of = |target: &str, fixed: u32, dynamic: u32| {
+        let launch = format!("block = [256]\nshared_bytes = {dynamic}");
+        let facts = KernelFacts { shared_bytes: Some(fixed), ..facts(&[(0, 8), (8, 8)]) };
+        check(&launch, &args, target, &facts)
+    };
+    for (target, most) in [("sm_70", 96), ("sm_75", 64), ("sm_80", 163), ("sm_89", 99), ("sm_90", 227)] {
+        assert_eq!(of(target, 1024, (most - 1) * 1024), Ok(()), "{target}");
+        let error = of(target, 1024, (most - 1) * 1024 + 1).unwrap_err();
+        assert!(error.contains(&format!("of at most {} a block", most * 1024)), "{error}");
+    }
+    assert_eq!(of("sm_80", 48 * 1024, 0), Ok(()));
+}
+
+#[test]
+fn precompiled_code_is_not_said_to_be_compiled() {
+    let mut draft = draft("x = \"x\"\ny = \"y\"");
+    let args = [tensor("x", 0), tensor("y", 1)];
+    let label = |draft: &PluginDraft| {
+        let check = CodeCheck {
+            unit: &draft.units[0],
+            launch: draft.plugin.variants[0].launch(0).unwrap(),
+            args: &args,
+            signature: &with_tensors(&[]),
+            target: "sm_80".parse().unwrap(),
+            kernel: &facts(&[(0, 8)]),
+            rules: LaunchRules::default(),
+        };
+        check_code(&check).unwrap_err().remove(0).primary.unwrap().text
+    };
+    assert_eq!(label(&draft), "compiled for this kernel");
+    let unit = &mut draft.units[0];
+    let code = ForeignCode {
+        name: "k".to_owned(),
+        name_span: unit.kernel_span.clone(),
+        kernel: None,
+        signature: with_tensors(&[]),
+        param_spans: Vec::new(),
+        made_by: String::new(),
+        files: Vec::new(),
+    };
+    unit.foreign = Some(code);
+    assert_eq!(label(&draft), "this code");
 }

@@ -62,3 +62,17 @@ fn an_argument_without_a_value_is_an_error() {
     let run = evaluated(&format!("{FILL}\n{}", launch("", &args.replace("- 3", "* 1"))), "x=0");
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 }
+
+#[test]
+fn an_argument_of_a_variant_for_other_addresses_needs_a_value_too() {
+    let variants = "[[variants]]\nid = 1\nguard = \"aligned(x, 16)\"\nconstants = { D = 100 }\n\n\
+                    [[variants]]\nid = 2\nconstants = { D = 3 }\n\n";
+    let launch = launch("", "x = \"x\"\ny = \"y\"\nn = \"12 // (x.shape[0] - D)\"");
+    let of = |shape: &str| evaluated(&format!("{variants}{launch}"), shape);
+    let run = of("x=2");
+    assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
+    let run = of("x=3");
+    assert_eq!(run.code, Some(1), "{}", run.stdout);
+    assert!(run.stdout.contains("argument `n` has no value: division by zero"), "{}", run.stdout);
+    assert!(run.stdout.contains("variant 2 would run for other addresses"), "{}", run.stdout);
+}

@@ -147,3 +147,130 @@ fn whatever_decides_the_bytes_is_in_the_key() {
         assert_ne!(other, expected, "{what}");
     }
 }
+
+/// A toolkit whose NVRTC cannot be loaded, with headers in `cuda`, and its folder.
+fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write("lib/libnvrtc.so.13", "one");
+    write("lib/libnvrtc-builtins.so.13.0", "one");
+    write("own/a.h", "");
+    write("own/b.h", "");
+    write("cuda/computed.h", "#include CHOSEN\n");
+    write("cuda/other.h", "");
+    let nvrtc = folder.path().join("lib/libnvrtc.so.13");
+    let include = vec![folder.path().join("cuda")];
+    (folder, Toolkit { nvrtc, include, is_pinned: false, without_headers: None })
+}
+
+#[test]
+fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
+    let (folder, toolkit) = without_nvrtc();
+    let settings = Settings { include: vec![folder.path().join("own")], options: Vec::new() };
+    let is_stored = |text: &str, read: ReadFiles| {
+        let cache = tempfile::tempdir().unwrap();
+        let session = Session::new(toolkit.clone(), settings.clone(), Cache::open(cache.path())).unwrap();
+        let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
+        let key = Digest::of(b"key");
+        session.store(&prepared, &key, &1_u32, &read);
+        session.cache.get(&key).is_some()
+    };
+    let after_reading = |text: &str, names: &[&str]| {
+        let read = names.iter().map(|name| folder.path().join(name)).collect();
+        is_stored(text, ReadFiles::Traced(read))
+    };
+    let (plain, computed) = ("#include \"a.h\"\n", "#include \"a.h\"\n#include \"computed.h\"\n");
+    assert!(is_stored(plain, ReadFiles::NotAsked));
+    assert!(!is_stored(plain, ReadFiles::Unknown));
+    assert!(after_reading(plain, &["own/a.h"]));
+    assert!(!after_reading(plain, &["own/a.h", "own/b.h"]));
+    assert!(!after_reading(plain, &["cuda/other.h"]));
+    // The key has the toolkit as a whole.
+    assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
+    assert!(!after_reading(computed, &["own/b.h"]));
+    assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
+}
+
+#[test]
+fn options_and_folders_that_may_hide_a_file_bypass_the_cache() {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let (folder, toolkit) = without_nvrtc();
+    let is_cached = |option: &str, include: &OsStr| {
+        let settings =
+            Settings { include: vec![folder.path().join(include)], options: vec![option.to_owned()] };
+        let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
+        session.prepare(unit(folder.path(), KERNEL, "k", &[])).dependencies.is_complete()
+    };
+    assert!(is_cached("-w", OsStr::new("own")));
+    assert!(!is_cached("--new-option", OsStr::new("own")));
+    assert!(!is_cached("-w", OsStr::from_bytes(b"caf\xe9")));
+}
+
+#[test]
+fn a_session_knows_what_a_unit_includes() {
+    let (folder, toolkit) = without_nvrtc();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("own/a.h"), "int n = manifest::N;").unwrap();
+    let settings = Settings { include: vec![at("own")], options: vec!["-w".to_owned()] };
+    let session = Session::new(toolkit, settings.clone(), Cache::disabled()).unwrap();
+    let prepare = |text: &str| session.prepare(unit(folder.path(), text, "k", &[]));
+    let plain = prepare("#include \"a.h\"\n#include <other.h>\nint m = manifest::M;\n");
+    assert_eq!(plain.settings(), &settings);
+    assert!(!plain.has_computed_includes());
+    let names = session.names_taken(&plain).unwrap().into_iter().collect::<Vec<_>>().join(" ");
+    assert_eq!(names, "M N");
+    assert_eq!(session.included_files(&plain), Some(vec![at("own/a.h").as_path()]));
+    let digest = Digest::of(b"int n = manifest::N;");
+    assert_eq!(
+        session.found_files_and_digests(&plain).collect::<Vec<_>>(),
+        [(at("own/a.h").as_path(), digest)]
+    );
+    assert_eq!(session.found_headers(&plain).collect::<Vec<_>>(), [(Path::new("other.h"), Digest::of(b""))]);
+    let computed = prepare("#include NAME\n#include \"a.h\"\n");
+    assert!(computed.has_computed_includes());
+    assert_eq!((session.included_files(&computed), session.names_taken(&computed)), (None, None));
+    assert_eq!(session.found_files(&computed).collect::<Vec<_>>(), [at("own/a.h")]);
+    assert_eq!(session.release(), Ok((13, 0)));
+}
+
+#[test]
+fn a_file_that_changes_while_something_is_compiled_is_an_error() {
+    let (folder, toolkit) = without_nvrtc();
+    let settings = Settings { include: vec![folder.path().join("own")], options: Vec::new() };
+    let session = Session::new(toolkit, settings, Cache::disabled()).unwrap();
+    let _ = session.prepare(unit(folder.path(), "#include \"a.h\"\n", "k", &[]));
+    std::fs::write(folder.path().join("own/a.h"), "changed").unwrap();
+    assert_eq!(session.check_unchanged(), Ok(()), "nothing was compiled");
+    session.calls.fetch_add(2, Ordering::Relaxed);
+    let error = session.check_unchanged().unwrap_err();
+    assert!(error.message.contains("own/a.h` changed while kernels were compiled"), "{}", error.message);
+}
+
+#[test]
+fn the_warning_of_the_cache_is_that_of_the_session() {
+    let (folder, toolkit) = without_nvrtc();
+    let cache = Cache::open(&folder.path().join("own/a.h"));
+    let session = Session::new(toolkit, Settings::default(), cache).unwrap();
+    assert_eq!(session.take_cache_warning(), None);
+    let prepared = session.prepare(unit(folder.path(), KERNEL, "k", &[]));
+    session.store(&prepared, &Digest::of(b"key"), &1_u32, &ReadFiles::NotAsked);
+    assert!(session.take_cache_warning().is_some());
+}
+
+#[test]
+fn processes_that_have_nothing_to_do_end_when_the_session_rests() {
+    let (_folder, toolkit) = without_nvrtc();
+    let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
+    let session = session.in_processes_of(Some(PathBuf::from("/bin/cat")));
+    let workers = session.workers.as_ref().unwrap();
+    workers.start();
+    assert_eq!(workers.waiting(), 1);
+    session.rest();
+    assert_eq!(workers.waiting(), 0);
+}

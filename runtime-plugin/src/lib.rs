@@ -25,8 +25,9 @@
 
 pub mod code;
 pub mod descriptor;
-pub mod driver;
 pub mod launch;
+
+pub use cubinder_driver as driver;
 
 mod attributes;
 mod creators;

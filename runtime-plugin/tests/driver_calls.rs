@@ -69,7 +69,7 @@ unsafe extern "C" fn version(to: *mut c_int) -> CUresult {
 
 unsafe extern "C" fn current_context(to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
-    answer("cuCtxGetCurrent".to_owned(), |number| unsafe { *to = CUcontext(handle(number)) })
+    answer("cuCtxGetCurrent".to_owned(), |number| unsafe { *to = CUcontext::from_raw(handle(number)) })
 }
 
 unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
@@ -80,11 +80,13 @@ unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
 /// The context of every stream is 9.
 unsafe extern "C" fn stream_context(stream: CUstream, to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuStreamGetCtx {}", stream.0 as usize), |_| unsafe { *to = CUcontext(handle(9)) })
+    answer(format!("cuStreamGetCtx {}", stream.as_raw() as usize), |_| unsafe {
+        *to = CUcontext::from_raw(handle(9))
+    })
 }
 
 unsafe extern "C" fn push(context: CUcontext) -> CUresult {
-    answer(format!("cuCtxPushCurrent {}", context.0 as usize), |_| {})
+    answer(format!("cuCtxPushCurrent {}", context.as_raw() as usize), |_| {})
 }
 
 unsafe extern "C" fn pop(_: *mut CUcontext) -> CUresult {
@@ -117,7 +119,9 @@ unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) ->
 
 unsafe extern "C" fn retain(to: *mut CUcontext, device: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuDevicePrimaryCtxRetain {device}"), |number| unsafe { *to = CUcontext(handle(number)) })
+    answer(format!("cuDevicePrimaryCtxRetain {device}"), |number| unsafe {
+        *to = CUcontext::from_raw(handle(number))
+    })
 }
 
 unsafe extern "C" fn release(device: c_int) -> CUresult {
@@ -126,24 +130,24 @@ unsafe extern "C" fn release(device: c_int) -> CUresult {
 
 unsafe extern "C" fn function(to: *mut CUfunction, kernel: CUkernel) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuKernelGetFunction {}", kernel.0 as usize), |number| unsafe {
-        *to = CUfunction(handle(number));
+    answer(format!("cuKernelGetFunction {}", kernel.as_raw() as usize), |number| unsafe {
+        *to = CUfunction::from_raw(handle(number));
     })
 }
 
 unsafe extern "C" fn func_load(function: CUfunction) -> CUresult {
-    answer(format!("cuFuncLoad {}", function.0 as usize), |_| {})
+    answer(format!("cuFuncLoad {}", function.as_raw() as usize), |_| {})
 }
 
 unsafe extern "C" fn kernel_attribute(to: *mut c_int, what: c_int, kernel: CUkernel, on: c_int) -> CUresult {
     // SAFETY: as above.
-    answer(format!("cuKernelGetAttribute {what} of {} on {on}", kernel.0 as usize), |number| unsafe {
+    answer(format!("cuKernelGetAttribute {what} of {} on {on}", kernel.as_raw() as usize), |number| unsafe {
         *to = number;
     })
 }
 
 unsafe extern "C" fn set_attribute(what: c_int, value: c_int, kernel: CUkernel, on: c_int) -> CUresult {
-    answer(format!("cuKernelSetAttribute {what} of {} on {on} to {value}", kernel.0 as usize), |_| {})
+    answer(format!("cuKernelSetAttribute {what} of {} on {on} to {value}", kernel.as_raw() as usize), |_| {})
 }
 
 unsafe extern "C" fn capture_mode(mode: *mut c_int) -> CUresult {
@@ -197,7 +201,8 @@ fn with<T>(answers: Script, work: impl FnOnce(&Driver) -> T) -> (T, Vec<String>)
     (found, script(|script| std::mem::take(&mut script.asked)))
 }
 
-const KERNEL: CUkernel = CUkernel(without_provenance_mut(40));
+// SAFETY: only the stand-in gets it.
+const KERNEL: CUkernel = unsafe { CUkernel::from_raw(without_provenance_mut(40)) };
 
 /// A call of which only the result's text counts.
 type Call = fn(&Driver) -> Result<String, DriverError>;
@@ -207,7 +212,7 @@ const CALLS: [(&str, &str, Call); 10] = [
     ("cuInit 0", "()", |driver| driver.initialize().map(|it| format!("{it:?}"))),
     ("cuDriverGetVersion", "7", |driver| driver.version().map(|it| it.to_string())),
     ("cuCtxGetCurrent", "Some(7)", |driver| {
-        driver.current_context().map(|it| format!("{:?}", it.map(|context| context.0 as usize)))
+        driver.current_context().map(|it| format!("{:?}", it.map(|context| context.as_raw() as usize)))
     }),
     ("cuCtxGetDevice", "7", |driver| driver.current_device().map(|it| it.to_string())),
     ("cuDeviceGetCount", "7", |driver| driver.device_count().map(|it| it.to_string())),
@@ -275,7 +280,7 @@ fn no_context_is_no_error() {
 fn entered(answers: Script, stream: usize) -> (Result<bool, DriverError>, Vec<String>) {
     with(answers, |driver| {
         // SAFETY: this driver looks behind no handle.
-        let entered = unsafe { driver.enter_context_of(CUstream(without_provenance_mut(stream))) }?;
+        let entered = unsafe { driver.enter_context_of(CUstream::from_raw(without_provenance_mut(stream))) }?;
         script(|script| script.asked.push("work".to_owned()));
         let is_entered = entered.is_some();
         entered.map_or(Ok(()), EnteredContext::leave).map(|()| is_entered)
@@ -289,7 +294,7 @@ fn a_thread_without_a_context_gets_that_of_the_stream() {
     assert_eq!(entered(none(), 3), (Ok(true), calls.map(str::to_owned).to_vec()));
     let (_, dropped) = with(none(), |driver| {
         // SAFETY: as above.
-        drop(unsafe { driver.enter_context_of(CUstream(without_provenance_mut(3))) });
+        drop(unsafe { driver.enter_context_of(CUstream::from_raw(without_provenance_mut(3))) });
     });
     assert_eq!(dropped.last().map(String::as_str), Some("cuCtxPopCurrent"), "also while unwinding");
     let (found, calls) = entered(Script { code: 700, ..WORKS }, 3);
@@ -302,7 +307,7 @@ fn a_thread_without_a_context_gets_that_of_the_stream() {
 fn leaving_a_context_reports_the_refusal() {
     let (left, calls) = with(Script { number: 0, ..WORKS }, |driver| {
         // SAFETY: as above.
-        let entered = unsafe { driver.enter_context_of(CUstream(without_provenance_mut(3))) };
+        let entered = unsafe { driver.enter_context_of(CUstream::from_raw(without_provenance_mut(3))) };
         script(|script| script.code = 201);
         entered.unwrap().unwrap().leave()
     });

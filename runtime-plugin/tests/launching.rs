@@ -76,7 +76,7 @@ fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
     let outputs: [*mut c_void; 1] = [without_provenance_mut(0x5555_6666_7777_8800)];
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: without_provenance_mut(0x9999_0000) };
     // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
-    unsafe { record.enqueue(&mock.driver, &at, CUstream(without_provenance_mut(0x42))) }
+    unsafe { record.enqueue(&mock.driver, &at, CUstream::from_raw(without_provenance_mut(0x42))) }
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         0.1_f64.to_le_bytes().to_vec(),
     ];
     let launched = Launched {
-        kernel: kernel.handle.0 as usize,
+        kernel: kernel.handle.as_raw() as usize,
         grid: [34680, 65535, 2],
         block: [64, 2, 4],
         shared_bytes: 100_352,

@@ -103,7 +103,8 @@ fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
     let outputs: [*mut c_void; 1] = [without_provenance_mut(Y)];
     let workspace = without_provenance_mut(WORKSPACE);
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace };
-    let stream = CUstream(without_provenance_mut(0x42));
+    // SAFETY: only the stand-in gets it.
+    let stream = unsafe { CUstream::from_raw(without_provenance_mut(0x42)) };
     // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
     records.iter().try_for_each(|record| unsafe { record.enqueue(&mock.driver, &at, stream) })
 }

@@ -29,13 +29,15 @@ struct Group {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
+    /// The package whose tests are asked.
+    tested_by: &'static str,
     /// What cargo builds of the package, and runs.
     programs: &'static [&'static str],
     /// What the programs run: names, and after `--skip` those that are about something else.
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 11] = [
+const GROUPS: [Group; 12] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -49,6 +51,7 @@ const GROUPS: [Group; 11] = [
             "bundle/src/validate/places.rs",
             "bundle/src/validate/tuning.rs",
         ],
+        tested_by: "cubinder-bundle",
         programs: &["--lib"],
         tests: &["--skip=expr::", "--skip=launch::", "--skip=proof::"],
     },
@@ -63,6 +66,7 @@ const GROUPS: [Group; 11] = [
             "bundle/src/launch/tuned.rs",
             "bundle/src/launch/variants.rs",
         ],
+        tested_by: "cubinder-bundle",
         programs: &["--lib"],
         tests: &["launch::"],
     },
@@ -78,6 +82,7 @@ const GROUPS: [Group; 11] = [
             "bundle/src/model/storage.rs",
             "bundle/src/native/unproved.rs",
         ],
+        tested_by: "cubinder-bundle",
         programs: &["--lib"],
         tests: &["data_type::", "launch::", "native::"],
     },
@@ -90,6 +95,7 @@ const GROUPS: [Group; 11] = [
             "bundle/src/expr/bounds/walk.rs",
             "bundle/src/proof/frame.rs",
         ],
+        tested_by: "cubinder-bundle",
         programs: &["--lib"],
         tests: &["expr::", "proof::"],
     },
@@ -103,6 +109,7 @@ const GROUPS: [Group; 11] = [
             "compiler/src/verify/pointee.rs",
             "compiler/src/verify/targets.rs",
         ],
+        tested_by: "cubinder",
         programs: &["--lib"],
         tests: &["cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
     },
@@ -115,6 +122,7 @@ const GROUPS: [Group; 11] = [
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
         ],
+        tested_by: "cubinder",
         programs: &["--lib"],
         tests: &["cache::", "nvrtc::options::", "nvrtc::session::tests::", "nvrtc::tests::"],
     },
@@ -122,6 +130,7 @@ const GROUPS: [Group; 11] = [
         name: "files",
         package: "cubinder",
         files: &["compiler/src/source.rs", "compiler/src/whole.rs"],
+        tested_by: "cubinder",
         programs: &["--lib"],
         tests: &["source::", "whole::"],
     },
@@ -129,6 +138,7 @@ const GROUPS: [Group; 11] = [
         name: "fields",
         package: "cubinder-bundle",
         files: &["bundle/src/field.rs"],
+        tested_by: "cubinder-bundle",
         programs: &["--lib"],
         tests: &["field::"],
     },
@@ -139,19 +149,14 @@ const GROUPS: [Group; 11] = [
             "runtime-plugin/src/attributes.rs",
             "runtime-plugin/src/code/table.rs",
             "runtime-plugin/src/definition.rs",
-            "runtime-plugin/src/driver/calls.rs",
-            "runtime-plugin/src/driver/capture.rs",
-            "runtime-plugin/src/driver/context.rs",
-            "runtime-plugin/src/driver/queue.rs",
-            "runtime-plugin/src/driver/sys.rs",
             "runtime-plugin/src/launch/record.rs",
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",
         ],
+        tested_by: "cubinder-plugin",
         programs: &[
             "--lib",
             "--test=code_loading",
-            "--test=driver_calls",
             "--test=launching",
             "--test=sequences",
             "--test=unloading_frees_everything",
@@ -165,9 +170,24 @@ const GROUPS: [Group; 11] = [
         ],
     },
     Group {
+        name: "driver",
+        package: "cubinder-driver",
+        files: &[
+            "runtime-plugin/driver/src/calls.rs",
+            "runtime-plugin/driver/src/capture.rs",
+            "runtime-plugin/driver/src/context.rs",
+            "runtime-plugin/driver/src/queue.rs",
+            "runtime-plugin/driver/src/sys.rs",
+        ],
+        tested_by: "cubinder-plugin",
+        programs: &["--test=code_loading", "--test=driver_calls", "--test=launching", "--test=sequences"],
+        tests: &[],
+    },
+    Group {
         name: "run",
         package: "cubinder-plugin",
         files: &["runtime-plugin/src/plugin/run.rs"],
+        tested_by: "cubinder-plugin",
         programs: &["--lib", "--test=meaning"],
         tests: &["run_tests::", "both_names", "what_a_node_does"],
     },
@@ -179,6 +199,7 @@ const GROUPS: [Group; 11] = [
             "runtime-plugin/abi/src/library.rs",
             "runtime-plugin/abi/src/logger.rs",
         ],
+        tested_by: "trt-abi",
         programs: &["--lib"],
         tests: &["image::", "library::", "logger::"],
     },
@@ -238,7 +259,8 @@ impl Group {
 
     fn command(&self, to: &Path, left: bool) -> Command {
         let mut command = workspace::cargo();
-        command.args(["mutants", "--package", self.package, "--profile", "mutants"]);
+        command.args(["mutants", "--package", self.package, "--test-package", self.tested_by]);
+        command.args(["--profile", "mutants"]);
         command.args(self.files.iter().flat_map(|file| ["--file", file]));
         command.arg("--timeout").arg(TEST_SECONDS.to_string()).arg("--output").arg(to);
         command.args(self.programs.iter().map(|program| format!("--cargo-arg={program}")));
@@ -317,7 +339,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, signature, cache, files, fields, node, run, logger"
+            "there is no group `guard`; there are reader, guards, launch, prover, signature, cache, files, fields, node, driver, run, logger"
         );
     }
 
@@ -327,13 +349,14 @@ mod tests {
             name: "n",
             package: "p",
             files: &["a.rs", "b.rs"],
+            tested_by: "q",
             programs: &["--lib"],
             tests: &["t::", "u::"],
         };
         let line = |left| process::command_line(&group.command(Path::new("out"), left));
         assert!(
             line(false).ends_with(
-                " mutants --package p --profile mutants --file a.rs --file b.rs --timeout 60 --output out --cargo-arg=--lib -- -- t:: u::"
+                " mutants --package p --test-package q --profile mutants --file a.rs --file b.rs --timeout 60 --output out --cargo-arg=--lib -- -- t:: u::"
             ),
             "{}",
             line(false)

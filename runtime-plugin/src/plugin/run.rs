@@ -134,9 +134,11 @@ impl Running {
         at: &Addresses<'_>,
         stream: *mut c_void,
     ) -> Result<(), Error> {
+        // SAFETY: the caller's promise.
+        let stream = unsafe { CUstream::from_raw(stream) };
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
             // SAFETY: the caller's promise.
-            unsafe { self.prepare_late(node, tactic, CUstream(stream)) }?;
+            unsafe { self.prepare_late(node, tactic, stream) }?;
         }
         let State::Ready(ready) = &self.state else {
             return Err(Error::internal(format!("{}: nothing is ready to be launched", node.title)));
@@ -159,7 +161,7 @@ impl Running {
         for alias in ready.aliases.iter().filter(|_| needs_copies) {
             if alias.needs_copy(at).is_ok_and(|needs_copy| needs_copy) {
                 // SAFETY: the caller's promises.
-                unsafe { alias.copy(ready.driver, at, CUstream(stream)) }
+                unsafe { alias.copy(ready.driver, at, stream) }
                     .map_err(|error| self.failed(node, ready.driver, &error))?;
                 self.said.tell_copied(node, alias.name());
             }
@@ -167,7 +169,7 @@ impl Running {
         for record in running {
             // SAFETY: the caller's promises; the kernels stay loaded until the library's teardown, and `driver` loaded
             // them. The workspace was compared with what is reserved when the shapes changed.
-            unsafe { record.enqueue(ready.driver, at, CUstream(stream)) }
+            unsafe { record.enqueue(ready.driver, at, stream) }
                 .map_err(|error| self.failed(node, ready.driver, &error))?;
         }
         Ok(())

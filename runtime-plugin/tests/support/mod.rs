@@ -303,7 +303,7 @@ unsafe extern "C" fn ctx_get_current(context: *mut CUcontext) -> CUresult {
         Ok(current) => unsafe {
             let (device, number) = CURRENT.get();
             let address = if current { 1 + number + 100 * device as usize } else { 0 };
-            *context = CUcontext(std::ptr::without_provenance_mut(address));
+            *context = CUcontext::from_raw(std::ptr::without_provenance_mut(address));
         },
         Err(error) => refused = error,
     });
@@ -318,7 +318,9 @@ unsafe extern "C" fn ctx_get_device(device: *mut c_int) -> CUresult {
 /// Every stream belongs to context 0 of device 0.
 unsafe extern "C" fn stream_get_ctx(_: CUstream, context: *mut CUcontext) -> CUresult {
     // SAFETY: as `cuda.h` says.
-    call("cuStreamGetCtx", no_label, |_| unsafe { *context = CUcontext(std::ptr::without_provenance_mut(1)) })
+    call("cuStreamGetCtx", no_label, |_| unsafe {
+        *context = CUcontext::from_raw(std::ptr::without_provenance_mut(1));
+    })
 }
 
 unsafe extern "C" fn ctx_push_current(_: CUcontext) -> CUresult {
@@ -374,7 +376,7 @@ unsafe extern "C" fn device_get_name(name: *mut c_char, _: c_int, _: c_int) -> C
 unsafe extern "C" fn primary_ctx_retain(context: *mut CUcontext, _: c_int) -> CUresult {
     // SAFETY: as `cuda.h` says.
     call("cuDevicePrimaryCtxRetain", no_label, |_| unsafe {
-        *context = CUcontext(std::ptr::without_provenance_mut(7));
+        *context = CUcontext::from_raw(std::ptr::without_provenance_mut(7));
     })
 }
 
@@ -413,14 +415,14 @@ unsafe extern "C" fn library_load_data(
         |state| {
             state.loaded.push(label.clone());
             // SAFETY: as `cuda.h` says.
-            unsafe { *library = CUlibrary(std::ptr::without_provenance_mut(state.loaded.len())) }
+            unsafe { *library = CUlibrary::from_raw(std::ptr::without_provenance_mut(state.loaded.len())) }
         },
     )
 }
 
 unsafe extern "C" fn library_unload(library: CUlibrary) -> CUresult {
     const STREAM_CAPTURE_UNSUPPORTED: CUresult = 900;
-    let id = library.0 as usize;
+    let id = library.as_raw() as usize;
     let mut is_allowed = true;
     let code = call(
         "cuLibraryUnload",
@@ -440,7 +442,7 @@ unsafe extern "C" fn library_get_kernel(
     library: CUlibrary,
     symbol: *const c_char,
 ) -> CUresult {
-    let id = library.0 as usize;
+    let id = library.as_raw() as usize;
     // SAFETY: as `cuda.h` says.
     let symbol = unsafe { CStr::from_ptr(symbol) };
     assert!(!symbol.is_empty());
@@ -449,14 +451,14 @@ unsafe extern "C" fn library_get_kernel(
         "cuLibraryGetKernel",
         |state| state.label(id),
         |_| unsafe {
-            *kernel = CUkernel(std::ptr::without_provenance_mut(id * 1000 + symbol.count_bytes()));
+            *kernel = CUkernel::from_raw(std::ptr::without_provenance_mut(id * 1000 + symbol.count_bytes()));
         },
     )
 }
 
 unsafe extern "C" fn kernel_get_function(function: *mut CUfunction, kernel: CUkernel) -> CUresult {
     const NO_BINARY_FOR_GPU: CUresult = 209;
-    let id = kernel.0 as usize / 1000;
+    let id = kernel.as_raw() as usize / 1000;
     let mut runs = true;
     let code = call(
         "cuKernelGetFunction",
@@ -464,14 +466,14 @@ unsafe extern "C" fn kernel_get_function(function: *mut CUfunction, kernel: CUke
         |state| {
             runs = state.runs_here(&state.label(id));
             // SAFETY: as `cuda.h` says.
-            unsafe { *function = CUfunction(kernel.0) }
+            unsafe { *function = CUfunction::from_raw(kernel.as_raw()) }
         },
     );
     if code == 0 && !runs { NO_BINARY_FOR_GPU } else { code }
 }
 
 unsafe extern "C" fn func_load(function: CUfunction) -> CUresult {
-    let id = function.0 as usize / 1000;
+    let id = function.as_raw() as usize / 1000;
     call("cuFuncLoad", |state| state.label(id), |_| {})
 }
 
@@ -528,7 +530,7 @@ unsafe extern "C" fn launch_kernel(
     extra: *mut *mut c_void,
 ) -> CUresult {
     assert!(extra.is_null());
-    let id = function.0 as usize / 1000;
+    let id = function.as_raw() as usize / 1000;
     call(
         "cuLaunchKernel",
         |state| state.label(id),
@@ -539,11 +541,11 @@ unsafe extern "C" fn launch_kernel(
             };
             let args = state.device.params.iter().enumerate().map(bytes).collect();
             state.launched.push(Launched {
-                kernel: function.0 as usize,
+                kernel: function.as_raw() as usize,
                 grid: [gx, gy, gz],
                 block: [bx, by, bz],
                 shared_bytes,
-                stream: stream.0 as usize,
+                stream: stream.as_raw() as usize,
                 args,
             });
         },

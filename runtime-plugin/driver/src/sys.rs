@@ -16,11 +16,26 @@ macro_rules! handles {
         $(#[$doc])*
         #[repr(transparent)]
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub struct $name(pub *mut c_void);
+        pub struct $name(*mut c_void);
 
         impl $name {
             /// The handle of nothing.
             pub const NULL: $name = $name(std::ptr::null_mut());
+
+            /// The handle that C code has as this pointer.
+            ///
+            /// # Safety
+            /// The driver gave the pointer as such a handle and has not taken it back, or nothing but a stand-in for the driver gets it.
+            #[must_use]
+            pub const unsafe fn from_raw(raw: *mut c_void) -> $name {
+                $name(raw)
+            }
+
+            /// The pointer that C code has for it.
+            #[must_use]
+            pub const fn as_raw(self) -> *mut c_void {
+                self.0
+            }
 
             /// Whether it is the handle of nothing.
             #[must_use]
@@ -49,6 +64,13 @@ handles! {
     CUfunction,
     /// `CUstream`.
     CUstream,
+}
+
+impl CUkernel {
+    /// The kernel as the calls that launch take it.
+    pub(crate) const fn as_function(self) -> CUfunction {
+        CUfunction(self.0)
+    }
 }
 
 impl CUstream {

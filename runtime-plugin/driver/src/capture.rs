@@ -22,7 +22,7 @@ pub fn in_relaxed_capture_mode<T, E: From<DriverError>>(
 }
 
 /// The relaxed mode of the calling thread; the mode before it is restored when this is dropped.
-pub(crate) struct RelaxedCapture<'a> {
+pub struct RelaxedCapture<'a> {
     driver: &'a Driver,
     before: CUstreamCaptureMode,
     restored: bool,
@@ -31,7 +31,7 @@ pub(crate) struct RelaxedCapture<'a> {
 impl<'a> RelaxedCapture<'a> {
     /// # Errors
     /// The driver's refusal to change the mode, which is as it was then.
-    pub(crate) fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>, DriverError> {
+    pub fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>, DriverError> {
         let mut before = CU_STREAM_CAPTURE_MODE_RELAXED;
         driver.exchange_capture_mode(&mut before)?;
         Ok(RelaxedCapture { driver, before, restored: false })
@@ -39,7 +39,7 @@ impl<'a> RelaxedCapture<'a> {
 
     /// # Errors
     /// The driver's refusal to change the mode back.
-    pub(crate) fn leave(mut self) -> Result<(), DriverError> {
+    pub fn leave(mut self) -> Result<(), DriverError> {
         self.restore()
     }
 

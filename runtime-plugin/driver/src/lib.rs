@@ -17,11 +17,9 @@ mod queue;
 pub mod sys;
 mod table;
 
-pub(crate) use capture::RelaxedCapture;
-pub use capture::in_relaxed_capture_mode;
+pub use capture::{RelaxedCapture, in_relaxed_capture_mode};
 pub use context::{EnteredContext, PrimaryContext};
 pub use cubinder_bundle::fit::ComputeCapability;
 pub use error::{DriverError, DriverMissing};
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
-pub use table::Driver;
-pub(crate) use table::last_loader_error;
+pub use table::{Driver, last_loader_error};

@@ -4,9 +4,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
 use super::error::DriverError;
-use super::sys::{
-    CUDA_SUCCESS, CUdeviceptr, CUfunction, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream,
-};
+use super::sys::{CUDA_SUCCESS, CUdeviceptr, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use super::table::Driver;
 
 /// The most attributes of a launch.
@@ -74,7 +72,7 @@ impl Driver {
         // null, as it must be where `params` is given; the rest is the caller's promise.
         let code = unsafe {
             (self.launch_kernel)(
-                CUfunction(kernel.0),
+                kernel.as_function(),
                 grid[0],
                 grid[1],
                 grid[2],
@@ -102,7 +100,7 @@ impl Driver {
         // SAFETY: a `CUkernel` may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`); the
         // configuration and its attributes live during the call; the rest is the caller's promise.
         let code = configuration.with_config(stream, |config| unsafe {
-            (self.launch_kernel_ex)(config, CUfunction(kernel.0), params, null_mut())
+            (self.launch_kernel_ex)(config, kernel.as_function(), params, null_mut())
         });
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuLaunchKernelEx", code) }
     }
@@ -164,7 +162,7 @@ impl Driver {
         let code = unsafe {
             (self.occupancy_max_active_blocks)(
                 &raw mut blocks,
-                CUfunction(kernel.0),
+                kernel.as_function(),
                 threads,
                 shared_bytes as usize,
             )
@@ -186,7 +184,7 @@ impl Driver {
         // SAFETY: `clusters` is a place for one `int`; the configuration and its attributes live during the call; the null stream
         // stands for the current context; a `CUkernel` may stand for a `CUfunction` (`cuda.h` 13.0).
         let code = configuration.with_config(CUstream::NULL, |config| unsafe {
-            (self.occupancy_max_active_clusters)(&raw mut clusters, CUfunction(kernel.0), config)
+            (self.occupancy_max_active_clusters)(&raw mut clusters, kernel.as_function(), config)
         });
         self.check("cuOccupancyMaxActiveClusters", code)?;
         Ok(u32::try_from(clusters).unwrap_or(0))

@@ -203,7 +203,7 @@ fn open() -> Result<Driver, DriverMissing> {
 }
 
 /// What the loader said last in this thread.
-pub(crate) fn last_loader_error() -> String {
+pub fn last_loader_error() -> String {
     // SAFETY: `dlerror` has no preconditions; glibc keeps its answer per thread.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {

@@ -5,13 +5,17 @@
 
 pub mod columns;
 pub mod diagnostic;
+pub mod path;
 pub mod reported_path;
 pub mod rules;
 pub mod source;
 
 pub mod check;
 pub mod config;
+pub mod file_kind;
+pub mod library_name;
 pub mod manifest;
+mod placeholder;
 pub mod project;
 pub mod resolve;
 

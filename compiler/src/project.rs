@@ -5,7 +5,6 @@
 //! takes manifests. Never compiles anything.
 
 mod driver;
-pub mod kind;
 mod plan;
 mod targets;
 
@@ -16,10 +15,11 @@ use cubinder_bundle::{Plugin, Target};
 
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::file_kind::{self, Kind};
 use crate::manifest::Route;
+use crate::path;
 use crate::source;
 use crate::tuning;
-use kind::Kind;
 pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
 
 /// What the command line asks for.
@@ -197,12 +197,12 @@ pub fn config_above(manifest: &Path, here: &Path) -> Option<PathBuf> {
 fn each_once(files: impl Iterator<Item = PathBuf>) -> Vec<PathBuf> {
     let mut seen = BTreeSet::new();
     // What is not there is told by who reads it.
-    files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| config::shown(path)))).collect()
+    files.filter(|path| seen.insert(path.canonicalize().unwrap_or_else(|_| path::shown(path)))).collect()
 }
 
 /// Checks an include folder: NVRTC ignores what it cannot open.
 fn check_include(folder: &Path) -> Result<(), Diagnostic> {
-    let name = config::shown(folder);
+    let name = path::shown(folder);
     let name = name.display();
     let message = match std::fs::metadata(folder) {
         Ok(facts) if facts.is_dir() => return Ok(()),
@@ -217,7 +217,7 @@ fn check_include(folder: &Path) -> Result<(), Diagnostic> {
 
 /// What is plainly no manifest is said to be so before it is read as one.
 fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
-    let name = config::shown(path);
+    let name = path::shown(path);
     let name = name.display();
     if let Err(error) = std::fs::metadata(path) {
         let error = Diagnostic::error(format!("cannot read `{name}`: {error}"));
@@ -236,7 +236,7 @@ fn check_manifest(path: &Path) -> Result<(), Diagnostic> {
             .help("name the TOML file that has this source in `[[launches]]`"));
     }
     // What cannot be read now is told by who reads it.
-    source::text(path).map_or(Ok(()), |source| kind::expect(Kind::Manifest, path, &source.text))
+    source::text(path).map_or(Ok(()), |source| file_kind::expect(Kind::Manifest, path, &source.text))
 }
 
 /// The path of a file above the current folder, as a person would type it.

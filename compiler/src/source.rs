@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use rustix::fs::OFlags;
 
-use crate::config::shown;
 use crate::diagnostic::{Diagnostic, Source};
+use crate::path::shown;
 
 /// The largest text, bytes. Texts that people write are far shorter, and a longer file must not fill the memory.
 pub const LARGEST_TEXT: usize = 64 << 20;

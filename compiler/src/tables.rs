@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
+use crate::path;
 use crate::resolve::{Resolved, Table, TableFile};
 use crate::rules;
 use crate::source;
@@ -50,7 +50,7 @@ fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
         None => Ok(bytes),
         Some(why) => Err(Diagnostic::error(format!(
             "`{}` is no table of `{}`",
-            config::shown(&file.path).display(),
+            path::shown(&file.path).display(),
             table.ty.name()
         ))
         .code(rules::TABLE_FILE)

@@ -12,7 +12,7 @@ use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity};
 use cubinder_compiler::foreign::FromPtx;
 use cubinder_compiler::installation::Installation;
-use cubinder_compiler::library::check_name;
+use cubinder_compiler::library_name::check_name;
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;

@@ -9,9 +9,9 @@ use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{
     self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
 };
+use cubinder_compiler::file_kind::{self, Kind};
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::nvrtc::Settings;
-use cubinder_compiler::project::kind::{self, Kind};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::resolve::Resolved;
@@ -169,7 +169,7 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
     let source = source::text(path)?;
-    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);
     let mut subjects = open(path, arguments.route)?;

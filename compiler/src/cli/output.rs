@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
-use cubinder_compiler::library::check_name;
+use cubinder_compiler::library_name::check_name;
 
 /// Who reads the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Request;
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
+use crate::path;
 use crate::resolve::Resolved;
 use crate::tuning;
 
@@ -54,7 +54,7 @@ impl Inputs {
     pub(super) fn add_included(&mut self, session: &Session, prepared: &PreparedUnit) {
         session.found_files(prepared).for_each(|file| self.add(file));
         if prepared.has_computed_includes() {
-            self.computed.insert(config::shown(&prepared.unit().source.path));
+            self.computed.insert(path::shown(&prepared.unit().source.path));
         }
     }
 
@@ -86,6 +86,6 @@ impl Inputs {
     }
 
     fn add(&mut self, file: &Path) {
-        self.files.insert(config::shown(file));
+        self.files.insert(path::shown(file));
     }
 }

@@ -18,17 +18,17 @@
 //!
 //! Paths are relative to the file's folder.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_bundle::Target;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::library::check_name;
+use crate::file_kind::{self, Kind};
+use crate::library_name::check_name;
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
 use crate::nvrtc::check_options;
-use crate::project::kind::{self, Kind};
 use crate::{rules, source};
 
 /// What the file is called.
@@ -62,26 +62,6 @@ pub struct Config {
     pub output: PathBuf,
 }
 
-/// How messages call a file: `manifests/../kernels/k.cu` is `kernels/k.cu`. A way through a symbolic link stays as it is,
-/// because `..` behind a link is another folder. What is opened is always the path itself.
-#[must_use]
-pub fn shown(path: &Path) -> PathBuf {
-    let mut clean = PathBuf::new();
-    for component in path.components() {
-        let is_folder = || std::fs::symlink_metadata(&clean).is_ok_and(|facts| facts.is_dir());
-        match component {
-            Component::CurDir => {}
-            Component::ParentDir
-                if matches!(clean.components().next_back(), Some(Component::Normal(_))) && is_folder() =>
-            {
-                clean.pop();
-            }
-            component => clean.push(component),
-        }
-    }
-    if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
-}
-
 /// The pattern that matches a path alone.
 #[must_use]
 pub fn escaped(path: &Path) -> String {
@@ -108,7 +88,7 @@ pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
 /// When it cannot be read or is wrong: every mistake.
 pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
     let source = source::text(path)?;
-    kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Config, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 

@@ -11,9 +11,9 @@ use cubinder_bundle::validate::{validate_attributes, validate_ranks};
 use cubinder_bundle::{CodeObject, Plugin, Value};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::file_kind::{self, Kind};
 use crate::foreign;
 use crate::manifest::Route;
-use crate::project::kind::{self, Kind};
 use crate::resolve::{self, Resolved};
 use crate::source;
 use crate::tables;
@@ -90,7 +90,7 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     source::open_file(path).map_err(|error| cannot(&error))?;
     if path.extension().is_some_and(|extension| extension == "toml") {
         let source = source::text(path)?;
-        kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
+        file_kind::expect(Kind::Manifest, path, &source.text).map_err(|error| vec![error])?;
         let mut resolved = resolve::compile(&source)?;
         let mut errors = tables::read(&mut resolved);
         errors.extend(foreign::read(&mut resolved));

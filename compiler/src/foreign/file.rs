@@ -7,11 +7,11 @@ use cubinder_bundle::image::{self, Malformed};
 use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target, TargetKind};
 
 use super::import::{self, Function};
-use crate::config;
 use crate::cubin::{self, CubinError, LaunchRules, PtxOrigin};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::manifest::form::list;
+use crate::path;
 use crate::rules;
 use crate::signature::{self, Signature};
 use crate::source;
@@ -68,7 +68,7 @@ impl Loaded {
 pub fn load(path: &Path, kind: CodeKind) -> Result<Loaded, Diagnostic> {
     let bytes =
         source::bytes(path, MAX_BYTES).map_err(|why| Diagnostic::error(why).code(rules::CODE_FILE))?;
-    let loaded = loaded(&config::shown(path).display().to_string(), bytes, kind)?;
+    let loaded = loaded(&path::shown(path).display().to_string(), bytes, kind)?;
     Ok(Loaded { triton: beside(path), ..loaded })
 }
 

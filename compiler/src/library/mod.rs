@@ -12,7 +12,6 @@
 mod elf;
 mod error;
 mod find;
-mod name;
 mod plan;
 mod view;
 mod write;
@@ -26,7 +25,6 @@ use cubinder_bundle::Digest;
 pub use cubinder_bundle::slot::Mode;
 
 pub use error::{LibraryError, Problem};
-pub use name::check_name;
 
 use crate::source;
 use crate::whole::Draft;

@@ -26,7 +26,7 @@ use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
-use crate::{codegen, config, cuda, rules};
+use crate::{codegen, cuda, path, rules};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 5";
@@ -377,7 +377,7 @@ impl Session {
         match is_compiled.then(|| self.files.changed()).flatten() {
             None => Ok(()),
             Some(place) => {
-                let place = config::shown(&place);
+                let place = path::shown(&place);
                 Err(Diagnostic::error(format!("`{}` changed while kernels were compiled", place.display()))
                     .note("some of the code may be of what it was before, and some of what it is now")
                     .help("compile again"))

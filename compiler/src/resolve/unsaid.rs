@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::foreign::import::is_unsaid;
+use crate::placeholder::is_unsaid;
 use crate::rules;
 
 /// What all these words have in one of their forms: most manifests have none, and are read once only.

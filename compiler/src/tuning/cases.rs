@@ -2,11 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::eval::cases::{self, Cases};
+use crate::file_kind::{self, Kind};
 use crate::manifest::Located;
-use crate::project::kind::{self, Kind};
+use crate::path;
 use crate::resolve::{Resolved, beside};
 use crate::rules;
 use crate::source;
@@ -37,12 +37,12 @@ fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagn
     };
     let source = source::text(&path);
     let source = source.map_err(|errors| errors.into_iter().map(here).collect::<Vec<_>>())?;
-    kind::expect(Kind::Cases, &path, &source.text).map_err(|error| vec![here(error)])?;
+    file_kind::expect(Kind::Cases, &path, &source.text).map_err(|error| vec![here(error)])?;
     let cases = cases::read(&source)?;
     if !is_same(&cases.subject, &manifest.source.path) {
-        let (found, subject) = (config::shown(&path), config::shown(&cases.subject));
+        let (found, subject) = (path::shown(&path), path::shown(&cases.subject));
         let error = format!("the cases of `{}` are of `{}`", found.display(), subject.display());
-        let own = config::shown(&manifest.source.path);
+        let own = path::shown(&manifest.source.path);
         let error = here(Diagnostic::error(error)).note(format!("this manifest is `{}`", own.display()));
         return Err(vec![error]);
     }

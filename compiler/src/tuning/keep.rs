@@ -5,10 +5,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::{Device, File, Point, Tuning, read, write};
-use crate::config;
 use crate::diagnostic::Diagnostic;
 use crate::eval::{Subject, state};
-use crate::project::kind::{self, Kind};
+use crate::file_kind::{self, Kind};
+use crate::path;
 use crate::source;
 use crate::whole::{self, Draft, folder_of};
 
@@ -36,7 +36,7 @@ pub fn file_name(device: &Device) -> String {
 /// Where it cannot be read, or is no file of tuning; and its mistakes of form.
 pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
     let source = source::text(path)?;
-    kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Tuning, path, &source.text).map_err(|error| vec![error])?;
     read(&source)
 }
 
@@ -62,7 +62,7 @@ fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
     let text = |device: &Device| {
         format!("{} (compute capability {}, {} multiprocessors)", device.name, device.capability, device.sms)
     };
-    Diagnostic::error(format!("`{}` is of another GPU", config::shown(path).display()))
+    Diagnostic::error(format!("`{}` is of another GPU", path::shown(path).display()))
         .note(format!("it is of {}, and the GPU at hand is {}", text(found), text(device)))
         .help("name another file with `--out`")
 }
@@ -141,7 +141,7 @@ pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
 fn beside(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
-    whole::replaceable(&place, &config::shown(path), "`--out`")?;
+    whole::replaceable(&place, &path::shown(path), "`--out`")?;
     empty_beside(&place, known).map(|draft| (draft, place)).map_err(|error| unwritten(path, &error))
 }
 
@@ -155,7 +155,7 @@ fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
-    whole::cannot("write", &config::shown(path), error)
+    whole::cannot("write", &path::shown(path), error)
 }
 
 #[cfg(test)]

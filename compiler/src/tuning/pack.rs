@@ -11,9 +11,9 @@ use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 
 use super::code::subject_of;
 use super::{ALIKE, Device, File, Point};
-use crate::config;
 use crate::diagnostic::{Diagnostic, Span, fold};
 use crate::eval::{Mistake, Stated, Subject, state, unmet};
+use crate::path;
 
 const HELP: &str = "measure again with `cubinder tune`, or take out what is stale";
 
@@ -99,7 +99,7 @@ fn count_as_one(name: &str, other: &File, file: &File, index: usize) -> Diagnost
             first.capability,
             first.sms,
             first.name,
-            config::shown(&other.source.path).display()
+            path::shown(&other.source.path).display()
         ))
         .help("name the file alone that is of the GPU on which the library runs")
 }

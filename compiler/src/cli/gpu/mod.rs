@@ -15,7 +15,7 @@ use cubinder_bundle::launch::full_name;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Subject};
-use cubinder_compiler::project::kind::{self, Kind};
+use cubinder_compiler::file_kind::{self, Kind};
 use cubinder_compiler::source;
 
 use super::node::WhichNode;
@@ -63,6 +63,6 @@ fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
     if Kind::of(&source.text) == Some(Kind::Manifest) {
         return Ok(None);
     }
-    kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
     cases::read(&source).map(Some)
 }

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
-use cubinder_compiler::project::kind::Kind;
+use cubinder_compiler::file_kind::Kind;
+use cubinder_compiler::path;
 use cubinder_compiler::project::{Asked, Project, config_above};
 use cubinder_compiler::source;
 use cubinder_compiler::tuning::{Point, Tuning};
@@ -79,7 +80,7 @@ impl Around {
             let is_other = device.is_alike(&own.device) && device.name != own.device.name;
             is_other && file.source.path != path && file.tuning.points.iter().any(is_of_plugin)
         });
-        files.map(|file| (config::shown(&file.source.path), file.tuning.device.name)).collect()
+        files.map(|file| (path::shown(&file.source.path), file.tuning.device.name)).collect()
     }
 }
 

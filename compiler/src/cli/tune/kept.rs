@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::fit::ComputeCapability;
 use cubinder_bundle::launch::full_name;
-use cubinder_compiler::config;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::Subject;
 use cubinder_compiler::eval::cases::Cases;
+use cubinder_compiler::path;
 use cubinder_compiler::project::config_above;
 use cubinder_compiler::tuning::{self, Device, Point, Replaced, Tuning};
 
@@ -69,7 +69,7 @@ impl Kept {
         let merged = tuning::merged(known.clone(), new, replaced);
         tuning::save(path, &merged).map_err(|error| vec![error])?;
         Ok(Written {
-            path: config::shown(path),
+            path: path::shown(path),
             points: count,
             others: merged.points.len().saturating_sub(count),
             gone: gone(known, &merged, &full_name(&subject.plugin)),
@@ -137,7 +137,7 @@ fn path(arguments: &Arguments, manifest: Option<&Path>, device: &Device) -> Resu
 fn manifest(cases: &Cases) -> Option<PathBuf> {
     let subject = &cases.subject;
     let is_manifest = subject.extension().is_some_and(|it| it == "toml") && subject.is_file();
-    is_manifest.then(|| config::shown(subject))
+    is_manifest.then(|| path::shown(subject))
 }
 
 /// The folder of the nearest `cubinder.toml` above the manifest; where there is none that of the manifest; and without a manifest that of the

@@ -5,13 +5,13 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::KernelFacts;
 
 use super::types::{self, Mangled};
-use super::words::{self, ELEMENT, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::names::{self, Named};
 use crate::foreign::{Loaded, load};
 use crate::manifest::CodeKind;
+use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::rules;
 use crate::signature::{self, ParamType};
 use crate::source;
@@ -258,7 +258,7 @@ fn of_symbol(mangled: &[Mangled], facts: &KernelFacts) -> Option<Vec<FoundParam>
 
 /// The parts of an array of Numba's, which are all passed on their own (numba-cuda 0.30, `ArrayModel`).
 fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<FoundParam> {
-    let tensor = words::tensor(name);
+    let tensor = placeholder::tensor(name);
     let part = |part: &str, ty: &str, value: String| {
         FoundParam::new(&format!("{name}_{part}"), format!(": {ty}"), Role::Is(value))
     };
@@ -275,8 +275,11 @@ fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<Fou
     params.extend((0..dimensions).map(|at| {
         let inner = (at + 1..dimensions).map(|at| format!("{tensor}.shape[{at}] * "));
         let bytes = format!("\"{}sizeof({element})\"", inner.collect::<String>());
-        let value =
-            if is_c { bytes } else { format!("\"{}\"", words::value_of(&format!("{name}_stride{at}"))) };
+        let value = if is_c {
+            bytes
+        } else {
+            format!("\"{}\"", placeholder::value_of(&format!("{name}_stride{at}")))
+        };
         part(&format!("stride{at}"), "i64", value)
     }));
     params

@@ -8,13 +8,11 @@ mod text;
 mod triton;
 mod ttir;
 pub(in crate::foreign) mod types;
-mod words;
 
 pub use files::{files, found};
 pub use text::{check_paths, write};
 pub use triton::{Constant, Fixed, mistake_of_metadata, triton};
 pub use ttir::{Answer, Argument, Function, Usage, function};
-pub use words::is_unsaid;
 
 use std::path::PathBuf;
 

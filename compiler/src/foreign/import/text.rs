@@ -3,10 +3,10 @@
 use std::fmt::Write;
 use std::path::{Component, Path, PathBuf};
 
-use super::words::{self, unknown_type};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
+use crate::placeholder::{self, unknown_type};
 
 /// A manifest. Files are named relative to `folder`, which is the manifest's. Words in capitals that nothing declares are what a person has to
 /// say: `cubinder check` names each.
@@ -164,14 +164,14 @@ fn tensors(text: &mut String, found: &Found) {
     });
     let mut outputs: Vec<(String, String)> = outputs.collect();
     if is_open && inputs.is_empty() {
-        inputs.push(("x".to_owned(), words::ELEMENT.to_owned()));
+        inputs.push(("x".to_owned(), placeholder::ELEMENT.to_owned()));
     }
     let in_place: Vec<&String> = params
         .iter()
         .filter_map(|param| matches!(param.role, Role::InPlace(_)).then_some(&param.name))
         .collect();
     if is_open && outputs.is_empty() && in_place.is_empty() {
-        outputs.push(("y".to_owned(), words::ELEMENT.to_owned()));
+        outputs.push(("y".to_owned(), placeholder::ELEMENT.to_owned()));
     }
     for (name, ty) in inputs {
         let _ = write!(text, "\n[[inputs]]\nname = {}\ntype = {}\n", quoted(&name), quoted(&ty));
@@ -182,7 +182,7 @@ fn tensors(text: &mut String, found: &Found) {
             "\n[[outputs]]\nname = {}\ntype = {}\nshape = {}    # an expression over the inputs, such as \"x.shape\"\n",
             quoted(&name),
             quoted(&ty),
-            quoted(&words::shape_of(&name))
+            quoted(&placeholder::shape_of(&name))
         );
     }
     for name in in_place {
@@ -211,7 +211,7 @@ fn scratch(text: &mut String, found: &Found) {
     all.sort_unstable_by_key(|(name, bytes)| (*name, std::cmp::Reverse(*bytes)));
     all.dedup_by_key(|(name, _)| *name);
     for (name, bytes) in all {
-        let value = quoted(&format!("{bytes} * {}", words::BLOCKS));
+        let value = quoted(&format!("{bytes} * {}", placeholder::BLOCKS));
         let _ = write!(text, "\n[scratch.{name}]\nbytes = {value}    # {bytes} for each block of the grid\n");
     }
 }
@@ -274,7 +274,7 @@ fn launch(text: &mut String, found: &Found, step: &Step<'_>, is_one_of_several: 
     let block = match first.block {
         _ if differs(found, |variant| variant.block) => "[\"THREADS\"]".to_owned(),
         Some(block) => format!("[{}]", axes(block)),
-        None => format!("[{}]    # threads of a block", quoted(words::THREADS)),
+        None => format!("[{}]    # threads of a block", quoted(placeholder::THREADS)),
     };
     let _ = writeln!(text, "block = {block}");
     shared(text, found, step);
@@ -291,8 +291,8 @@ fn launch(text: &mut String, found: &Found, step: &Step<'_>, is_one_of_several: 
     for param in &step.params {
         let value = match &param.role {
             Role::Input(_) | Role::Output(_) | Role::InPlace(_) | Role::Scratch(_) => quoted(&param.name),
-            Role::Tensor => quoted(&words::tensor(&param.name)),
-            Role::Unknown => quoted(&words::value_of(&param.name)),
+            Role::Tensor => quoted(&placeholder::tensor(&param.name)),
+            Role::Unknown => quoted(&placeholder::value_of(&param.name)),
             Role::Is(value) => value.clone(),
         };
         let _ = writeln!(text, "{} = {value}", param.name);
@@ -313,18 +313,18 @@ fn grid(text: &mut String, found: &Found, variant: &FoundVariant) {
         (true, 1) => writeln!(
             text,
             "grid = [{}]    # Triton's grid, such as \"ceil_div(numel(y), {unit})\"",
-            quoted(words::PROGRAMS)
+            quoted(placeholder::PROGRAMS)
         ),
         // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
         (true, cluster) => writeln!(
             text,
             "grid = [{}]    # Triton's grid, such as \"{cluster} * ceil_div(numel(y), {unit})\": each program is {cluster} blocks in x (num_ctas)",
-            quoted(&format!("{cluster} * {}", words::PROGRAMS))
+            quoted(&format!("{cluster} * {}", placeholder::PROGRAMS))
         ),
         (false, _) => writeln!(
             text,
             "grid = [{}]    # blocks, such as \"ceil_div(numel(y), 1024)\"",
-            quoted(words::BLOCKS)
+            quoted(placeholder::BLOCKS)
         ),
     };
 }
@@ -339,7 +339,7 @@ fn shared(text: &mut String, found: &Found, step: &Step<'_>) {
     let differs_here = rest.iter().any(|(_, variant)| bytes(variant) != bytes(last.1));
     let value = match bytes(last.1) {
         None => {
-            let word = quoted(words::SHARED_BYTES);
+            let word = quoted(placeholder::SHARED_BYTES);
             let _ = writeln!(text, "shared_bytes = {word}    # the kernel uses dynamic shared memory");
             return;
         }

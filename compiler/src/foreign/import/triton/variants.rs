@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 
 use super::super::text::quoted;
 use super::super::ttir::{Answer, Argument};
-use super::super::words::{ELEMENT, constant_of, fits, where_it_is};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
+use crate::placeholder::{ELEMENT, constant_of, fits, where_it_is};
 use crate::source;
 
 /// What is known of all compiles together.

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use toml::de::DeTable;
 
-use crate::config;
 use crate::diagnostic::Diagnostic;
+use crate::path;
 
 /// What a TOML file can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ impl Kind {
 pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
     match Kind::of(text) {
         Some(found) if found != expected => {
-            let path = config::shown(path).display().to_string();
+            let path = path::shown(path).display().to_string();
             Err(Diagnostic::error(format!("`{path}` is {}, expected {}", found.name(), expected.name()))
                 .help(found.command(&path)))
         }

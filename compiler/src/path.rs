@@ -1,0 +1,23 @@
+//! Paths as messages show them.
+
+use std::path::{Component, Path, PathBuf};
+
+/// How messages call a file: `manifests/../kernels/k.cu` is `kernels/k.cu`. A way through a symbolic link stays as it is,
+/// because `..` behind a link is another folder. What is opened is always the path itself.
+#[must_use]
+pub fn shown(path: &Path) -> PathBuf {
+    let mut clean = PathBuf::new();
+    for component in path.components() {
+        let is_folder = || std::fs::symlink_metadata(&clean).is_ok_and(|facts| facts.is_dir());
+        match component {
+            Component::CurDir => {}
+            Component::ParentDir
+                if matches!(clean.components().next_back(), Some(Component::Normal(_))) && is_folder() =>
+            {
+                clean.pop();
+            }
+            component => clean.push(component),
+        }
+    }
+    if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
+}

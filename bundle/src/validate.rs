@@ -8,6 +8,7 @@ mod tuning;
 
 use crate::code::CodeObject;
 use crate::container::Container;
+use crate::data_type::ScalarType;
 use crate::expr::{Expr, Node};
 use crate::model::{
     Arg, ArgValue, Fill, Input, Interval, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, MAX_RANK,
@@ -285,8 +286,8 @@ fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), Str
         ArgValue::Scratch(index) => return Err(format!("argument `{}` is scratch buffer {index}", arg.name)),
         ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => (ty, expr),
     };
-    if !matches!(ty.size(), 1 | 2 | 4 | 8) {
-        return Err(format!("argument `{}` has elements of {} bytes", arg.name, ty.size()));
+    if !matches!(ty, ScalarType::F32 | ScalarType::F64 | ScalarType::Bool) && ty.integers().is_none() {
+        return Err(format!("argument `{}` has the type {ty}", arg.name));
     }
     validate_expr(plugin, expr, Place::Launch)
 }

@@ -376,6 +376,18 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
     assert_eq!((error.code, error.call), (700, EXCHANGE));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (1, Vec::new()));
 
+    // After a single refusal no capture of another thread is broken.
+    mock.change(|device| device.refuses.clear());
+    let table = filled(&mock);
+    mock.change(|device| {
+        device.other_captures = true;
+        device.fail_at = Some((1, 999));
+    });
+    // SAFETY: as above.
+    unsafe { table.unload_all(&mock.driver) }.unwrap();
+    assert_eq!((mock.count(EXCHANGE), mock.count("cuLibraryUnload"), mock.living()), (3, 3, Vec::new()));
+    mock.change(|device| device.fail_at = None);
+
     // A driver that has shut down is not asked to unload.
     mock.change(|device| device.refuses.clear());
     let table = filled(&mock);

@@ -191,10 +191,14 @@ fn steps_use_memory_that_is_there() {
     ] {
         assert_eq!(passed(value), refused(why));
     }
-    for bytes in [0, 3, 16] {
-        let ty = ScalarType::Int { bytes };
-        let why = format!("argument `x` has elements of {bytes} bytes");
+    let widths = [0, 3, 16].map(|bytes| [ScalarType::Int { bytes }, ScalarType::UInt { bytes }]);
+    let naturals = [0, 2, 8, 62, 64].map(|bits| ScalarType::Natural { bits });
+    for ty in widths.into_iter().flatten().chain(naturals) {
+        let why = format!("argument `x` has the type {ty}");
         assert_eq!(passed(ArgValue::Scalar { ty, expr: int(1) }), refused(&why));
+    }
+    for ty in [ScalarType::F32, ScalarType::F64, ScalarType::Bool, ScalarType::Natural { bits: 1 }] {
+        assert_eq!(passed(ArgValue::Scalar { ty, expr: int(1) }), Ok(()), "{ty}");
     }
     let why = "argument `x` is a shape input, which lies in the host's memory";
     for value in [ArgValue::Tensor(1), ArgValue::ReadTensor(1)] {

@@ -415,7 +415,7 @@ impl Session {
         let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
         let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
         let mut key = KeyHasher::new(kind).field(&prepared.key.0);
-        if has_line_information(&settings.options) {
+        if !matches!(purpose, Purpose::Signature(_)) && has_line_information(&settings.options) {
             // Without a current folder there is none that NVRTC could write.
             let folder = std::env::current_dir().unwrap_or_default();
             key = key.field(folder.as_os_str().as_encoded_bytes());

@@ -271,11 +271,10 @@ impl CodeTable {
     /// Unloads everything, in relaxed capture mode: in any other mode `cuLibraryUnload` breaks the captures of other threads. Code that
     /// the driver refuses to unload stays in the table for the next call. Does not wait for a thread that is loading: its code stays, too.
     ///
-    /// Where the driver refuses to change the mode, code is unloaded all the same: a driver in such a state keeps no captures, and memory
-    /// that is not given back now is lost.
+    /// If the driver refuses to change the mode twice, code is unloaded in the current mode, because its handles are lost afterwards.
     ///
     /// # Errors
-    /// The driver's first refusal. Once the driver has shut itself down it is not called again.
+    /// The first refusal to unload, else the refusal to change the mode. Nothing is unloaded after the driver has shut down.
     ///
     /// # Safety
     /// No kernel of this table is used afterwards, by a captured graph neither.
@@ -284,9 +283,12 @@ impl CodeTable {
         if entries.is_empty() {
             return Ok(());
         }
-        let relaxed = RelaxedCapture::enter(driver);
-        let mut unloaded = Ok(());
         let is_end = |error: &DriverError| error.code == CUDA_ERROR_DEINITIALIZED;
+        let relaxed = match RelaxedCapture::enter(driver) {
+            Err(error) if !is_end(&error) => RelaxedCapture::enter(driver),
+            entered => entered,
+        };
+        let mut unloaded = Ok(());
         let mut is_shut_down = relaxed.as_ref().is_err_and(is_end);
         entries.retain(|_, entry| {
             let Some(mut loaded) = locked_at_once(entry) else { return true };

@@ -196,20 +196,16 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
 }
 
 #[test]
-fn options_and_folders_that_may_hide_a_file_bypass_the_cache() {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt as _;
-
+fn options_that_may_read_a_file_bypass_the_cache() {
     let (folder, toolkit) = without_nvrtc();
-    let is_cached = |option: &str, include: &OsStr| {
+    let is_cached = |option: &str| {
         let settings =
-            Settings { include: vec![folder.path().join(include)], options: vec![option.to_owned()] };
+            Settings { include: vec![folder.path().join("own")], options: vec![option.to_owned()] };
         let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
         session.prepare(unit(folder.path(), KERNEL, "k", &[])).dependencies.is_complete()
     };
-    assert!(is_cached("-w", OsStr::new("own")));
-    assert!(!is_cached("--new-option", OsStr::new("own")));
-    assert!(!is_cached("-w", OsStr::from_bytes(b"caf\xe9")));
+    assert!(is_cached("-w"));
+    assert!(!is_cached("--new-option"));
 }
 
 #[test]

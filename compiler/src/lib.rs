@@ -39,11 +39,13 @@ pub mod whole;
 
 pub mod compile;
 
+pub mod cases;
 pub mod eval;
 pub mod foreign;
 pub mod inspect;
 pub mod new;
 pub mod onnx;
+pub mod query;
 pub mod trial;
 pub mod tuning;
 

@@ -18,7 +18,8 @@ use cubinder_bundle::{
     Value, Work,
 };
 use cubinder_compiler::diagnostic::{Colour, Source, render};
-use cubinder_compiler::eval::{self, Compiler, Environment, Query};
+use cubinder_compiler::eval::{self, Compiler, Environment};
+use cubinder_compiler::query::Query;
 use cubinder_compiler::{inspect, resolve};
 
 const MANIFEST: &str = r#"schema = 1

@@ -9,7 +9,7 @@ use anyhow::{Context, Result, bail};
 use cubinder_bundle::launch::{Device, Facts, GuardVerdict, Steps, Takes, output_shapes, sequence, verdict};
 use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Plugin, Value, launch};
-use cubinder_compiler::eval::{DEFAULT_ALIGNMENT, Given, Query};
+use cubinder_compiler::query::{DEFAULT_ALIGNMENT, Given, Query};
 use cubinder_compiler::trial::shapes::{self, Sizes};
 use toml::Table;
 

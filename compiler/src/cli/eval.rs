@@ -6,17 +6,17 @@ use std::process::ExitCode;
 use clap::Args;
 use cubinder_bundle::{Arch, Target, TargetKind};
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
-use cubinder_compiler::eval::{
-    self, Compiler, Environment, Mistake, Report, Subject, SubjectOrigin, Subjects, cases,
-};
+use cubinder_compiler::eval::{Compiler, Environment, Report, Subject, SubjectOrigin, Subjects};
 use cubinder_compiler::file_kind::{self, Kind};
 use cubinder_compiler::manifest::Route;
 use cubinder_compiler::nvrtc::Settings;
 use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::query::Mistake;
 use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::source;
 use cubinder_compiler::tuning;
+use cubinder_compiler::{cases, eval};
 use serde::Serialize;
 
 use super::node::{NodeArguments, WhichNode};

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, Choice, Query, Subject, Written};
+use cubinder_compiler::eval::{self, Choice, Subject};
+use cubinder_compiler::query::{Query, Written};
 
 /// What a node is like.
 #[derive(Args)]

@@ -9,10 +9,10 @@ use cubinder_bundle::{Arch, Variant};
 
 use super::node::unknown;
 use super::occupancy::Multiprocessor;
-use super::query::{Mistake, Part, Query};
 use super::report::{FactOrigin, FactReport};
 use super::subject::{Origin, Subject};
 use crate::diagnostic::Diagnostic;
+use crate::query::{Mistake, Part, Query};
 use crate::resolve::ArgDraftValue;
 
 /// What is known.

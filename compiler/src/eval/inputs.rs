@@ -5,8 +5,8 @@
 use cubinder_bundle::{Input, Plugin};
 
 use super::node::{meant, unknown};
-use super::query::{Mistake, Part, Query};
 use crate::diagnostic::Diagnostic;
+use crate::query::{Mistake, Part, Query};
 
 /// What each input holds: nothing for an input that is no shape input. Where a value is missing that is told.
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {

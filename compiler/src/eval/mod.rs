@@ -2,10 +2,9 @@
 //!
 //! Owns the report ([`Report`]): for one node with its shapes what is checked, the outputs' shapes, which variant runs and why not
 //! the others, and each launch in numbers; and how it is shown to people ([`table()`]). The numbers and the reasons come from
-//! [`cubinder_bundle::launch`], which the runtime launches by as well. [`cases`] holds them against what a file expects.
+//! [`cubinder_bundle::launch`], which the runtime launches by as well.
 //! Never talks to a GPU, and never fails for want of NVRTC: what cannot be told is said.
 
-pub mod cases;
 mod checks;
 mod code;
 mod device;
@@ -14,7 +13,6 @@ mod inputs;
 mod launches;
 mod node;
 pub mod occupancy;
-mod query;
 mod report;
 mod stated;
 mod steps;
@@ -27,7 +25,6 @@ pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
 pub(crate) use launches::arg_type;
 pub use node::{Outcome, evaluate, stated_alignment};
-pub use query::{DEFAULT_ALIGNMENT, Given, Mistake, Part, Query, Written};
 pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,
     LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,

@@ -13,13 +13,13 @@ use super::code::{Compiler, LaunchCode};
 use super::device::{self, Known};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
-use super::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use super::report::{
     AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
 };
 use super::subject::{self, Subject};
 use super::{inputs, steps, tuned, types};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use crate::resolve::{ArgDraft, Unit};
 
 /// What an evaluation came to.

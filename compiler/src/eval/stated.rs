@@ -5,9 +5,9 @@ use cubinder_bundle::{DataType, Format, Value};
 
 use super::checks::checks;
 use super::node::attributes;
-use super::query::{Mistake, Query};
 use super::subject::Subject;
 use super::{inputs, types};
+use crate::query::{Mistake, Query};
 
 /// A node with its shapes, in the plugin's order.
 #[derive(Debug, Clone, PartialEq)]

@@ -294,7 +294,8 @@ fn size(bytes: u64) -> String {
 mod tests {
     use super::*;
     use crate::diagnostic::Source;
-    use crate::eval::{Compiler, Environment, Query, Written, evaluate, manifest};
+    use crate::eval::{Compiler, Environment, evaluate, manifest};
+    use crate::query::{Query, Written};
 
     /// What made an engine may have written anything into it.
     #[test]

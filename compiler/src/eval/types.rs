@@ -7,10 +7,10 @@ use cubinder_bundle::launch;
 use cubinder_bundle::{DataType, Format, Plugin, Value, Variant};
 
 use super::node::unknown;
-use super::query::{Mistake, Part, Query};
 use super::report::{FormatReport, TypeReport};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::Alternative;
+use crate::query::{Mistake, Part, Query};
 
 /// A row of types and formats, and what the parameters are in it.
 pub(super) struct Chosen<'p> {

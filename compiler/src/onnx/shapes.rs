@@ -18,7 +18,8 @@ use super::made::Origins;
 use super::plugins::Plugins;
 use super::tensors::{Tensor, Tensors, dim_names};
 use crate::diagnostic::{Diagnostic, Severity, harmless};
-use crate::eval::{self, Compiler, Evaluation, Query, Subject};
+use crate::eval::{self, Compiler, Evaluation, Subject};
+use crate::query::Query;
 use crate::reported_path::ReportedPath;
 
 /// The plugin nodes of a model with their shapes.

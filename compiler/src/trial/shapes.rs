@@ -9,7 +9,7 @@ use cubinder_bundle::{
 use fastrand::Rng;
 
 use super::array::count;
-use crate::eval::{DEFAULT_ALIGNMENT, Given, Query};
+use crate::query::{DEFAULT_ALIGNMENT, Given, Query};
 
 /// A node apart from its data.
 #[derive(Debug, Clone, PartialEq)]

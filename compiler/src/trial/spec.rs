@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::array::Number;
 use super::compare::Tolerance;
 use super::npy::{self, Stored};
-use crate::eval::Query;
+use crate::query::Query;
 use crate::reported_path::as_bytes;
 use crate::source;
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use crate::cases::{self, Cases};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::eval::cases::{self, Cases};
 use crate::file_kind::{self, Kind};
 use crate::manifest::Located;
 use crate::path;

@@ -40,7 +40,7 @@ use cubinder_bundle::Value;
 use cubinder_bundle::fit::ComputeCapability;
 
 use crate::diagnostic::{Source, Span};
-use crate::eval::{Given, Part, Query};
+use crate::query::{Given, Part, Query};
 
 pub use cases::{cases, cases_path};
 pub use code::{Changed, changed, code_of};

@@ -12,8 +12,9 @@ use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
 use super::code::subject_of;
 use super::{ALIKE, Device, File, Point};
 use crate::diagnostic::{Diagnostic, Span, fold};
-use crate::eval::{Mistake, Stated, Subject, state, unmet};
+use crate::eval::{Stated, Subject, state, unmet};
 use crate::path;
+use crate::query::Mistake;
 
 const HELP: &str = "measure again with `cubinder tune`, or take out what is stale";
 

@@ -6,10 +6,10 @@ use cubinder_bundle::MAX_VARIANT_ID;
 use cubinder_bundle::fit::ComputeCapability;
 
 use super::{Device, File, Places, Point, SCHEMA, Tuning};
+use crate::cases::{integers, shape, value};
 use crate::diagnostic::{Diagnostic, Source};
-use crate::eval::Part;
-use crate::eval::cases::{integers, shape, value};
 use crate::manifest::form::{Entry, Form, Section};
+use crate::query::Part;
 use crate::rules;
 
 /// Reads a file of tuning from its text. What it says of plugins is not looked at.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cubinder_bundle::{Attribute, AttributeElement, DataType, Input, Interval, Plugin, ShapeLimits, Value};
+use cubinder_compiler::cases;
 use cubinder_compiler::diagnostic::{Colour, Source, render};
-use cubinder_compiler::eval::cases;
 use cubinder_compiler::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
 use cubinder_compiler::resolve::compile;
 use cubinder_compiler::source;

@@ -12,8 +12,8 @@ pub(super) mod worker;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::launch::full_name;
+use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::cases::{self, Cases};
 use cubinder_compiler::eval::{self, Subject};
 use cubinder_compiler::file_kind::{self, Kind};
 use cubinder_compiler::source;

@@ -3,7 +3,8 @@
 use cubinder_bundle::launch::{self, Device, Facts, Steps, UNKNOWN_EXTENT};
 use cubinder_bundle::{DataType, Format, Plugin, Value};
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, Query, Stated, Subject};
+use cubinder_compiler::eval::{self, Stated, Subject};
+use cubinder_compiler::query::Query;
 
 /// A node with its shapes.
 pub(in crate::cli) struct Shaped<'a> {

@@ -2,7 +2,8 @@
 
 use cubinder_bundle::Plugin;
 use cubinder_bundle::expr::Node;
-use cubinder_compiler::eval::{DEFAULT_ALIGNMENT, stated_alignment};
+use cubinder_compiler::eval::stated_alignment;
+use cubinder_compiler::query::DEFAULT_ALIGNMENT;
 
 /// Of what the address of each tensor, over inputs, then outputs, is a multiple and of no larger power of two.
 #[derive(Debug, Clone, PartialEq, Eq)]

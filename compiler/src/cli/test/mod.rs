@@ -17,9 +17,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::cases::{self, Cases};
-use cubinder_compiler::eval::{self, Query};
+use cubinder_compiler::eval;
+use cubinder_compiler::query::Query;
 use cubinder_compiler::trial::{self, FunctionRef, Trial};
 
 use super::gpu::{NO_GPU, Opened, Stopped, Unable};

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn jobs_come_through() {
         use cubinder_bundle::Value;
-        use cubinder_compiler::eval::Given;
+        use cubinder_compiler::query::Given;
         use cubinder_compiler::trial::{InputData, Number};
         let mut trial = Trial { name: "a".to_owned(), seed: 7, ..Trial::default() };
         trial

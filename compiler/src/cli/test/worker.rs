@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use cubinder_bundle::launch::{self, Facts, Signature};
 use cubinder_bundle::{AUTO_TACTIC, Arch, ArchSuffix};
-use cubinder_compiler::eval::cases::{self, Cases};
+use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::eval::{Compiler, Environment, Subject};
 use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::reference::Python;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use cubinder_bundle::fit::ComputeCapability;
 use cubinder_bundle::launch::full_name;
+use cubinder_compiler::cases::Cases;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::Subject;
-use cubinder_compiler::eval::cases::Cases;
 use cubinder_compiler::path;
 use cubinder_compiler::project::config_above;
 use cubinder_compiler::tuning::{self, Device, Point, Replaced, Tuning};

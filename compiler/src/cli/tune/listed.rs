@@ -1,9 +1,10 @@
 //! What is measured: the cases that describe nodes which run.
 
 use cubinder_bundle::launch::{Device, full_name};
+use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::cases::{self, Cases};
-use cubinder_compiler::eval::{self, Query, SubjectOrigin, value_json};
+use cubinder_compiler::eval::{self, SubjectOrigin, value_json};
+use cubinder_compiler::query::Query;
 use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning::{self, Point};
 

@@ -4,7 +4,8 @@
 use std::sync::LazyLock;
 
 use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{self, Compiler, Environment, Subject, cases};
+use cubinder_compiler::eval::{Compiler, Environment, Subject};
+use cubinder_compiler::{cases, eval};
 
 use crate::show::{show_refusal, show_table};
 use crate::{Target, seeds};

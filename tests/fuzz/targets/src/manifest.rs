@@ -9,7 +9,8 @@ use std::sync::{Arc, LazyLock};
 use cubinder_bundle::container::{self, Container};
 use cubinder_bundle::{Input, Target as Gpu, Value, Variant};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
-use cubinder_compiler::eval::{self, Compiler, Environment, Query, Report, Subject, SubjectOrigin, Written};
+use cubinder_compiler::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
+use cubinder_compiler::query::{Query, Written};
 use cubinder_compiler::resolve::{self, Resolved};
 use cubinder_compiler::{check, cuda};
 

@@ -8,8 +8,9 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{self, Compiler, Environment, Query};
+use cubinder_compiler::eval::{self, Compiler, Environment};
 use cubinder_compiler::onnx::{self, Given, Mapping, Plugins, Takes};
+use cubinder_compiler::query::Query;
 use cubinder_onnx::proto::AttributeProto;
 use cubinder_onnx::{Edits, Model};
 

@@ -1,7 +1,7 @@
 //! What is asked: shapes, attributes, types and alignments, by name.
 //!
 //! Owns how they are written on the command line, and how a given value becomes one of an attribute's type. Names are held
-//! against a plugin in [`super::node`]. Never reads a file.
+//! against a plugin in [`crate::eval`]. Never reads a file.
 
 use cubinder_bundle::{AttributeElement, AttributeType, Value};
 
@@ -191,7 +191,7 @@ fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
 ///
 /// # Errors
 /// What is wrong with the text.
-pub(super) fn shape(text: &str) -> Result<Vec<i64>, String> {
+pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = match inner.strip_prefix('[') {
         Some(rest) => rest.strip_suffix(']').ok_or_else(|| "the bracket is not closed".to_owned())?.trim(),
@@ -209,7 +209,7 @@ pub(super) fn shape(text: &str) -> Result<Vec<i64>, String> {
 ///
 /// # Errors
 /// What is no integer.
-pub(super) fn integers(text: &str) -> Result<Vec<i64>, String> {
+pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
     let inner = text.trim();
     let inner = inner.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(inner).trim();
     if inner.is_empty() {
@@ -229,7 +229,7 @@ fn dimension(text: &str) -> Result<i64, String> {
 ///
 /// # Errors
 /// A negative dimension, or too many.
-pub(super) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
+pub(crate) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
     if dims.len() > MAX_RANK {
         return Err(format!("it has {} dimensions, TensorRT has at most {MAX_RANK}", dims.len()));
     }
@@ -243,7 +243,7 @@ pub(super) fn check_shape(dims: Vec<i64>) -> Result<Vec<i64>, String> {
 ///
 /// # Errors
 /// Where it is no power of two.
-pub(super) fn alignment(bytes: u64) -> Result<u64, String> {
+pub(crate) fn alignment(bytes: u64) -> Result<u64, String> {
     if bytes.is_power_of_two() { Ok(bytes) } else { Err(format!("{bytes} is no power of two")) }
 }
 
@@ -251,7 +251,7 @@ pub(super) fn alignment(bytes: u64) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was found and what was expected.
-pub(super) fn attribute(ty: AttributeType, given: &Given) -> Result<Value, String> {
+pub(crate) fn attribute(ty: AttributeType, given: &Given) -> Result<Value, String> {
     let value = match given {
         Given::Text(text) => typed(ty, text)?,
         Given::Value(value) => coerce(ty, value),

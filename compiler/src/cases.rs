@@ -32,14 +32,10 @@ use std::sync::Arc;
 use cubinder_bundle::{Plugin, Value};
 use toml::de::DeValue;
 
-use super::code::Compiler;
-use super::node::{Outcome, evaluate};
-use super::query::{Given, Mistake, Part, Query, alignment, check_shape};
-use super::report::Evaluation;
-use super::stated::state;
-use super::subject::Subject;
 use crate::diagnostic::{Diagnostic, Source, harmless, suggest};
+use crate::eval::{Compiler, Evaluation, Outcome, Subject, evaluate, state};
 use crate::manifest::form::{Entry, Form, Section};
+use crate::query::{Given, Mistake, Part, Query, alignment, check_shape};
 use crate::trial::{DataFile, InputData, Trial, mistakes};
 use data::Data;
 
@@ -613,7 +609,7 @@ pub fn table(verdicts: &[Verdict]) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../../docs/cases.md");
+    const PAGE: &str = include_str!("../../docs/cases.md");
 
     /// The page's example has every key, and its tables have the keys that are read, and what is required.
     #[test]

@@ -52,6 +52,8 @@ impl Wide {
 pub(super) struct Oracle<'a> {
     pub(super) world: &'a World,
     pub(super) variables: Vec<(String, Wide)>,
+    /// The nodes and elements evaluated so far.
+    pub(super) steps: usize,
 }
 
 impl Oracle<'_> {
@@ -88,6 +90,15 @@ impl Oracle<'_> {
     }
 
     pub(super) fn value(&mut self, tree: &Tree) -> Option<Wide> {
+        let value = self.value_of(tree);
+        self.steps += match &value {
+            Some(Wide::Array(items)) => 1 + items.len(),
+            _ => 1,
+        };
+        value
+    }
+
+    fn value_of(&mut self, tree: &Tree) -> Option<Wide> {
         Some(match tree {
             Tree::Int(value) => Wide::Int((*value).into()),
             Tree::Float(value) => Wide::Float(*value),

@@ -81,7 +81,7 @@ unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
 unsafe extern "C" fn stream_context(stream: CUstream, to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
     answer(format!("cuStreamGetCtx {}", stream.as_raw() as usize), |_| unsafe {
-        *to = CUcontext::from_raw(handle(9))
+        *to = CUcontext::from_raw(handle(9));
     })
 }
 
@@ -120,7 +120,7 @@ unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) ->
 unsafe extern "C" fn retain(to: *mut CUcontext, device: c_int) -> CUresult {
     // SAFETY: as above.
     answer(format!("cuDevicePrimaryCtxRetain {device}"), |number| unsafe {
-        *to = CUcontext::from_raw(handle(number))
+        *to = CUcontext::from_raw(handle(number));
     })
 }
 

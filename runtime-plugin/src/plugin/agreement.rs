@@ -14,9 +14,8 @@ use cubinder_bundle::{
     Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType, TunedDevice, TunedPoint,
 };
 use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{
-    Compiler, Environment, Evaluation, Mistake, Query, Subject, SubjectOrigin, evaluate,
-};
+use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Subject, SubjectOrigin, evaluate};
+use cubinder_compiler::query::{Mistake, Query};
 use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
 use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};

@@ -160,7 +160,7 @@ pub enum ScalarType {
     },
 }
 
-/// `i32`, `u8`, `f32`, `bool`.
+/// Writes the type as `i32`, `u8`, `f32` or `bool`.
 impl std::fmt::Display for ScalarType {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

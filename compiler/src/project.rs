@@ -14,12 +14,10 @@ use std::path::{Path, PathBuf};
 use cubinder_bundle::{Plugin, Target};
 
 use crate::config::{self, Config};
-use crate::diagnostic::{Diagnostic, Severity};
+use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::file_kind::{self, Kind};
 use crate::manifest::Route;
-use crate::path;
-use crate::source;
-use crate::tuning;
+use crate::{path, rules, source, tuning};
 pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
 
 /// What the command line asks for.
@@ -86,9 +84,11 @@ impl Project {
             None => None,
         };
         if let Some(config) = &config {
-            let note = format!("`include` of `{}` names it", config.source.path.display());
-            let missing = config.include.iter().filter_map(|folder| check_include(folder).err());
-            wrong.extend(missing.map(|error| error.note(note.clone())));
+            wrong.extend(config.include.iter().filter_map(|folder| {
+                let error = check_include(&folder.value).err()?.code(rules::WRONG_VALUE);
+                let span = Span::new(&config.source, folder.range.clone());
+                Some(error.at(span, "named here").note("it is relative to this file's folder"))
+            }));
         }
         if !wrong.is_empty() {
             return Err(wrong);

@@ -125,6 +125,26 @@ fn the_file_of_a_table_counts() {
     project.run(&["compile"]).assert_refused("a table without its file");
 }
 
+/// NVRTC runs in worker processes here, which get the bytes of the folder's name.
+#[test]
+fn a_header_in_a_folder_that_is_not_utf_8_counts() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let Some(project) = Project::new() else { return };
+    let folder = project.path("include").join(std::ffi::OsStr::from_bytes(b"caf\xe9"));
+    fs::create_dir_all(&folder).unwrap();
+    project.write("kernels/scale.cu", format!("#include \"number.h\"\n{KERNEL}"));
+    project.edit("kernels/scale.cu", "* factor)", "* factor * NUMBER)");
+    let compile = |number: u32| {
+        fs::write(folder.join("number.h"), format!("#define NUMBER {number}\n")).unwrap();
+        let run = Run::of(project.command(&["compile", "--include"]).arg(&folder).output().unwrap());
+        run.assert_ok();
+        (run.stdout.contains("NVRTC not called"), project.read(LIBRARY))
+    };
+    let (first, again, other) = (compile(2), compile(2), compile(3));
+    assert_eq!((first.0, again.0, other.0), (false, true, false));
+    assert!(first.1 == again.1 && again.1 != other.1);
+}
+
 #[test]
 fn damaged_entries_are_compiled_again() {
     let Some(project) = Project::new() else { return };

@@ -497,8 +497,11 @@ const MISTAKES: &[Mistake] = &[
     ),
     ("include_is_a_file", |_| (), &["--include", "kernels/scale.cu"]),
     (
-        "include_of_the_project_does_not_exist",
-        |project| project.edit("cubinder.toml", "targets", "include = [\"nowhere\"]\ntargets"),
+        "include_of_the_project_is_not_a_folder",
+        |project| {
+            let text = "include = [\"nowhere\", \"kernels/scale.cu\"]\ntargets";
+            project.edit("cubinder.toml", "targets", text);
+        },
         &[],
     ),
     ("output_is_a_library", |_| (), &["--output", "build/libfoo.so"]),

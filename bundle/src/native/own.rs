@@ -45,7 +45,8 @@ impl fmt::Display for Misfit {
                 }
             }
             Misfit::Number { name, bytes } => {
-                write!(f, "`{name}` has {bytes} bytes, and TensorRT passes integers of 4")
+                let plural = if *bytes == 1 { "" } else { "s" };
+                write!(f, "`{name}` has {bytes} byte{plural}, and TensorRT passes integers of 4")
             }
             Misfit::Extra { name } => {
                 write!(f, "TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")

@@ -401,10 +401,10 @@ fn a_kernel_of_another_compiler_takes_what_tensorrt_passes() {
             "TensorRT passes nothing behind the outputs, and the kernel takes `k` there",
         ),
         (vec![x(), scalar(I64, "k"), y()], "`k` has 8 bytes, and TensorRT passes integers of 4"),
-        (vec![x(), scalar(I8, "k"), y()], "`k` has 1 bytes, and TensorRT passes integers of 4"),
+        (vec![x(), scalar(I8, "k"), y()], "`k` has 1 byte, and TensorRT passes integers of 4"),
         (
             vec![x(), scalar(ScalarType::Bool, "k == 1"), y()],
-            "`k == 1` has 1 bytes, and TensorRT passes integers of 4",
+            "`k == 1` has 1 byte, and TensorRT passes integers of 4",
         ),
         (vec![x(), array(U16, 2, "[k, k]"), y()], "`[k, k]` has 4 bytes, and TensorRT passes integers of 4"),
         (

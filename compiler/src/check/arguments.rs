@@ -27,6 +27,7 @@ pub(super) fn claims(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
                     claims.extend(number(unit, draft, kind, *ty, expr));
                     claims.push(Claim {
                         must: format!("has {len} elements"),
+                        otherwise: "",
                         what: What::Holds(has_length(expr, i64::from(*len))),
                         ..claim(unit, draft, expr)
                     });
@@ -44,8 +45,9 @@ fn kind(draft: &ArgDraft) -> Option<&Kind> {
     }
 }
 
-/// How an enumeration is named whose integer type is not known.
-pub(super) const ENUMERATION: &str = "an enumeration";
+const WIDER: &str = ", or take a wider type in the kernel";
+
+const INTEGER: &str = ", or take an integer in the kernel: only the names of an enumeration show its range";
 
 fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Expr) -> Option<Claim> {
     let is_integer = match kind {
@@ -67,7 +69,8 @@ fn number(unit: &Unit, draft: &ArgDraft, kind: &Kind, ty: ScalarType, expr: &Exp
     if expr.constant().is_some_and(|value| allowed.contains(value)) {
         return None;
     }
-    Some(Claim { must: format!("fits {name}"), what, ..claim(unit, draft, expr) })
+    let otherwise = if matches!(ty, ScalarType::Natural { .. }) { INTEGER } else { WIDER };
+    Some(Claim { must: format!("fits {name}"), otherwise, what, ..claim(unit, draft, expr) })
 }
 
 /// What an expression comes to that looks at nothing.
@@ -98,6 +101,7 @@ fn claim(unit: &Unit, draft: &ArgDraft, expr: &Expr) -> Claim {
         rule: rules::ARGUMENT_OVERFLOW,
         subject: format!("the argument `{}`", draft.name),
         must: String::new(),
+        otherwise: WIDER,
         what: What::HasValue,
         expr: expr.clone(),
         span: draft.value_span.clone(),
@@ -120,7 +124,7 @@ fn range(ty: ScalarType) -> Option<(What, String)> {
     let name = match ty {
         ScalarType::Int { .. } => format!("a signed integer of {bits} bits"),
         ScalarType::UInt { .. } => format!("an unsigned integer of {bits} bits"),
-        _ => format!("{ENUMERATION} that takes 0 to {greatest}"),
+        _ => format!("an enumeration that takes 0 to {greatest}"),
     };
     let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
     Some((What::Within(Interval { min: end(least), max: end(greatest) }), name))

@@ -22,6 +22,8 @@ pub(super) struct Claim {
     pub(super) subject: String,
     /// What must hold: `is from 0 to 65535`.
     pub(super) must: String,
+    /// Another fix than limits of shapes, as the end of a help: `, or take a wider type in the kernel`; may be empty.
+    pub(super) otherwise: &'static str,
     pub(super) what: What,
     pub(super) expr: Expr,
     pub(super) span: Span,

@@ -12,7 +12,7 @@ use super::Compiled;
 use super::claim::{Claim, What, When};
 use super::cluster::multiples;
 use super::formula::joined;
-use super::shared_memory::{on, reads};
+use super::shared_memory::{FEWER_TARGETS, LIBRARY, on, reads};
 use super::site::{At, Site};
 use crate::diagnostic::{Code, Span};
 use crate::resolve::Unit;
@@ -22,6 +22,8 @@ use crate::verify::{max_shared_bytes, max_threads_with};
 /// Something that the code of a kernel can have at most, and the targets for which that is so.
 struct Limit {
     rule: Code,
+    /// See [`Claim::otherwise`].
+    otherwise: &'static str,
     most: Most,
     /// Where it comes from: `the `__launch_bounds__` of `scale<T>``.
     reason: String,
@@ -83,28 +85,30 @@ fn threads(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> 
     let axes = launch.block.iter().filter(|axis| axis.constant() != Some(1));
     let Some(expr) = joined(BinaryOp::Mul, axes) else { return Vec::new() };
     let span = Span::new(&site.resolved.source, first.range.start..last.range.end);
-    let limits = limits(compiled, |_, kernel| thread_limit(unit, kernel));
+    let limits = limits(compiled, |target, kernel| thread_limit(unit, target, kernel));
     claims_of(limits, compiled, here.at, &here.of("the number of threads of a block"), &expr, &span)
 }
 
 /// Launch bounds, or what the registers leave room for where that is less.
-fn thread_limit(unit: &Unit, kernel: &KernelFacts) -> Option<(Code, Most, String)> {
+fn thread_limit(unit: &Unit, target: Target, kernel: &KernelFacts) -> Option<Limit> {
     let by_bounds = kernel.max_threads.map(i64::from);
     let by_registers = kernel.registers.and_then(|registers| Some((max_threads_with(registers)?, registers)));
     let name = &unit.kernel;
-    let limit = match (by_bounds, by_registers) {
+    let (rule, most, reason, otherwise) = match (by_bounds, by_registers) {
         (Some(bounds), registers) if registers.is_none_or(|(most, _)| bounds <= most) => {
-            (rules::LAUNCH_BOUNDS, bounds, format!("the `__launch_bounds__` of `{name}`"))
+            let reason = format!("the `__launch_bounds__` of `{name}`");
+            (rules::LAUNCH_BOUNDS, bounds, reason, ", or make the kernel's `__launch_bounds__` larger")
         }
         (_, Some((most, registers))) => {
             let reason = format!("as `{name}` has {registers} registers a thread");
-            (rules::REGISTERS, most, reason)
+            let otherwise = ", or say the largest block with `__launch_bounds__` in the kernel";
+            (rules::REGISTERS, most, reason, otherwise)
         }
         _ => return None,
     };
     // The limit of every GPU is another rule's.
-    let (rule, most, reason) = limit;
-    (most < MAX_THREADS).then_some((rule, Most::Is(most), reason))
+    let limit = Limit { rule, otherwise, most: Most::Is(most), reason, targets: vec![target] };
+    (most < MAX_THREADS).then_some(limit)
 }
 
 fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<Claim> {
@@ -121,13 +125,15 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
     let limits = limits(compiled, |target, kernel| {
         // Without static memory the limit was known before the compile: another rule's.
         let fixed = kernel.shared_bytes.filter(|fixed| *fixed > 0)?;
-        let most = match (site.is_native(), follows) {
-            (true, _) => Most::Is(SHARED_BYTES - i64::from(fixed)),
-            (false, true) => Most::AllBut(fixed.into()),
-            (false, false) => Most::Is(i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed)),
+        let (most, otherwise) = match (site.is_native(), follows) {
+            (true, _) => (Most::Is(SHARED_BYTES - i64::from(fixed)), LIBRARY),
+            (false, true) => (Most::AllBut(fixed.into()), ""),
+            (false, false) => {
+                (Most::Is(i64::from(max_shared_bytes(target.arch)?) - i64::from(fixed)), FEWER_TARGETS)
+            }
         };
         let reason = format!("what `{}` leaves beside {fixed} bytes of static shared memory", unit.kernel);
-        Some((rules::SHARED_MEMORY_LIMIT, most, reason))
+        Some(Limit { rule: rules::SHARED_MEMORY_LIMIT, otherwise, most, reason, targets: vec![target] })
     });
     let subject = here.of("the dynamic shared memory in bytes");
     let span = site.span(text);
@@ -143,16 +149,13 @@ fn shared_memory(site: &Site<'_>, unit: &Unit, compiled: &Compiled<'_>) -> Vec<C
 }
 
 /// The limits of the codes, those that several targets share once.
-fn limits(
-    compiled: &Compiled<'_>,
-    limit: impl Fn(Target, &KernelFacts) -> Option<(Code, Most, String)>,
-) -> Vec<Limit> {
+fn limits(compiled: &Compiled<'_>, limit: impl Fn(Target, &KernelFacts) -> Option<Limit>) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
     for (target, kernel) in &compiled.codes {
-        let Some((rule, most, reason)) = limit(*target, kernel) else { continue };
-        match limits.iter_mut().find(|known| (known.rule, known.most) == (rule, most)) {
+        let Some(limit) = limit(*target, kernel) else { continue };
+        match limits.iter_mut().find(|known| (known.rule, known.most) == (limit.rule, limit.most)) {
             Some(known) => known.targets.push(*target),
-            None => limits.push(Limit { rule, most, reason, targets: vec![*target] }),
+            None => limits.push(limit),
         }
     }
     limits
@@ -176,6 +179,7 @@ fn claims_of(
             rule: limit.rule,
             subject: subject.to_owned(),
             must: format!("is at most {}, {}{only}", limit.most, limit.reason),
+            otherwise: limit.otherwise,
             what: limit.most.holds_for(expr),
             expr: expr.clone(),
             span: span.clone(),

@@ -65,6 +65,7 @@ pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
             must: format!(
                 "is at most {most} for each multiprocessor, which holds no more blocks of {threads} threads"
             ),
+            otherwise: "",
             what: What::Holds(is_at_most(&expr, &Expr { nodes: of_device })),
             expr,
             span: site.span(text),

@@ -38,9 +38,9 @@ fn reason(site: &Site<'_>, output: &Output) -> Option<(String, String, &'static 
     let name = &output.name;
     if let Some(input) = output.alias {
         let input = site.plugin.tensor_name(input as usize).unwrap_or("?");
-        let message = format!("`{name}` shares the memory of `{input}`, and must not be filled");
+        let message = format!("`{name}` shares the memory of `{input}` and must not be filled");
         let label = format!("what `{input}` holds would be lost");
-        return Some((message, label, "let the kernel write what it wants to change"));
+        return Some((message, label, "let a kernel write the elements that change"));
     }
     let is_size = |node: &Node| matches!(node, Node::Size(_));
     output.shape.nodes.iter().any(is_size).then(|| {

@@ -23,6 +23,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                     rule: rules::GRID_LIMIT,
                     subject: launch.of(&format!("the grid's {axis}")),
                     must,
+                    otherwise: "",
                     what: What::Within(allowed),
                     expr: expr.clone(),
                     span: site.span(text),

@@ -5,11 +5,9 @@ use cubinder_bundle::model::MAX_SHAPE_VALUES;
 use cubinder_bundle::proof::{Case, Verdict};
 use cubinder_bundle::{Interval, Plugin};
 
-use super::arguments::ENUMERATION;
 use super::claim::{Claim, What, When, verdict};
 use super::cooperative::A_FEW;
 use super::formula::{reads, truth};
-use super::shared_memory::ANY_GPU;
 use super::site::Site;
 use super::witness::{depends_on, outside, value};
 use crate::rules;
@@ -40,7 +38,7 @@ pub(super) fn change(site: &Site<'_>, claim: &Claim) -> String {
     if claim.rule == rules::COOPERATIVE_GRID {
         return A_FEW.to_owned();
     }
-    format!("change the expression{}", in_the_kernel(site, claim))
+    format!("change the expression{}", claim.otherwise)
 }
 
 pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
@@ -88,7 +86,7 @@ pub(super) fn divides(expr: &Expr) -> bool {
 
 /// What would mend a claim that a case refutes.
 pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
-    let wider = in_the_kernel(site, claim);
+    let otherwise = claim.otherwise;
     if is_rounded_down(claim) {
         return ROUND_UP.to_owned();
     }
@@ -105,10 +103,10 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
         return A_FEW.to_owned();
     }
     if let Some(longer) = longer(site, claim, case) {
-        return format!("if such nodes are not meant, say so: {longer}{wider}");
+        return format!("if such nodes are not meant, say so: {longer}{otherwise}");
     }
     if let Some(limit) = proposal(site, claim, case) {
-        return format!("if such shapes are not meant, say so: {limit} would prove it{wider}");
+        return format!("if such shapes are not meant, say so: {limit} would prove it{otherwise}");
     }
     let (attributes, inputs) = depends_on(site.plugin, &[&claim.expr]);
     let is_index = is_index(claim, case);
@@ -134,26 +132,7 @@ pub(super) fn help(site: &Site<'_>, claim: &Claim, case: &Case) -> String {
     names.truncate(3);
     match names.as_slice() {
         [] => change(site, claim),
-        names => format!("say what is meant, with {} or with `require`{wider}", names.join(", ")),
-    }
-}
-
-/// What else would mend it, beside limits of shapes.
-fn in_the_kernel(site: &Site<'_>, claim: &Claim) -> &'static str {
-    match claim.rule {
-        rules::ARGUMENT_OVERFLOW if matches!(claim.what, What::Holds(_)) => "",
-        rules::SHARED_MEMORY_LIMIT if site.is_native() => ", or let a plugin library launch the kernel",
-        rules::SHARED_MEMORY_LIMIT if claim.must.ends_with(ANY_GPU) => "",
-        // What the device has, whatever it is.
-        rules::SHARED_MEMORY_LIMIT if matches!(claim.what, What::Holds(_)) => "",
-        rules::ARGUMENT_OVERFLOW if claim.must.contains(ENUMERATION) => {
-            ", or take an integer in the kernel: only the names of an enumeration show its range"
-        }
-        rules::ARGUMENT_OVERFLOW => ", or take a wider type in the kernel",
-        rules::LAUNCH_BOUNDS => ", or make the kernel's `__launch_bounds__` larger",
-        rules::REGISTERS => ", or say the largest block with `__launch_bounds__` in the kernel",
-        rules::SHARED_MEMORY_LIMIT => ", or leave out the targets that have less",
-        _ => "",
+        names => format!("say what is meant, with {} or with `require`{otherwise}", names.join(", ")),
     }
 }
 

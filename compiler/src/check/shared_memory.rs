@@ -16,8 +16,11 @@ use crate::verify::max_shared_bytes;
 /// The most that a block of any known GPU can have: 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
 const MOST: u32 = 227 * 1024;
 
-/// How it is called where no target is known.
-pub(super) const ANY_GPU: &str = "any GPU";
+/// The fix for an amount that a launch by TensorRT itself does not allow.
+pub(super) const LIBRARY: &str = ", or let a plugin library launch the kernel";
+
+/// The fix for an amount that one of the targets does not allow.
+pub(super) const FEWER_TARGETS: &str = ", or leave out the targets that have less";
 
 /// A claim for each launch with dynamic shared memory.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
@@ -60,12 +63,12 @@ fn claim(
     expr: &Expr,
     targets: &[Target],
 ) -> Option<Claim> {
-    let (least, of) = match site.is_native() {
-        true => (SHARED_BYTES, "a launch for which nobody asks the driver for more".to_owned()),
-        false => {
-            let (least, target) = least(targets);
-            let of = target.map_or_else(|| ANY_GPU.to_owned(), |target| format!("`{target}`"));
-            (i64::from(least), of)
+    let (least, of, otherwise) = if site.is_native() {
+        (SHARED_BYTES, "a launch for which nobody asks the driver for more".to_owned(), LIBRARY)
+    } else {
+        match least(targets) {
+            (least, Some(target)) => (i64::from(least), format!("`{target}`"), FEWER_TARGETS),
+            (least, None) => (i64::from(least), "any GPU".to_owned(), ""),
         }
     };
     let allowed = Interval { min: 0, max: least };
@@ -76,6 +79,7 @@ fn claim(
         rule: rules::SHARED_MEMORY_LIMIT,
         subject: launch.of("the dynamic shared memory"),
         must: format!("is from 0 to {least} bytes, the most of {of}"),
+        otherwise,
         what: What::Within(allowed),
         expr: expr.clone(),
         span: site.span(text),
@@ -93,6 +97,7 @@ fn of_device(site: &Site<'_>, launch: &LaunchSite<'_>, text: &Text) -> Claim {
         rule: rules::SHARED_MEMORY_LIMIT,
         subject: launch.of("the dynamic shared memory"),
         must: "is from 0 to `device.shared_bytes`".to_owned(),
+        otherwise: if site.is_native() { LIBRARY } else { "" },
         what: joined(BinaryOp::And, kept.iter().flatten()).map_or(What::HasValue, What::Holds),
         expr: expr.clone(),
         span: site.span(text),

@@ -20,6 +20,7 @@ pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
                 rule: rules::MAY_HAVE_NO_VALUE,
                 subject,
                 must: "has a value".to_owned(),
+                otherwise: "",
                 what: What::HasValue,
                 expr: expr.clone(),
                 span,

@@ -51,7 +51,7 @@ pub struct Config {
     /// What to compile for; no two are equal.
     pub targets: Vec<Located<Target>>,
     /// Folders for `#include`, joined to the file's folder.
-    pub include: Vec<PathBuf>,
+    pub include: Vec<Located<PathBuf>>,
     /// More options for NVRTC.
     pub options: Vec<String>,
     /// Whether code has line information.
@@ -156,7 +156,10 @@ fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<S
         library: name?,
         manifests: manifests?,
         targets: targets?,
-        include: include.into_iter().map(|path| folder.join(path.value)).collect(),
+        include: include
+            .into_iter()
+            .map(|path| Located { value: folder.join(path.value), range: path.range })
+            .collect(),
         options,
         line_information,
         tuning,

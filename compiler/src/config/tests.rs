@@ -27,7 +27,8 @@ output = "out"
     assert_eq!(config.folder, Path::new("project"));
     let names: Vec<String> = config.targets.iter().map(|target| target.value.to_string()).collect();
     assert_eq!(names, ["sm_80", "sm_90a", "compute_80"]);
-    assert_eq!(config.include, [Path::new("project/include")]);
+    assert_eq!(config.include[0].value, Path::new("project/include"));
+    assert_eq!(&text[config.include[0].range.clone()], "\"include\"");
     assert_eq!(config.options, ["--use_fast_math"]);
     assert_eq!(config.output, Path::new("project/out"));
 }

@@ -367,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_of_arguments_have_the_names_of_the_reference() {
+    fn arguments_are_shown_with_their_types() {
         let expr = Expr { nodes: vec![Node::Int(1)] };
         let scalar = |ty| arg_type(&ArgValue::Scalar { ty, expr: expr.clone() });
         assert_eq!(arg_type(&ArgValue::Tensor(0)), "tensor");
@@ -379,6 +379,8 @@ mod tests {
         assert_eq!(scalar(ScalarType::F64), "f64");
         assert_eq!(scalar(ScalarType::Bool), "bool");
         assert_eq!(scalar(ScalarType::Natural { bits: 15 }), "enum of 16 bits");
+        assert_eq!(scalar(ScalarType::Natural { bits: 7 }), "enum of 8 bits");
+        assert_eq!(scalar(ScalarType::Natural { bits: 1 }), "enum of 0 and 1");
         let array = ArgValue::Array { ty: ScalarType::Int { bytes: 8 }, len: 4, expr: expr.clone() };
         assert_eq!(arg_type(&array), "i64[4]");
     }

@@ -188,3 +188,10 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_list_shows_at_most_forty_names() {
+    let forty = vec!["`a`"; 40].join(", ");
+    assert_eq!(super::form::list(&["a"; 40]), forty);
+    assert_eq!(super::form::list(&["a"; 41]), format!("{forty} and 1 more"));
+}

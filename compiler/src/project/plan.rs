@@ -179,7 +179,9 @@ impl Project {
                 Err(error) => errors.push(error),
             }
         }
-        include.extend(self.config.iter().flat_map(|config| config.include.clone()));
+        include.extend(
+            self.config.iter().flat_map(|config| config.include.iter().map(|folder| folder.value.clone())),
+        );
         let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
         options.extend(decl.options.iter().map(|option| option.value.clone()));
         options.extend(self.asked.options.clone());

@@ -256,13 +256,13 @@ fn memory(compiler: &mut Compiler<'_>, fill: &FillDecl, index: usize) -> Option<
         (Some(_), Some(output)) => {
             let output = &output.name;
             Diagnostic::error(format!(
-                "`{name}` shares the memory of `{}`, and must not be filled",
+                "`{name}` shares the memory of `{}` and must not be filled",
                 output.value
             ))
             .code(rules::NOT_FILLABLE)
             .at(compiler.span_of(text), format!("what `{name}` holds would be lost"))
             .related(compiler.span(output.range.clone()), "this output shares it")
-            .help("let the kernel write what it wants to change")
+            .help("let a kernel write the elements that change")
         }
         (Some(input), None) => Diagnostic::error(format!("`{name}` is an input, and inputs are not written"))
             .code(rules::NOT_FILLABLE)

@@ -211,7 +211,7 @@ impl<'d> Entries<'d> {
                             other => other.udata_value(),
                         };
                     }
-                    // Only the names of enumerations are asked for.
+                    // `named` is read only from enumerations, whose only children with a value are enumerators.
                     gimli::DW_AT_const_value => {
                         let parent = parent.and_then(|parent| entries.all.get_mut(parent));
                         if let (Some(entry), Some(number)) = (parent, value.sdata_value()) {

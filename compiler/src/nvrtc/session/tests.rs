@@ -52,7 +52,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     }
 }
 
-/// NVRTC gets the bytes of a folder's name, in this process and in another one, and the cache knows such folders.
+/// NVRTC gets the bytes of a folder's name, and the headers of such a folder are in the key of the cache.
 #[test]
 fn the_name_of_an_include_folder_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;

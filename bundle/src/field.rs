@@ -20,8 +20,8 @@
 //! knows no type (TENSOR of i64, u8, bool), so its bytes may be something else entirely.
 //! A field does not say whether it was a list: one value is taken for a list of one, and a list of one for a single value.
 
+use crate::attribute_check::{Unmet, check_attribute, missing_attribute};
 use crate::float;
-use crate::launch::{Unmet, check_attribute, missing_attribute};
 use crate::model::{Attribute, AttributeElement, AttributeType};
 use crate::value::Value;
 

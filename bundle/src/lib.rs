@@ -6,11 +6,13 @@
 //! Never: no I/O, no `unsafe`, no TensorRT, no NVRTC, no panic on any input. Everything here is shared by the compiler
 //! (which writes) and by the runtime plugin (which reads inside somebody else's process).
 
+pub mod attribute_check;
 pub mod code;
 pub mod constraint;
 pub mod container;
 pub mod core_name;
 pub mod cuda;
+pub mod cuda_limits;
 pub mod data_type;
 pub mod digest;
 pub mod expr;
@@ -19,6 +21,7 @@ pub mod fit;
 pub mod float;
 pub mod format;
 pub mod image;
+pub mod interval;
 pub mod kept;
 pub mod launch;
 pub mod model;

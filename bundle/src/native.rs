@@ -19,12 +19,13 @@ mod unproved;
 use std::fmt;
 
 use crate::code::TargetKind;
+use crate::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use crate::data_type::ScalarType;
 use crate::expr::{
     BinaryOp, Builtin, Environment, EvalError, Expr, LowerError, Node, ShapeBuilder, ShapeOp, Symbol,
     lower_scalar, lower_value,
 };
-use crate::launch::{self, Limit, MAX_BLOCK, MAX_GRID, MAX_THREADS, Problem, Role};
+use crate::launch::{self, Limit, Problem, Role};
 use crate::model::{ArgValue, Guard, Launch, Plugin, Requirement, Variant};
 use crate::value::Value;
 

@@ -7,7 +7,6 @@
 use crate::code::{Target, TargetKind};
 use crate::fit::{ComputeCapability, Fit, fit, order};
 use crate::kept::Kept;
-use crate::launch::full_name;
 use crate::model::{Bundle, CodeRef, Variant};
 
 /// Kernels that would have no code on a device, for one reason.
@@ -35,7 +34,7 @@ pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result
     let mut kept = Kept::of(&bundle.code);
     let mut plugins = bundle.plugins.clone();
     for plugin in &mut plugins {
-        let name = full_name(plugin);
+        let name = plugin.full_name();
         for launch in plugin.variants.iter_mut().flat_map(Variant::launches_mut) {
             for device in devices {
                 if let Some(has_ptx) = lacks(&launch.code, *device, ptx) {

@@ -2,7 +2,7 @@
 
 use super::calls::shifted;
 use super::{BinaryOp, Expr, Node, NodeId};
-use crate::model::Interval;
+use crate::interval::Interval;
 
 /// A list of nodes that grows; the last one is the root.
 #[derive(Debug, Default)]

@@ -6,7 +6,6 @@
 use std::fmt::Write;
 
 use super::node::{BinaryOp, Expr, Node, NodeId, UnaryOp};
-use crate::model::Plugin;
 
 /// The names that indices stand for.
 pub trait Names {
@@ -14,16 +13,6 @@ pub trait Names {
     fn attribute(&self, index: u32) -> Option<&str>;
     /// The name of a tensor, by its index over inputs, then outputs.
     fn tensor(&self, index: u32) -> Option<&str>;
-}
-
-impl Names for Plugin {
-    fn attribute(&self, index: u32) -> Option<&str> {
-        self.attributes.get(index as usize).map(|attribute| attribute.name.as_str())
-    }
-
-    fn tensor(&self, index: u32) -> Option<&str> {
-        self.tensor_name(index as usize)
-    }
 }
 
 /// No names: indices print as `attribute0` and `tensor0`.

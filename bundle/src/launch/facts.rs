@@ -1,32 +1,10 @@
 //! What is known of a node, and how it is shown.
 
+use super::device::Device;
 use super::rules::UNKNOWN_EXTENT;
 use crate::expr::{DeviceFact, Environment};
 use crate::model::Plugin;
 use crate::value::Value;
-
-/// What expressions can know of the device that a launch runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Device {
-    /// How many multiprocessors it has.
-    pub sms: i64,
-    /// The most dynamic shared memory that a block can ask for, bytes.
-    pub shared_bytes: i64,
-    /// Its compute capability: 90 for 9.0.
-    pub capability: i64,
-}
-
-impl Device {
-    /// One of the facts.
-    #[must_use]
-    pub const fn fact(&self, fact: DeviceFact) -> i64 {
-        match fact {
-            DeviceFact::Sms => self.sms,
-            DeviceFact::SharedBytes => self.shared_bytes,
-            DeviceFact::Capability => self.capability,
-        }
-    }
-}
 
 /// A node's attributes with as much of its tensors' shapes and addresses as is known.
 #[derive(Debug, Clone, Copy, Default)]
@@ -84,11 +62,6 @@ impl Environment for Facts<'_> {
         self.ranks.get(tensor as usize).copied().or_else(shape)
     }
 }
-
-/// What does not hold, in words for the person whose node it is: lower case, no full stop, without the node's name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Unmet(pub String);
 
 /// Elements and letters of an attribute that are shown; nobody reads more, and an engine's author decides how many there are.
 const SHOWN: usize = 64;
@@ -157,14 +130,4 @@ pub fn shape_text(shape: &[i64]) -> String {
         return "a scalar".to_owned();
     }
     shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
-}
-
-/// The plugin as ONNX and TensorRT users write it: `sample::circ_pad_plugin`.
-#[must_use]
-pub fn full_name(plugin: &Plugin) -> String {
-    if plugin.namespace.is_empty() {
-        plugin.name.clone()
-    } else {
-        format!("{}::{}", plugin.namespace, plugin.name)
-    }
 }

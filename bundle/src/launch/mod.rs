@@ -7,6 +7,7 @@
 //! Never: no driver, no TensorRT, no loading of code, no number that was cut to fit, no panic.
 
 mod choice;
+mod device;
 mod error;
 mod facts;
 mod numbers;
@@ -20,16 +21,14 @@ mod variants;
 mod workspace;
 
 pub use choice::{Choice, Decided, Undecided};
+pub use device::Device;
 pub use error::{LaunchError, Limit, Problem, Role, Subject};
-pub use facts::{Device, Facts, Unmet, describe, full_name, shape_text};
-pub use numbers::{
-    Clusters, Evaluated, HAS_CLUSTERS, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS,
-    Passed, Takes,
-};
+pub use facts::{Facts, describe, shape_text};
+pub use numbers::{Clusters, Evaluated, Passed, Takes};
 pub use pack::{alignment, append};
 pub use rules::{
-    Rule, UNKNOWN_EXTENT, check, check_attribute, check_limits, check_output_limits, missing_attribute,
-    output_shape, output_shapes, rules_of_attributes, rules_of_shapes,
+    Rule, UNKNOWN_EXTENT, check, check_limits, check_output_limits, output_shape, output_shapes,
+    rules_of_attributes, rules_of_shapes,
 };
 pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use steps::{NODE_STEP_LIMIT, Steps};

@@ -2,9 +2,10 @@
 //!
 //! Owns the one list of rules that a node must keep: the runtime holds nodes against it, and `cubinder eval` shows it.
 
-use super::facts::{Facts, Unmet, describe, shape_text};
+use super::facts::{Facts, describe, shape_text};
 use super::steps::Steps;
 use super::variants::check_specialized;
+use crate::attribute_check::{Unmet, check_attribute};
 use crate::expr::{Environment as _, EvalError, Node};
 use crate::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
 use crate::value::Value;
@@ -90,24 +91,6 @@ impl Rule<'_> {
             }
         }
     }
-}
-
-/// The error for an attribute that a node lacks and that has no default.
-#[must_use]
-pub fn missing_attribute(attribute: &Attribute) -> Unmet {
-    Unmet(format!(
-        "the node lacks the attribute `{}` (`{}`), which has no default",
-        attribute.name,
-        attribute.ty.name()
-    ))
-}
-
-/// Holds a value against the attribute's type and rules.
-///
-/// # Errors
-/// The first that it breaks.
-pub fn check_attribute(attribute: &Attribute, value: &Value) -> Result<(), Unmet> {
-    attribute.check(value).map_err(|error| Unmet(format!("the {error}")))
 }
 
 fn check_values(input: &Input, values: &[i64]) -> Result<(), Unmet> {

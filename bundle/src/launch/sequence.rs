@@ -8,7 +8,6 @@
 //! neither is asked for.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
-use super::facts::full_name;
 use super::numbers::{Evaluated, Fault, Given, Place, Takes, numbers_of};
 use super::steps::Steps;
 use crate::data_type::DataType;
@@ -326,7 +325,7 @@ fn launch_error(
         let shape = environment.shape(u32::try_from(index).ok()?);
         Some((name, shape.map(<[i64]>::to_vec)))
     });
-    Box::new(LaunchError { plugin: full_name(plugin), subject, role, problem, shapes: shapes.collect() })
+    Box::new(LaunchError { plugin: plugin.full_name(), subject, role, problem, shapes: shapes.collect() })
 }
 
 fn is_true(when: &Guard, given: &mut Given<'_>) -> Result<bool, Fault> {

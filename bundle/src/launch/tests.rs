@@ -1,4 +1,5 @@
 use super::*;
+use crate::attribute_check::{Unmet, check_attribute, missing_attribute};
 use crate::data_type::{DataType, ScalarType};
 use crate::expr::{BinaryOp, Builtin, Expr, Node};
 use crate::format::Format;

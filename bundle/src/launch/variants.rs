@@ -4,9 +4,10 @@
 //! guard is true, and where that of the chosen one is not, the next in order whose is takes its place.
 
 use super::choice::{Decided, Undecided};
-use super::facts::{Facts, Unmet, describe};
+use super::facts::{Facts, describe};
 use super::steps::{Steps, weight};
 use super::tuned::{nearest_point, put_in_order};
+use crate::attribute_check::Unmet;
 use crate::data_type::DataType;
 use crate::expr::{BinaryOp, EvalError, Expr, Node};
 use crate::format::Format;

@@ -1,9 +1,10 @@
 //! What nobody checks when TensorRT launches: it has to be proved before, or said.
 
 use super::SHARED_BYTES;
+use crate::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
 use crate::data_type::ScalarType;
 use crate::expr::{BinaryOp, BindingTime, Expr, Node, binding_time, is_within, joined};
-use crate::launch::{MAX_BLOCK, MAX_GRID, MAX_THREADS, Role};
+use crate::launch::Role;
 use crate::model::{ArgValue, Guard, Interval, Launch, Output, Plugin};
 use crate::proof::{Domain, Verdict};
 

@@ -3,6 +3,7 @@
 //! A frame fixes ranks or leaves them open, takes in the outputs' shapes, what is required and what is assumed, and narrows
 //! attributes and dimensions by them. It proves claims by bounds, and says where a case against one would have to lie.
 
+use crate::model::Attribute;
 use std::sync::Arc;
 
 use super::case::{Claim, HIGHEST_RANK};
@@ -151,7 +152,7 @@ impl<'p> Frame<'p> {
         };
         let ranges = Ranges {
             attributes: domain.attributes,
-            attribute_ranges: domain.choosable().iter().map(AttributeRange::of).collect(),
+            attribute_ranges: domain.choosable().iter().map(Attribute::range).collect(),
             ranks: ranks.to_vec(),
             rank_ranges: plugin
                 .inputs

@@ -2,8 +2,9 @@
 
 use std::ffi::c_int;
 
+use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
 use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::launch::{Device, HAS_CLUSTERS};
+use cubinder_bundle::launch::Device;
 
 use crate::driver::Driver;
 use crate::error::{DriverError, NoDriver};

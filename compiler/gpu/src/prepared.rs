@@ -4,8 +4,9 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
+use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
 use cubinder_bundle::launch::{
-    Doing, Evaluated, Facts, HAS_CLUSTERS, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes,
+    Doing, Evaluated, Facts, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes,
 };
 use cubinder_bundle::{Launch, Memory, Plugin, TargetKind, Variant, native};
 

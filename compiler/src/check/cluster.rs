@@ -14,7 +14,7 @@ use crate::manifest::Text;
 use crate::rules;
 
 /// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
+const MAX_CLUSTER: i64 = cubinder_bundle::cuda_limits::MAX_CLUSTER as i64;
 
 /// Claims for each launch in clusters.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {

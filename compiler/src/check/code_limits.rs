@@ -3,8 +3,8 @@
 //! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
 //! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
 
+use cubinder_bundle::cuda_limits::MAX_THREADS;
 use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::launch::MAX_THREADS;
 use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Interval, KernelFacts, Target};
 

@@ -2,7 +2,8 @@
 //!
 //! The rules and their order are the runtime's: [`cubinder_bundle::launch`].
 
-use cubinder_bundle::launch::{Facts, Rule, Steps, Unmet, rules_of_attributes, rules_of_shapes};
+use cubinder_bundle::attribute_check::Unmet;
+use cubinder_bundle::launch::{Facts, Rule, Steps, rules_of_attributes, rules_of_shapes};
 use cubinder_bundle::{Attribute, Input, Interval, ShapeLimits};
 
 use super::report::Check;

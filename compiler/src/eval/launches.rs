@@ -2,10 +2,10 @@
 
 use std::cell::RefCell;
 
+use cubinder_bundle::attribute_check::Unmet;
+use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
 use cubinder_bundle::expr::{Environment, Expr};
-use cubinder_bundle::launch::{
-    self, Clusters, Doing, Evaluated, Facts, HAS_CLUSTERS, Sequencing, Steps, Takes, Unmet,
-};
+use cubinder_bundle::launch::{self, Clusters, Doing, Evaluated, Facts, Sequencing, Steps, Takes};
 use cubinder_bundle::native::SHARED_BYTES;
 use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
 
@@ -122,7 +122,7 @@ impl Step<'_> {
     /// Why no block of it can ever run: there is no code, or no multiprocessor of the architectures that there is code for holds one.
     fn refusal(&self, report: &LaunchReport) -> Option<Unmet> {
         let occupancy = report.occupancy.as_slice();
-        let name = launch::full_name(self.plugin);
+        let name = self.plugin.full_name();
         if let Some(why) = &self.code.refused {
             return Some(Unmet(format!("`{name}`: {why}")));
         }

@@ -2,9 +2,9 @@
 //!
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
 
+use cubinder_bundle::attribute_check::{Unmet, missing_attribute};
 use cubinder_bundle::launch::{
-    self, Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, Unmet,
-    missing_attribute, output_shapes,
+    self, Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, output_shapes,
 };
 use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
 
@@ -208,7 +208,7 @@ fn report(subject: &Subject, asked: &Asked) -> Evaluation {
     });
     Evaluation {
         node: subject.number,
-        plugin: launch::full_name(plugin),
+        plugin: plugin.full_name(),
         version: plugin.version.clone(),
         types: asked.type_reports.clone(),
         formats: asked.format_reports.clone(),

@@ -1,6 +1,7 @@
 //! A query whose names are the plugin's, for those who do something else with it than show it.
 
-use cubinder_bundle::launch::{Facts, Steps, Unmet};
+use cubinder_bundle::attribute_check::Unmet;
+use cubinder_bundle::launch::{Facts, Steps};
 use cubinder_bundle::{DataType, Format, Value};
 
 use super::checks::checks;

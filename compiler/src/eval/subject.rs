@@ -230,7 +230,7 @@ fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
 /// # Errors
 /// Where there is no such plugin or node, with what there is; and where several plugins are left and none was named.
 pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, Diagnostic> {
-    let full = |subject: &Subject| cubinder_bundle::launch::full_name(&subject.plugin);
+    let full = |subject: &Subject| subject.plugin.full_name();
     let mut names: Vec<String> = Vec::new();
     for name in subjects.iter().map(full) {
         if !names.contains(&name) {

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cubinder_bundle::launch::full_name;
 use cubinder_bundle::{Attribute, AttributeElement, Plugin, Value};
 use cubinder_onnx::proto::AttributeProto;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
@@ -154,7 +153,7 @@ fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize),
     let (domain, op) = from.rsplit_once("::").unwrap_or(("", from));
     let domain = if domain == "ai.onnx" { "" } else { domain };
     let name = to.rsplit("::").next().unwrap_or(to);
-    let is_meant = |plugin: &Plugin| to == name || full_name(plugin) == to;
+    let is_meant = |plugin: &Plugin| to == name || plugin.full_name() == to;
     let found: Vec<usize> =
         plugins.named(name).filter(|(_, known)| is_meant(&known.plugin)).map(|(place, _)| place).collect();
     match found.as_slice() {
@@ -212,7 +211,7 @@ pub fn annotate<'m>(model: &'m Model, plugins: &Plugins, mapping: &Mapping, take
         let changes = change(&mut done.edits, id, node, (plugin, becomes));
         if !changes.is_empty() {
             let (name, graph) = (node_name(model, id), place(model, id.graph));
-            done.nodes.push(NodeChanges { node: name, graph, plugin: full_name(plugin), changes });
+            done.nodes.push(NodeChanges { node: name, graph, plugin: plugin.full_name(), changes });
         }
         let is_imported = model.opsets_of(id.graph).iter().any(|known| known.domain() == plugin.namespace);
         let is_there = is_imported || plugin.namespace.is_empty();

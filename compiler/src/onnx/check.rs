@@ -5,10 +5,11 @@
 
 use std::collections::BTreeMap;
 
+use cubinder_bundle::attribute_check::Unmet;
 use cubinder_bundle::expr::{self, RangeEnvironment};
 use cubinder_bundle::field::attribute_value;
 use cubinder_bundle::launch::{
-    self, Facts, Rule, Signature, Steps, Unmet, check_limits, rules_of_attributes, rules_of_shapes,
+    self, Facts, Rule, Signature, Steps, check_limits, rules_of_attributes, rules_of_shapes,
 };
 use cubinder_bundle::{Attribute, DataType, Input, Plugin, Requirement, Value, Variant};
 use cubinder_onnx::Node;

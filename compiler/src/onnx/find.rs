@@ -13,7 +13,6 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 use cubinder_bundle::Plugin;
-use cubinder_bundle::launch::full_name;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
 use cubinder_onnx::{Model, Node, Owner, operators};
 
@@ -271,7 +270,7 @@ impl<'a> Finder<'a> {
         };
         let finding = Finding::error(
             "namespace",
-            format!("the node says {found}, and the plugin is `{}`", full_name(plugin)),
+            format!("the node says {found}, and the plugin is `{}`", plugin.full_name()),
         )
         .help(mend(NAMESPACE, &plugin.namespace));
         Whose::Nobody(Nobody { finding, near })
@@ -376,7 +375,7 @@ fn take_over(node: &Node, plugin: &Plugin) -> String {
     let from = if domain.is_empty() { op } else { format!("{domain}::{op}") };
     format!(
         "where it is meant for the plugin, run `cubinder onnx annotate --map {from}={}`",
-        full_name(plugin)
+        plugin.full_name()
     )
 }
 

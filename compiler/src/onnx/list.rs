@@ -6,7 +6,6 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use cubinder_bundle::Plugin;
-use cubinder_bundle::launch::full_name;
 use cubinder_onnx::{Model, Node, NodeId, Owner};
 use serde::Serialize;
 
@@ -228,7 +227,7 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
 
 /// What the model says of a plugin's output, where the plugin gives something else.
 fn otherwise(plugin: &Plugin, name: &str, said: &Tensor, given: &Tensor) -> Option<Finding> {
-    let note = format!("TensorRT takes what `{}` says", full_name(plugin));
+    let note = format!("TensorRT takes what `{}` says", plugin.full_name());
     let finding = |problem, message: String| Some(Finding::warning(problem, message).note(note.clone()));
     let text = |text: Option<String>| text.unwrap_or_default();
     if said.is_other_type(given) {
@@ -265,7 +264,7 @@ fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor])
     let near = nobody.near.filter(|_| nobody.finding.severity == Severity::Error);
     if let Some((near, subject)) = near.and_then(|near| Some((near, plugins.get(near.place)?))) {
         let plugin = &subject.plugin;
-        let held = format!("as `{}` of version {} has it", full_name(plugin), plugin.version);
+        let held = format!("as `{}` of version {} has it", plugin.full_name(), plugin.version);
         let more = check::check(plugin, node, inputs).findings;
         let more = more.into_iter().filter(|_| near.kin != Kin::Several);
         findings.extend(
@@ -326,7 +325,7 @@ pub(super) fn report(
         graph: place(model, met.id.graph),
         op_type: short(node.op_type()),
         domain: short(node.domain()),
-        plugin: plugin.map(full_name),
+        plugin: plugin.map(Plugin::full_name),
         version: plugin.map(|plugin| plugin.version.clone()),
         inputs,
         outputs,

@@ -72,7 +72,7 @@ impl Plugins {
         match known {
             Some(true) => {}
             Some(false) => {
-                let name = cubinder_bundle::launch::full_name(plugin);
+                let name = plugin.full_name();
                 let (file, version) = (file.display(), &plugin.version);
                 let message =
                     format!("`{file}` has another `{name}` of version {version} than a file before it");

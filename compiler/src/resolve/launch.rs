@@ -3,8 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use cubinder_bundle::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::launch::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 use cubinder_bundle::{DataType, Launch};
 
 use super::expression::{Compiler, Expected, Place};
@@ -25,7 +25,7 @@ pub(super) struct RowLaunch {
 }
 
 /// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_bundle::launch::MAX_CLUSTER as i64;
+const MAX_CLUSTER: i64 = cubinder_bundle::cuda_limits::MAX_CLUSTER as i64;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use cubinder_bundle::fit::{self, ComputeCapability, Fit};
-use cubinder_bundle::launch::{Signature, full_name};
+use cubinder_bundle::launch::Signature;
 use cubinder_bundle::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target, Variant};
 
 use super::{File, Point};
@@ -59,7 +59,7 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
 pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
     let mut all: Vec<Changed> = Vec::new();
     for plugin in &bundle.plugins {
-        let name = full_name(plugin);
+        let name = plugin.full_name();
         let is_of_it =
             |point: &&Point| point.code.is_some() && point.plugin == name && point.version == plugin.version;
         let mut subject = None;

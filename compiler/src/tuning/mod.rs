@@ -85,7 +85,7 @@ impl Device {
 /// How long the variants of a plugin take for one node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// The plugin: `namespace::name`, or its name where it has no namespace ([`cubinder_bundle::launch::full_name`]).
+    /// The plugin: `namespace::name`, or its name where it has no namespace ([`cubinder_bundle::Plugin::full_name`]).
     pub plugin: String,
     /// Its version.
     pub version: String,

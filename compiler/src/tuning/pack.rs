@@ -3,7 +3,7 @@
 //! Owns when a point is stale: when its plugin is another by now. That is a warning, and the point is left out: who changed a plugin has to compile it
 //! before it can be measured again. Points of plugins that are not at hand are passed over, because libraries share files.
 
-use cubinder_bundle::launch::{Facts, Signature, Steps, full_name, output_shapes};
+use cubinder_bundle::launch::{Facts, Signature, Steps, output_shapes};
 use cubinder_bundle::validate::{
     MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS,
 };
@@ -36,7 +36,7 @@ pub fn other_versions(files: &[File], plugins: &[&Plugin]) -> Vec<Diagnostic> {
 
 /// That none of the versions of a plugin is the one that was measured.
 fn another_version(file: &File, index: usize, point: &Point, plugins: &[&Plugin]) -> Option<Diagnostic> {
-    let named = plugins.iter().filter(|plugin| full_name(plugin) == point.plugin);
+    let named = plugins.iter().filter(|plugin| plugin.full_name() == point.plugin);
     let versions: Vec<&str> = named.map(|plugin| plugin.version.as_str()).collect();
     if versions.is_empty() || versions.contains(&point.version.as_str()) {
         return None;
@@ -48,7 +48,7 @@ fn another_version(file: &File, index: usize, point: &Point, plugins: &[&Plugin]
 }
 
 fn of_plugin(files: &[File], plugin: &Plugin) -> (Vec<TunedDevice>, Vec<Diagnostic>) {
-    let name = full_name(plugin);
+    let name = plugin.full_name();
     let is_of_it = |point: &Point| point.plugin == name && point.version == plugin.version;
     let mut told = Vec::new();
     let mut tuning: Vec<TunedDevice> = Vec::new();
@@ -232,7 +232,7 @@ fn shapes(subject: &Subject, stated: &Stated) -> Result<Vec<Vec<i64>>, String> {
 
 /// That a variant is not there any more, or not for such a node. The others of the point count.
 fn no_variant(plugin: &Plugin, id: i32, span: Span) -> Diagnostic {
-    let name = full_name(plugin);
+    let name = plugin.full_name();
     let message = match plugin.variants.iter().any(|variant| variant.id == id) {
         true => format!("variant {id} of `{name}` was measured, and does not serve such a node any more"),
         false => format!("variant {id} of `{name}` was measured, and there is none any more"),

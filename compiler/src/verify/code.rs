@@ -1,7 +1,7 @@
 //! A code object against what the manifest launches.
 
+use cubinder_bundle::cuda_limits::MAX_CLUSTER;
 use cubinder_bundle::expr::Expr;
-use cubinder_bundle::launch::MAX_CLUSTER;
 use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use super::bytes;

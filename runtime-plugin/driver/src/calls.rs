@@ -3,8 +3,8 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
+use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
 use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::launch::HAS_CLUSTERS;
 
 use super::error::DriverError;
 use super::sys::{

@@ -3,7 +3,8 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_bundle::launch::{self, Clusters, Evaluated, HAS_CLUSTERS, Passed, ScratchPlace, Takes};
+use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
+use cubinder_bundle::launch::{Clusters, Evaluated, Passed, ScratchPlace, Takes};
 use cubinder_bundle::model::MAX_ARGUMENTS;
 use cubinder_bundle::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
@@ -110,7 +111,7 @@ impl LaunchRecord {
             return None;
         }
         Some(LaunchRecord {
-            plugin: launch::full_name(plugin).into_boxed_str(),
+            plugin: plugin.full_name().into_boxed_str(),
             kernel_name: launch.kernel.as_str().into(),
             kernel: kernel.handle,
             target: kernel.target,

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use cubinder_bundle::launch::{self, Doing, Sequence, tensor_bytes};
+use cubinder_bundle::launch::{Doing, Sequence, tensor_bytes};
 use cubinder_bundle::{Memory, Plugin, Variant};
 
 use super::error::{EnqueueError, MemoryRefusal, Overlap};
@@ -200,7 +200,7 @@ impl FillRecord {
             }
         };
         Some(FillRecord {
-            plugin: launch::full_name(plugin).into_boxed_str(),
+            plugin: plugin.full_name().into_boxed_str(),
             name: name.as_str().into(),
             to,
             bytes: usize::try_from(bytes).ok()?,
@@ -287,7 +287,7 @@ impl AliasRecord {
             let others = others.filter_map(other).collect::<Option<_>>();
             Some(positions.of(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
                 AliasRecord {
-                    plugin: launch::full_name(plugin).into_boxed_str(),
+                    plugin: plugin.full_name().into_boxed_str(),
                     name: of.name.as_str().into(),
                     input: place,
                     output,

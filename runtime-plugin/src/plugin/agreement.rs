@@ -9,7 +9,7 @@ use std::ptr::without_provenance_mut;
 use std::sync::OnceLock;
 
 use cubinder_bundle::expr::DeviceFact;
-use cubinder_bundle::launch::{Device, full_name, shape_text};
+use cubinder_bundle::launch::{Device, shape_text};
 use cubinder_bundle::{
     Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType, TunedDevice, TunedPoint,
 };
@@ -274,7 +274,7 @@ impl Case {
     /// What the runtime refuses the node for, when it is made, when shapes are announced, or for its addresses. The outputs are
     /// announced with these shapes.
     fn refused(&self, device: Option<Device>, outputs: &[Vec<i64>]) -> Option<String> {
-        let title = format!("{}: ", full_name(&self.plugin));
+        let title = format!("{}: ", self.plugin.full_name());
         // The runtime adds which node it is; whoever evaluates has just said that.
         let text = |error: &Error| {
             let text = error.text().strip_prefix(&title).unwrap_or(error.text());

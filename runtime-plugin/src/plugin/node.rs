@@ -109,7 +109,7 @@ impl NodeData {
 }
 
 fn title(plugin: &Plugin, name: &str) -> String {
-    let op = launch::full_name(plugin);
+    let op = plugin.full_name();
     if name.is_empty() { op } else { format!("{op} `{name}`") }
 }
 
@@ -118,5 +118,5 @@ fn title(plugin: &Plugin, name: &str) -> String {
 fn metadata(plugin: &Plugin, attributes: &[Value]) -> String {
     let known = launch::describe(plugin, &Facts { attributes, ..Facts::default() });
     // No text that TensorRT takes holds a NUL.
-    format!("{} {}{known}", launch::full_name(plugin), plugin.version).replace('\0', "\\0")
+    format!("{} {}{known}", plugin.full_name(), plugin.version).replace('\0', "\\0")
 }

@@ -133,7 +133,7 @@ impl Extent {
     }
 
     /// Everything that is one or the other.
-    pub(super) fn join(&self, other: &Extent) -> Extent {
+    pub(crate) fn join(&self, other: &Extent) -> Extent {
         if self == other {
             return self.clone();
         }

@@ -97,8 +97,8 @@ fn as_many_elements_as_anybody_reads_are_shown() {
 #[test]
 fn names_are_those_of_onnx() {
     let plugin = plugin();
-    assert_eq!(full_name(&plugin), "test::scale");
-    assert_eq!(full_name(&Plugin { namespace: String::new(), ..plugin }), "scale");
+    assert_eq!(plugin.full_name(), "test::scale");
+    assert_eq!(Plugin { namespace: String::new(), ..plugin }.full_name(), "scale");
 }
 
 /// `[s[0], 4]` for the shape input `s`, and a list of which the length is not known.

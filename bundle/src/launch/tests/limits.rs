@@ -1,6 +1,7 @@
 //! What a launch may come to at most, and what lies beyond.
 
 use super::*;
+use crate::cuda_limits::*;
 use crate::expr::Environment;
 use crate::model::{MAX_PARAMETER_BYTES, Scratch};
 

@@ -11,7 +11,6 @@ pub(super) mod worker;
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::launch::full_name;
 use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, Subject};
@@ -48,9 +47,9 @@ impl Opened {
 fn of_same_plugin(subjects: &mut Vec<Subject>, named: &Path) {
     let is_manifest = named.extension().is_some_and(|extension| extension == "toml");
     let own = if is_manifest { eval::open(named).ok().and_then(|mut own| own.list.pop()) } else { None };
-    let Some(own) = own.map(|own| full_name(&own.plugin)) else { return };
-    if subjects.iter().any(|subject| full_name(&subject.plugin) == own) {
-        subjects.retain(|subject| full_name(&subject.plugin) == own);
+    let Some(own) = own.map(|own| own.plugin.full_name()) else { return };
+    if subjects.iter().any(|subject| subject.plugin.full_name() == own) {
+        subjects.retain(|subject| subject.plugin.full_name() == own);
     }
 }
 

@@ -1,5 +1,6 @@
 //! A node with its shapes: everything that depends neither on a variant nor on what tensors hold.
 
+use cubinder_bundle::attribute_check::Unmet;
 use cubinder_bundle::launch::{self, Device, Facts, Steps, UNKNOWN_EXTENT};
 use cubinder_bundle::{DataType, Format, Plugin, Value};
 use cubinder_compiler::diagnostic::Diagnostic;
@@ -41,7 +42,7 @@ impl<'a> Shaped<'a> {
         if let Some(why) = eval::unmet(subject, &stated) {
             return Err(Unshaped::Refused(why.to_string()));
         }
-        let refused = |why: launch::Unmet| Unshaped::Refused(why.to_string());
+        let refused = |why: Unmet| Unshaped::Refused(why.to_string());
         let (shapes, values) = (slices(&stated.inputs), slices(&stated.values));
         let facts =
             Facts { attributes: &stated.attributes, shapes: &shapes, values: &values, ..Facts::default() };

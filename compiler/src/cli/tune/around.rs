@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::launch::full_name;
 use cubinder_compiler::file_kind::Kind;
 use cubinder_compiler::path;
 use cubinder_compiler::project::{Asked, Project, config_above};
@@ -53,7 +52,7 @@ impl Around {
         for path in paths {
             let plugins = eval::manifest(&source::text(&path).ok()?).ok()?.list;
             let own = plugins.into_iter().map(|subject| subject.plugin);
-            versions.extend(own.filter(|own| full_name(own) == plugin).map(|own| own.version));
+            versions.extend(own.filter(|own| own.full_name() == plugin).map(|own| own.version));
         }
         Some(versions)
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::launch::full_name;
 use cubinder_compiler::cases::Cases;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::Subject;
@@ -61,7 +60,7 @@ impl Kept {
         let new = Tuning { device: self.device, points };
         let around = Around::of(self.manifest.as_deref(), &self.file);
         let known = tuning::known(path, &new.device)?;
-        let versions = around.as_ref().and_then(|around| around.versions(&full_name(&subject.plugin)));
+        let versions = around.as_ref().and_then(|around| around.versions(&subject.plugin.full_name()));
         let replaced = match self.is_whole {
             true => Replaced::All(versions.as_deref()),
             false => Replaced::SameNodes(subject),
@@ -72,7 +71,7 @@ impl Kept {
             path: path::shown(path),
             points: count,
             others: merged.points.len().saturating_sub(count),
-            gone: gone(known, &merged, &full_name(&subject.plugin)),
+            gone: gone(known, &merged, &subject.plugin.full_name()),
             unpacked: around.as_ref().and_then(|around| around.unpacked(path)),
             alike: around.map(|around| around.alike(path, &merged)).unwrap_or_default(),
         })

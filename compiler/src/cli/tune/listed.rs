@@ -1,6 +1,6 @@
 //! What is measured: the cases that describe nodes which run.
 
-use cubinder_bundle::launch::{Device, full_name};
+use cubinder_bundle::launch::Device;
 use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, SubjectOrigin, value_json};
@@ -123,7 +123,7 @@ fn point(node: &Shaped<'_>, case: &str) -> Point {
     let attributes = plugin.attributes.iter().map(|attribute| attribute.name.clone());
     let values = plugin.inputs.iter().zip(&node.stated.values);
     Point {
-        plugin: full_name(plugin),
+        plugin: plugin.full_name(),
         version: plugin.version.clone(),
         case: Some(case.to_owned()),
         types: node.stated.type_parameters.clone(),

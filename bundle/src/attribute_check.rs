@@ -3,7 +3,7 @@
 use crate::model::Attribute;
 use crate::value::Value;
 
-/// What does not hold, in words for the person whose node it is: lower case, no full stop, without the node's name.
+/// A message about a rule that a node breaks: in lower case, without a full stop and the node's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Unmet(pub String);
@@ -18,7 +18,7 @@ pub fn missing_attribute(attribute: &Attribute) -> Unmet {
     ))
 }
 
-/// Holds a value against the attribute's type and rules.
+/// Checks a value against the attribute's type and rules.
 ///
 /// # Errors
 /// The first that it breaks.

@@ -5,7 +5,7 @@ use crate::expr::{ARRAY_LIMIT, AttributeRange, Extent, Ints};
 use crate::value::Value;
 
 impl Attribute {
-    /// Returns the values that the manifest allows. Lists are no longer than [`ARRAY_LIMIT`], floats that have a limit are numbers.
+    /// Returns the values that the manifest allows. A list has at most [`ARRAY_LIMIT`] elements, and a float with a limit is not NaN.
     #[must_use]
     pub fn range(&self) -> AttributeRange {
         let element = if self.one_of.is_empty() {

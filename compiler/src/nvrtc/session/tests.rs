@@ -77,7 +77,7 @@ fn the_name_of_an_include_folder_need_not_be_utf_8() {
     assert!(!second.cached && second.object != first.object);
 }
 
-/// The test cannot change the environment of its own process, so it runs itself as a child process, with `CACHE` set.
+/// A test cannot change the environment of its process, so it runs itself as a child process, with `CACHE` set.
 #[test]
 fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";

@@ -255,6 +255,9 @@ impl Group {
     fn run(&self, left: bool) -> Result<Outcome> {
         let to = workspace::root().join("target/mutants").join(self.name);
         std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        if self.package != self.tested_by {
+            process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
+        }
         let mut command = self.command(&to, left);
         let status = command
             .status()
@@ -266,10 +269,22 @@ impl Group {
         Outcome::read(&to.join("mutants.out"))
     }
 
+    /// The tests without any change.
+    fn unchanged(&self) -> Command {
+        let mut command = workspace::cargo();
+        command.args(["test", "--package", self.tested_by, "--profile", "mutants"]);
+        command.args(self.programs).arg("--").args(self.tests);
+        command
+    }
+
     fn command(&self, to: &Path, left: bool) -> Command {
         let mut command = workspace::cargo();
         command.args(["mutants", "--package", self.package, "--test-package", self.tested_by]);
         command.args(["--profile", "mutants"]);
+        if self.package != self.tested_by {
+            // Of unchanged code cargo-mutants would build the tests of the changed package (27.1).
+            command.arg("--baseline=skip");
+        }
         command.args(self.files.iter().flat_map(|file| ["--file", file]));
         command.arg("--timeout").arg(TEST_SECONDS.to_string()).arg("--output").arg(to);
         command.args(self.programs.iter().map(|program| format!("--cargo-arg={program}")));
@@ -365,7 +380,7 @@ mod tests {
         let line = |left| process::command_line(&group.command(Path::new("out"), left));
         assert!(
             line(false).ends_with(
-                " mutants --package p --test-package q --profile mutants --file a.rs --file b.rs --timeout 60 --output out --cargo-arg=--lib -- -- t:: u::"
+                " mutants --package p --test-package q --profile mutants --baseline=skip --file a.rs --file b.rs --timeout 60 --output out --cargo-arg=--lib -- -- t:: u::"
             ),
             "{}",
             line(false)

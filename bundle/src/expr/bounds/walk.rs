@@ -413,9 +413,8 @@ impl<'a> Walk<'a> {
             BinaryOp::Eq => equal(left.1, right.1),
             BinaryOp::Ne => equal(left.1, right.1).map(|same| !same),
             BinaryOp::Lt => less(left.1, right.1),
-            BinaryOp::Le => at_most(left.1, right.1),
-            BinaryOp::Gt => less(right.1, left.1),
-            _ => at_most(right.1, left.1),
+            // Terms have no `>` and `>=`.
+            _ => at_most(left.1, right.1),
         };
         if by_range.is_some() || left.1.ints().is_none() || right.1.ints().is_none() {
             return by_range;
@@ -427,9 +426,7 @@ impl<'a> Walk<'a> {
             BinaryOp::Eq => decided(low == 0 && high == 0, apart),
             BinaryOp::Ne => decided(apart, low == 0 && high == 0),
             BinaryOp::Lt => decided(high < 0, low >= 0),
-            BinaryOp::Le => decided(high <= 0, low > 0),
-            BinaryOp::Gt => decided(low > 0, high <= 0),
-            _ => decided(low >= 0, high < 0),
+            _ => decided(high <= 0, low > 0),
         }
     }
 

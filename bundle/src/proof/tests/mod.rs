@@ -2,5 +2,6 @@
 
 mod examples;
 mod laws;
+mod ranges;
 mod speed;
 mod support;

@@ -1,10 +1,12 @@
 //! Plugins to prove things of.
 
-use crate::expr::{Expr, ExprError, Function, Node, Scope, TensorKind, compile, parse};
+use crate::expr::{Expr, ExprError, Extent, Function, Ints, Node, Scope, Stop, TensorKind, compile, parse};
 use crate::model::{
     Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits, SizeBound,
 };
-use crate::proof::{Case, Domain, Verdict};
+use crate::proof::frame::{Finding, Frame};
+use crate::proof::pool::Meter;
+use crate::proof::{Case, Claim, Domain, Verdict};
 
 /// A plugin in the making: attributes, then inputs, then the rest.
 pub(super) struct Maker {
@@ -174,6 +176,45 @@ impl Maker {
     pub(super) fn always_where(&self, assumed: &str, text: &str) -> String {
         let assumed = self.expr(assumed);
         self.tell(self.domain().assuming(&assumed).always(&self.expr(text)))
+    }
+
+    /// The bounds of an expression where `assumed` is true, and whether they prove that it has a value there.
+    pub(super) fn bounded(&self, assumed: &str, text: &str) -> String {
+        let (assumed, value) = (self.expr(assumed), self.expr(text));
+        let domain = self.domain().assuming(&assumed);
+        let fixed = |input: &Input| (input.rank_min == input.rank_max).then_some(input.rank_min.into());
+        let ranks: Vec<Option<usize>> = self.plugin.inputs.iter().map(fixed).collect();
+        let mut meter = Meter::new(None);
+        let Some(frame) = Frame::new(&domain, &ranks, &mut meter) else { return "no case".into() };
+        let bounds = match frame.extent(&value, &mut meter) {
+            Ok(extent) => shown(&extent),
+            Err(Stop::Contradiction) => "no case".into(),
+            Err(Stop::Error(_)) => "no value".into(),
+        };
+        match frame.look_at(Claim::HasValue(&value), &mut meter) {
+            Finding::Proved => bounds,
+            Finding::Within(_) => format!("{bounds}, or it fails"),
+        }
+    }
+}
+
+fn shown(extent: &Extent) -> String {
+    match extent {
+        Extent::Known(value) => value.to_string(),
+        Extent::Int(Ints { low, high, modulus, rest, nonzero }) => {
+            let end =
+                |end: i64| if [i64::MIN, i64::MAX].contains(&end) { String::new() } else { end.to_string() };
+            let grid = if *modulus > 1 { format!(" of {modulus}k + {rest}") } else { String::new() };
+            format!("{}..={}{grid}{}", end(*low), end(*high), if *nonzero { " but 0" } else { "" })
+        }
+        Extent::Bool => "a bool".into(),
+        Extent::Float(low, high) => format!("{low:?}..={high:?}"),
+        Extent::Texts(texts) => texts.join(" or "),
+        Extent::Array(items) => format!("[{}]", items.iter().map(shown).collect::<Vec<_>>().join(", ")),
+        Extent::List(element, length) => {
+            format!("[{}; {}]", shown(element), shown(&Extent::Int(*length)))
+        }
+        Extent::Any => "anything".into(),
     }
 }
 

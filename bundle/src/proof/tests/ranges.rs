@@ -1,0 +1,165 @@
+//! The bounds of expressions: as narrow as intended, and what a condition adds to them.
+
+use super::support::Maker;
+use crate::model::{Attribute, Interval};
+use crate::value::Value;
+
+/// A plugin with numbers, floats and lists of many ranges.
+fn maker() -> Maker {
+    let integers = |min: i64, max: i64| {
+        move |a: &mut Attribute| (a.minimum, a.maximum) = (Some(Value::Int(min)), Some(Value::Int(max)))
+    };
+    let floats = |min: f64, max: f64| {
+        move |a: &mut Attribute| (a.minimum, a.maximum) = (Some(Value::Float(min)), Some(Value::Float(max)))
+    };
+    let list = |count: (i64, i64), (min, max): (i64, i64)| {
+        move |a: &mut Attribute| {
+            a.length = Some(Interval { min: count.0, max: count.1 });
+            (a.minimum, a.maximum) = (Some(Value::Int(min)), Some(Value::Int(max)));
+        }
+    };
+    Maker::new()
+        .attribute("n", "i64", |_| ())
+        .attribute("m", "i64", |_| ())
+        .attribute("i", "i64", integers(0, 3))
+        .attribute("j", "i64", integers(1, 9))
+        .attribute("k", "i64", integers(-5, 5))
+        .attribute("l", "i64", integers(-9, -2))
+        .attribute("f", "f32", floats(0.5, 2.0))
+        .attribute("g", "f32", floats(-1.0, 3.0))
+        .attribute("h", "f32", |_| ())
+        .attribute("flag", "bool", |_| ())
+        .attribute("other", "bool", |_| ())
+        .attribute("pads", "i32[]", list((0, 2), (-4, 4)))
+        .attribute("bits", "i32[]", list((0, 3), (0, 1)))
+        .attribute("two", "i32[]", list((2, 2), (1, 6)))
+        .attribute("some", "i64[]", |a| a.length = Some(Interval { min: 1, max: 200 }))
+        .input("x", (2, 2), |limits| limits.every = Interval { min: 2, max: 10 })
+        .input("v", (3, 3), |_| ())
+        .shape_input("s", Interval { min: 1, max: 2 }, Interval { min: 0, max: 7 })
+}
+
+fn check(of: &[(&str, &str)]) {
+    let p = maker();
+    for (text, bounds) in of {
+        assert_eq!(p.bounded("true", text), *bounds, "{text}");
+    }
+}
+
+fn check_where(of: &[(&str, &str, &str)]) {
+    let p = maker();
+    for (assumed, text, bounds) in of {
+        assert_eq!(p.bounded(assumed, text), *bounds, "{text} where {assumed}");
+    }
+}
+
+#[test]
+fn arithmetic() {
+    check(&[
+        ("abs(j)", "1..=9"),
+        ("abs(f)", "0.5..=2.0"),
+        ("abs(-f)", "0.5..=2.0"),
+        ("ceil_div(8 * j + 4, 4)", "3..=19 of 2k + 1"),
+        ("ceil_div(8 * j + 1, 4)", "3..=19"),
+        ("j % (j + 9)", "1..=9"),
+        ("(i - 9) % 16", "7..=10"),
+        ("max(f, g)", "0.5..=3.0"),
+        ("exp(f)", "anything"),
+        ("int(f * 4611686018427387904.0)", "..=, or it fails"),
+        ("max(n, 9223372036854775807) + 1", "no value, or it fails"),
+        ("aligned(x, 1)", "true"),
+        ("flag or 10 // (i - i) > 0", "true, or it fails"),
+    ]);
+}
+
+#[test]
+fn sums_and_products() {
+    check(&[
+        ("sum([i * 4 + 3, j * 4 + 2])", "9..=53 of 4k + 1"),
+        ("sum([f, g])", "anything, or it fails"),
+        ("prod(bits)", "0..=1"),
+        ("prod([2 for v in bits])", "0..=, or it fails"),
+        ("max(pads)", "-4..=4, or it fails"),
+        ("min(some)", "..="),
+    ]);
+}
+
+#[test]
+fn elements_of_lists() {
+    check(&[
+        ("pads[2]", "no value, or it fails"),
+        ("two[-2]", "1..=6"),
+        ("get(pads, 2, 7)", "7"),
+        ("get(pads, l, 7)", "7"),
+        ("get(some, i, 7)", "..="),
+        ("s.values", "[0..=7; 1..=2]"),
+        ("range(65536 + i)", "[0..=65538; 65536..=65536], or it fails"),
+        ("[10 // (t - t) for t in pads]", "[], or it fails"),
+        ("[10 // (t - t) for t in [i, j] if t > 2]", "[], or it fails"),
+        ("[10 // (t - t) for t in pads if t > n and t < n]", "[]"),
+    ]);
+    check_where(&[
+        ("n >= 0 and n <= len(pads)", "pads[n]", "-4..=4, or it fails"),
+        ("n > m", "range(n, m)", "[]"),
+        ("min(two) >= 3", "two", "[3..=6, 3..=6]"),
+        ("max(two) <= 3", "two", "[1..=3, 1..=3]"),
+        ("two == [i, k]", "i", "1..=3"),
+        ("len([t for t in pads if t < 0]) >= 1", "pads", "[-4..=4; 1..=2]"),
+    ]);
+}
+
+#[test]
+fn comparisons_narrow_numbers() {
+    check_where(&[
+        ("j != 1", "j", "2..=9"),
+        ("i != 3", "i", "0..=2"),
+        ("abs(l) <= 4", "l", "-4..=-2"),
+        ("-k >= 3", "k", "-5..=-3"),
+        ("min(i, j) >= 2", "i", "2..=3"),
+        ("max(i, j) <= 2", "j", "1..=2"),
+        ("j // 4 == 1", "j", "4..=7"),
+        ("n // -2 == 3", "n", "..="),
+        ("ceil_div(j, 4) == 2", "j", "5..=8"),
+        ("ceil_div(n, -2) == 3", "n", "..="),
+        ("ceil_div(n, m) > 0", "m", "..= but 0"),
+        ("n % 4 == 1", "(n + 3) % 4", "0, or it fails"),
+        ("prod([i, j]) >= 20", "i", "3"),
+        ("prod([j, i + 2, 3]) <= 12", "j", "1..=2"),
+        ("prod([k, 2]) == 6", "k", "-5..=5"),
+        ("not (h < 1.0)", "h", "anything"),
+        ("not (f < g)", "g", "-1.0..=2.0"),
+        ("(j if flag else i) > 5", "j", "6..=9"),
+        ("true != (i > 1)", "i", "0..=1"),
+    ]);
+}
+
+#[test]
+fn comparisons_narrow_shapes() {
+    check_where(&[
+        ("numel(x) >= 95", "x.shape", "[10, 10]"),
+        ("x.shape == [5, 4]", "x.shape[0] * x.shape[1]", "20"),
+        ("v.shape == [5, 4, 3]", "v.shape[1] + 1", "5"),
+    ]);
+}
+
+#[test]
+fn comparisons_decide_others() {
+    check_where(&[
+        ("n - m == 0", "n != m", "false"),
+        ("n - m < 0", "m <= n", "false"),
+        ("n - m >= 0", "n == m", "a bool"),
+        ("n - m >= 0", "n <= m", "a bool"),
+        ("i <= j", "i < j", "a bool"),
+        ("i < j", "i == j", "false"),
+        ("n <= m", "n != m", "a bool"),
+        ("not (n <= m)", "m < n", "true"),
+        ("i < 2 and (i >= 2) == flag", "flag", "false"),
+    ]);
+    check(&[
+        ("(1 if flag != other else 2) if flag == other else 2", "2"),
+        ("(1 if h != 1.0 else 2) if h == 1.0 else 2", "2"),
+        ("(1 if h == 1.0 else 2) if h != 1.0 else 2", "2"),
+        // A float that is not a number is neither less nor greater.
+        ("(1 if g <= h else 2) if not (h < g) else 1", "1..=2"),
+    ]);
+}

@@ -13,9 +13,10 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use tempfile::{NamedTempFile, TempPath};
+use rustix::fs::FsWord;
+use tempfile::{NamedTempFile, PersistError, TempPath};
 
 use crate::diagnostic::Diagnostic;
 
@@ -173,10 +174,14 @@ pub fn place_all_new(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
 /// Puts a file where nothing is: by a rename that refuses to replace, or a second name in the place of the first (`persist_noclobber` has both); where the
 /// file system has neither, as 9P under Windows, by [`claim`].
 fn put_new(draft: Draft, place: &Path) -> io::Result<File> {
-    match draft.0.persist_noclobber(place) {
-        Ok(file) => Ok(file),
-        Err(refused) if is_unknown_there(&refused.error) => claim(Draft(refused.file), place),
-        Err(refused) => Err(refused.error),
+    draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
+}
+
+/// Falls back to [`claim`] if the file system lacks the calls.
+fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
+    match is_unknown_there(&refused.error) {
+        true => claim(Draft(refused.file), place),
+        false => Err(refused.error),
     }
 }
 
@@ -270,26 +275,28 @@ fn may_replace(place: &Path) -> io::Result<()> {
 #[error("a pipe, a device or a socket is there, and only regular files are replaced")]
 struct NotRegular;
 
-/// How long another process is waited for that places files in the same folder: it takes milliseconds, unless it is stopped.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a folder is tried that another process has locked to place files there, 5 s together: placing takes milliseconds, unless the process is
+/// stopped.
+const LOCK_TRIES: usize = 1000;
+
+/// The time between two tries.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// Locks folders against others that place several files there, for as long as what it gives is held. Where a folder cannot be locked, or another
 /// holds it too long, it goes without: files are whole all the same.
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     // In one order, so that no two wait for each other.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
-    let begin = Instant::now();
     let locked = |folder: PathBuf| {
         let file = File::open(folder).ok()?;
-        loop {
+        for _ in 0..LOCK_TRIES {
             match file.try_lock() {
                 Ok(()) => return Some(file),
-                Err(fs::TryLockError::WouldBlock) if begin.elapsed() < PATIENCE => {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Err(_) => return None,
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(fs::TryLockError::Error(_)) => return None,
             }
         }
+        None
     };
     folders.into_iter().filter_map(locked).collect()
 }
@@ -319,19 +326,19 @@ pub fn sweep(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let is_file = || entry.file_type().is_ok_and(|kind| kind.is_file());
         if is_of_draft(&entry.file_name()) && is_file() {
-            sweep_one(&entry.path());
+            sweep_one(&entry.path(), &SHARED);
         }
     }
 }
 
-fn sweep_one(path: &Path) {
+fn sweep_one(path: &Path, shared: &[FsWord]) {
     // Locks of network file systems ask for a file that can be written.
     let open =
         |can_write: bool| OpenOptions::new().read(true).write(can_write).custom_flags(nonblock()).open(path);
     let Ok(file) = open(true).or_else(|_| open(false)) else { return };
     let is_ours =
         |file: &File| file.metadata().is_ok_and(|facts| facts.uid() == rustix::process::geteuid().as_raw());
-    if is_ours(&file) && is_left(&file) && file.try_lock().is_ok() && is_at(&file, path) {
+    if is_ours(&file) && is_left(&file, shared) && file.try_lock().is_ok() && is_at(&file, path) {
         let _ = fs::remove_file(path);
     }
 }
@@ -346,7 +353,7 @@ const LONG_AGO: Duration = Duration::from_secs(3600);
 
 /// File systems where a lock may be one machine's own, by `f_type` of statfs(2): NFS, FUSE, 9P, Lustre, CIFS and SMB 2, CephFS, GPFS, AFS (Linux 6.12,
 /// `include/uapi/linux/magic.h` and the file systems' own headers).
-const SHARED: [i64; 9] = [
+const SHARED: [FsWord; 9] = [
     0x6969,
     0x6573_5546,
     0x0102_1997,
@@ -358,9 +365,9 @@ const SHARED: [i64; 9] = [
     0x5346_414f,
 ];
 
-/// Whether a file that is not locked is one that somebody left.
-fn is_left(file: &File) -> bool {
-    let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| SHARED.contains(&facts.f_type));
+/// Whether a file that is not locked is one that somebody left, by the types of file systems that several machines share.
+fn is_left(file: &File, shared: &[FsWord]) -> bool {
+    let is_shared = rustix::fs::fstatfs(file).is_ok_and(|facts| shared.contains(&facts.f_type));
     let age = file.metadata().and_then(|facts| facts.modified()).map(|time| time.elapsed());
     !is_shared || matches!(age, Ok(Ok(age)) if age > LONG_AGO)
 }

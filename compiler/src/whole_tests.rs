@@ -21,6 +21,7 @@ fn what_is_left_is_taken_away_and_what_is_being_made_is_not() {
     fs::write(&left, "").unwrap();
     let before = names(folder.path());
     let draft = Draft::with(&place, b"whole").unwrap();
+    assert!(is_of_draft(draft.0.path().file_name().unwrap()));
     assert!(!left.exists());
     sweep(folder.path());
     assert_eq!(names(folder.path()).len(), before.len());
@@ -51,6 +52,77 @@ fn all_are_placed_or_none() {
     try_all(&placing(&["old", "absent"]), place_all).unwrap();
     assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
     assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
+}
+
+#[test]
+fn places_that_cannot_be_restored_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (link, blocked) = (folder.path().join("link"), folder.path().join("blocked"));
+    // A link that names nothing gets no second name.
+    std::os::unix::fs::symlink("nothing", &link).unwrap();
+    fs::create_dir_all(blocked.join("in")).unwrap();
+    let placing = |place| Placing { draft: Draft::with(place, b"new").unwrap(), place };
+    let error = place_all(vec![placing(&link), placing(&blocked)]).unwrap_err();
+    assert_eq!((&error.place, error.changed.as_slice()), (&blocked, &[link.clone()][..]));
+    assert!(error.told().notes[0].contains(&link.display().to_string()));
+}
+
+/// Runs `work`, which must not wait for a process at the other end of a pipe.
+fn without_waiting<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(work()));
+    receiver.recv_timeout(Duration::from_secs(20)).expect("opening does not wait")
+}
+
+#[test]
+fn a_pipe_in_the_place_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let (name, _file) = without_waiting(move || second_name(&pipe).unwrap());
+    assert!(is_of_draft(name.file_name().unwrap()));
+}
+
+#[test]
+fn only_old_files_are_swept_from_shared_file_systems() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let file = File::create(&path).unwrap();
+    let this = [rustix::fs::fstatfs(&file).unwrap().f_type];
+    sweep_one(&path, &this);
+    assert!(path.exists());
+    file.set_modified(std::time::SystemTime::now() - LONG_AGO - Duration::from_secs(60)).unwrap();
+    file.try_lock().unwrap();
+    sweep_one(&path, &this);
+    assert!(path.exists());
+    file.unlock().unwrap();
+    sweep_one(&path, &this);
+    assert!(!path.exists());
+    File::create(&path).unwrap();
+    sweep_one(&path, &[]);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_may_not_be_written_is_not_replaceable() {
+    // Writing to a running program fails, but it can be replaced.
+    let program = std::env::current_exe().unwrap();
+    replaceable(&program, &program, "`--output`").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+    let place = folder.path().join("file");
+    fs::write(&place, "old").unwrap();
+    // Someone can write it, but not the user that runs the check: root may write everything, so the thread becomes another user.
+    let is_root = rustix::process::geteuid().is_root();
+    fs::set_permissions(&place, Permissions::from_mode(if is_root { 0o200 } else { 0o020 })).unwrap();
+    let check = move || {
+        if is_root {
+            rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
+        }
+        replaceable(&place, Path::new("shown"), "`--output`").unwrap_err()
+    };
+    let error = std::thread::spawn(check).join().unwrap();
+    assert_eq!(error.message, "cannot write `shown`: Permission denied (os error 13)");
 }
 
 #[test]
@@ -163,6 +235,29 @@ fn one_of_many_gets_a_new_place() {
         }
     }
     assert_eq!(names(folder.path()).len(), 100);
+}
+
+#[test]
+fn a_claim_without_a_file_is_given_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let draft = Draft::with(&place, b"mine").unwrap();
+    fs::remove_file(draft.0.path()).unwrap();
+    let error = claim(draft, &place).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    assert!(!error.to_string().contains("an empty file is left there"), "{error}");
+    assert!(names(folder.path()).is_empty());
+}
+
+#[test]
+fn file_systems_without_a_call_get_the_file_by_a_claim() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("a");
+    let refused = |error: io::Error| PersistError { error, file: Draft::with(&place, b"mine").unwrap().0 };
+    let error = put_otherwise(refused(io::ErrorKind::StorageFull.into()), &place).unwrap_err();
+    assert_eq!((error.kind(), place.exists()), (io::ErrorKind::StorageFull, false));
+    put_otherwise(refused(rustix::io::Errno::NOSYS.into()), &place).unwrap();
+    assert_eq!(fs::read(&place).unwrap(), b"mine");
 }
 
 #[test]

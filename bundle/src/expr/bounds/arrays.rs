@@ -150,8 +150,8 @@ impl Walk<'_> {
         let length = Ints::new(cut(low), cut(high)).ok_or(EvalError::Malformed)?;
         self.cost = self.cost.saturating_add(u64::try_from(length.high).unwrap_or(0));
         match Ints::new(start.low, end.high.saturating_sub(1)) {
-            Some(element) if length.high > 0 => Ok(Extent::list(Extent::of_ints(element), length)),
-            _ => Ok(Extent::Known(Value::Array(Vec::new()))),
+            Some(element) => Ok(Extent::list(Extent::of_ints(element), length)),
+            None => Ok(Extent::Known(Value::Array(Vec::new()))),
         }
     }
 
@@ -322,10 +322,8 @@ impl Walk<'_> {
 
     fn kept(&mut self, condition: Option<TermId>, body: TermId) -> Result<Element, Stop> {
         let Some(condition) = condition else { return self.term(body).map(Element::Kept) };
-        match self.term(condition)?.bools() {
-            Some(Some(true)) => return self.term(body).map(Element::Kept),
-            Some(Some(false)) => return Ok(Element::LeftOut),
-            _ => {}
+        if self.term(condition)?.bools() == Some(Some(true)) {
+            return self.term(body).map(Element::Kept);
         }
         let total = self.total;
         match self.assume(condition, true) {

@@ -507,9 +507,7 @@ impl Walk<'_> {
             (Builtin::Max, [array]) => self.every_element(*array, at_most),
             (Builtin::Min, args) => args.iter().try_for_each(|&arg| self.narrow(arg, at_least.clone())),
             (Builtin::Max, args) => args.iter().try_for_each(|&arg| self.narrow(arg, at_most.clone())),
-            (Builtin::Abs, [operand]) if self.glance(*operand)?.ints().is_some() => {
-                self.narrow_ints(*operand, (-high, high))
-            }
+            (Builtin::Abs, [operand]) => self.narrow_ints(*operand, (-high, high)),
             (Builtin::CeilDiv, [dividend, divisor]) => {
                 match self.glance(*divisor)?.ints().and_then(Ints::single).map(i128::from) {
                     Some(by) if by > 0 => self.narrow_ints(*dividend, ((low - 1) * by + 1, high * by)),

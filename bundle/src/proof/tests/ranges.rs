@@ -2,6 +2,9 @@
 
 use super::support::Maker;
 use crate::model::{Attribute, Interval};
+use crate::proof::frame::Frame;
+use crate::proof::pool::Meter;
+use crate::proof::{Claim, Domain, Verdict};
 use crate::value::Value;
 
 /// A plugin with numbers, floats and lists of many ranges.
@@ -28,6 +31,7 @@ fn maker() -> Maker {
         .attribute("f", "f32", floats(0.5, 2.0))
         .attribute("g", "f32", floats(-1.0, 3.0))
         .attribute("h", "f32", |_| ())
+        .attribute("c", "f32", |a| a.one_of = vec![Value::Float(4.0)])
         .attribute("flag", "bool", |_| ())
         .attribute("other", "bool", |_| ())
         .attribute("pads", "i32[]", list((0, 2), (-4, 4)))
@@ -37,6 +41,7 @@ fn maker() -> Maker {
         .input("x", (2, 2), |limits| limits.every = Interval { min: 2, max: 10 })
         .input("v", (3, 3), |_| ())
         .shape_input("s", Interval { min: 1, max: 2 }, Interval { min: 0, max: 7 })
+        .shape_input("t", Interval { min: 0, max: 100_000 }, Interval { min: 0, max: 1 })
 }
 
 fn check(of: &[(&str, &str)]) {
@@ -62,6 +67,8 @@ fn arithmetic() {
         ("ceil_div(8 * j + 4, 4)", "3..=19 of 2k + 1"),
         ("ceil_div(8 * j + 1, 4)", "3..=19"),
         ("j % (j + 9)", "1..=9"),
+        ("(i + 1) % (i + 4)", "0..=4"),
+        ("sqrt(c)", "2.0"),
         ("(i - 9) % 16", "7..=10"),
         ("max(f, g)", "0.5..=3.0"),
         ("exp(f)", "anything"),
@@ -93,10 +100,11 @@ fn elements_of_lists() {
         ("get(pads, l, 7)", "7"),
         ("get(some, i, 7)", "..="),
         ("s.values", "[0..=7; 1..=2]"),
+        ("t.values", "[0..=1; 0..=65536], or it fails"),
         ("range(65536 + i)", "[0..=65538; 65536..=65536], or it fails"),
-        ("[10 // (t - t) for t in pads]", "[], or it fails"),
-        ("[10 // (t - t) for t in [i, j] if t > 2]", "[], or it fails"),
-        ("[10 // (t - t) for t in pads if t > n and t < n]", "[]"),
+        ("[10 // (e - e) for e in pads]", "[], or it fails"),
+        ("[10 // (e - e) for e in [i, j] if e > 2]", "[], or it fails"),
+        ("[10 // (e - e) for e in pads if e > n and e < n]", "[]"),
     ]);
     check_where(&[
         ("n >= 0 and n <= len(pads)", "pads[n]", "-4..=4, or it fails"),
@@ -104,7 +112,7 @@ fn elements_of_lists() {
         ("min(two) >= 3", "two", "[3..=6, 3..=6]"),
         ("max(two) <= 3", "two", "[1..=3, 1..=3]"),
         ("two == [i, k]", "i", "1..=3"),
-        ("len([t for t in pads if t < 0]) >= 1", "pads", "[-4..=4; 1..=2]"),
+        ("len([e for e in pads if e < 0]) >= 1", "pads", "[-4..=4; 1..=2]"),
     ]);
 }
 
@@ -162,4 +170,69 @@ fn comparisons_decide_others() {
         // A float that is not a number is neither less nor greater.
         ("(1 if g <= h else 2) if not (h < g) else 1", "1..=2"),
     ]);
+}
+
+/// Longer products narrow no factor.
+#[test]
+fn long_products() {
+    let p = maker();
+    let product = |count: usize| format!("prod([i{}]) == 3", ", 1".repeat(count - 1));
+    assert_eq!(p.bounded(&product(64), "i"), "3");
+    assert_eq!(p.bounded(&product(65), "i"), "0..=3");
+}
+
+#[test]
+fn sizes_that_depend_on_data() {
+    let p = Maker::new()
+        .input("x", (1, 2), |limits| limits.numel.max = 1 << 20)
+        .counted("count", "numel(x)", "indices");
+    assert_eq!(p.bounded("true", "indices.shape[0]"), "0..=1048576");
+}
+
+/// A list with an element outside of the limits, and expressions that fail, need no opposite.
+#[test]
+fn claims_that_bounds_decide() {
+    let p = maker();
+    assert!(!["proved", "open"].contains(&p.within("[n, m]", 0, 5).as_str()));
+    assert_eq!(p.never("max(n, 9223372036854775807) + 1 > m"), "proved", "it has no value");
+    let few =
+        Maker::new().attribute("n", "i64", |_| ()).input("x", (1, 1), |_| ()).output("y", "x.shape", |_| ());
+    let before = few.domain().before_outputs();
+    assert_eq!(before.always(&few.expr("numel(x) >= 0")), Verdict::Proved);
+    assert_eq!(before.always(&few.expr("numel(y) >= 0")), Verdict::Open, "there may be no output");
+}
+
+/// An evaluation may take more steps than a walk has.
+#[test]
+fn walks_have_a_budget() {
+    let p = maker();
+    let costly = |count: usize| format!("sum([x.shape[0] % (e + 1) for e in range({count})])");
+    assert_eq!(p.bounded("true", &costly(1_000)), "1980..=9945");
+    assert_eq!(p.bounded("true", &costly(60_000)), "no value, or it fails");
+    // Requirements have more.
+    let required = format!("{} >= 0 and n == 3", costly(9_000));
+    assert_eq!(maker().require(&required).bounded("true", "n"), "3");
+}
+
+/// Steps do not depend on the machine, so a pool lasts equally long everywhere.
+#[test]
+fn steps_are_counted() {
+    let p = Maker::new()
+        .attribute("n", "i64", |_| ())
+        .attribute("m", "i64", |_| ())
+        .input("x", (2, 2), |_| ())
+        .require("n > 2")
+        .counted("count", "sum([x.shape[0] + e for e in [1, 2, 3]])", "indices");
+    let frame = |domain: &Domain<'_>, meter: &mut Meter<'_>| drop(Frame::new(domain, &[Some(2)], meter));
+    assert_eq!(p.steps(frame), 184);
+    let value = p.expr("n + m * 2");
+    let both = |domain: &Domain<'_>, meter: &mut Meter<'_>| {
+        drop(Frame::new(domain, &[Some(2)], meter).unwrap().extent(&value, meter));
+    };
+    assert_eq!(p.steps(both) - p.steps(frame), 20);
+    let claim = p.expr("n + m * 2 < 5");
+    let decided = |domain: &Domain<'_>, meter: &mut Meter<'_>| {
+        drop(Frame::new(domain, &[Some(2)], meter).unwrap().look_at(Claim::Always(&claim), meter));
+    };
+    assert_eq!(p.steps(decided) - p.steps(frame), 53);
 }

@@ -5,7 +5,7 @@ use crate::model::{
     Attribute, AttributeType, Input, Interval, Output, Plugin, Requirement, ShapeLimits, SizeBound,
 };
 use crate::proof::frame::{Finding, Frame};
-use crate::proof::pool::Meter;
+use crate::proof::pool::{Meter, Pool};
 use crate::proof::{Case, Claim, Domain, Verdict};
 
 /// A plugin in the making: attributes, then inputs, then the rest.
@@ -176,6 +176,15 @@ impl Maker {
     pub(super) fn always_where(&self, assumed: &str, text: &str) -> String {
         let assumed = self.expr(assumed);
         self.tell(self.domain().assuming(&assumed).always(&self.expr(text)))
+    }
+
+    /// How many steps of a pool `work` takes.
+    pub(super) fn steps(&self, work: impl FnOnce(&Domain<'_>, &mut Meter<'_>)) -> usize {
+        const ALL: usize = 100_000_000;
+        let pool = Pool::new(ALL);
+        let domain = self.domain().sharing(&pool);
+        work(&domain, &mut Meter::new(Some(&pool)));
+        ALL - pool.left()
     }
 
     /// The bounds of an expression where `assumed` is true, and whether they prove that it has a value there.

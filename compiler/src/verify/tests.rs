@@ -108,6 +108,10 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
             for text in [format!("for `sm_80` it is `{one}`"), format!("for `sm_90` it is `{other}`")] {
                 assert!(error.contains(&text), "{error}");
             }
+            assert!(
+                !error.contains("` is a pointer to `f16`") && !error.contains("` is `i32` for"),
+                "{error}"
+            );
         }
     }
     // The texts of these are the same.
@@ -467,6 +471,14 @@ fn an_output_may_be_bound_to_const_if_another_step_writes_it() {
     let of_input = "`x` shares the memory of the output `y`, and is bound to a pointer to `const`";
     assert_eq!(errors(Some(0), &[]), [of_input, error]);
     assert_eq!(errors(Some(0), &[1]), [""; 0]);
+    let mut draft = draft("x = \"x\"\ny = \"y\"");
+    draft.plugin.outputs[0].alias = Some(0);
+    let errors = bind_args(&draft.plugin, &draft.units[0], &both).err().unwrap();
+    let helps: Vec<_> = errors.iter().map(|error| error.help.as_deref().unwrap()).collect();
+    assert_eq!(
+        helps,
+        ["make the parameter `__half* x`", "make the parameter `__half* y`, or bind an input to it"]
+    );
 }
 
 #[test]

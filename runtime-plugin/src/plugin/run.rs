@@ -308,7 +308,7 @@ fn no_workspace(node: &NodeData, needed: u64) -> Error {
 }
 
 /// The workspace that the engine reserves is what was bounded when it was built, over all shapes that it was built for.
-fn check_workspace(
+pub(super) fn check_workspace(
     node: &NodeData,
     needed: u64,
     reserved: Option<u64>,

@@ -5,7 +5,7 @@ use trt_abi::Error;
 
 use super::announced_tests::{OWN, desc, node};
 use super::node::NodeData;
-use super::run::{Built, Running};
+use super::run::{Built, Running, check_workspace};
 use crate::launch::Addresses;
 
 /// Announces so many inputs: `x` and `b`, then others; `y` has `extent` elements.
@@ -59,4 +59,19 @@ fn after_refused_shapes_nothing_is_queued() {
     announce(&mut running, &node, 2, 7).unwrap();
     let error = refused(&mut running, &node, 0);
     assert!(is_ready_but_for_a_context(&error), "{error}");
+}
+
+#[test]
+fn a_launch_fits_the_workspace_of_the_engine() {
+    let node = node(OWN);
+    let check = |needed, reserved| {
+        check_workspace(&node, needed, reserved, &node.facts()).map_err(|error| error.text().to_owned())
+    };
+    for (needed, reserved) in [(0, None), (0, Some(0)), (8, Some(8)), (7, Some(8))] {
+        assert_eq!(check(needed, reserved), Ok(()), "{needed} of {reserved:?}");
+    }
+    let error = check(9, Some(8)).unwrap_err();
+    assert!(error.contains("need 9 bytes of workspace, and 8 bytes are reserved"), "{error}");
+    let error = check(1, None).unwrap_err();
+    assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
 }

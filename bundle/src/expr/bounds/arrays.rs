@@ -322,8 +322,10 @@ impl Walk<'_> {
 
     fn kept(&mut self, condition: Option<TermId>, body: TermId) -> Result<Element, Stop> {
         let Some(condition) = condition else { return self.term(body).map(Element::Kept) };
-        if self.term(condition)?.bools() == Some(Some(true)) {
-            return self.term(body).map(Element::Kept);
+        match self.term(condition)?.bools() {
+            Some(Some(true)) => return self.term(body).map(Element::Kept),
+            Some(Some(false)) => return Ok(Element::LeftOut),
+            _ => {}
         }
         let total = self.total;
         match self.assume(condition, true) {

@@ -2,7 +2,7 @@
 
 use super::support::Maker;
 use crate::model::{Attribute, Interval};
-use crate::proof::frame::Frame;
+use crate::proof::frame::{Finding, Frame};
 use crate::proof::pool::Meter;
 use crate::proof::{Claim, Domain, Verdict};
 use crate::value::Value;
@@ -200,6 +200,25 @@ fn claims_that_bounds_decide() {
     let before = few.domain().before_outputs();
     assert_eq!(before.always(&few.expr("numel(x) >= 0")), Verdict::Proved);
     assert_eq!(before.always(&few.expr("numel(y) >= 0")), Verdict::Open, "there may be no output");
+    assert!(before.provable(&few.expr("numel(x) >= 0")) && !before.provable(&few.expr("numel(y) >= 0")));
+    assert!(few.domain().provable(&few.expr("numel(y) >= 0")));
+}
+
+/// What a frame proves without the search for cases.
+#[test]
+fn claims_that_a_frame_decides() {
+    let p = maker();
+    let domain = p.domain();
+    let ranks = [Some(2), Some(3), Some(1), Some(1)];
+    let mut meter = Meter::new(None);
+    let frame = Frame::new(&domain, &ranks, &mut meter).unwrap();
+    let (outside, inside) = (p.expr("[n, m]"), p.expr("[i, 5]"));
+    let overflow = p.expr("max(n, 9223372036854775807) + 1 > m");
+    let mut is_proved = |claim| matches!(frame.look_at(claim, &mut meter), Finding::Proved);
+    let allowed = Interval { min: 0, max: 5 };
+    assert!(!is_proved(Claim::Within(&outside, allowed)));
+    assert!(is_proved(Claim::Within(&inside, allowed)));
+    assert!(is_proved(Claim::Never(&overflow)), "it has no value");
 }
 
 /// An evaluation may take more steps than a walk has.

@@ -119,7 +119,11 @@ impl<'t> Statement<'t> {
         let (name, rest) = text.split_once(char::is_whitespace)?;
         let mut depth = 0_i32;
         let operands = rest.split(|c: char| {
-            depth += i32::from(matches!(c, '[' | '{' | '(')) - i32::from(matches!(c, ']' | '}' | ')'));
+            match c {
+                '[' | '{' | '(' => depth += 1,
+                ']' | '}' | ')' => depth -= 1,
+                _ => {}
+            }
             c == ',' && depth == 0
         });
         Some(Statement { name, operands: operands.map(str::trim).collect() })
@@ -218,6 +222,10 @@ mod tests {
                 "cvta.to.global.u64 %rd4, %rd1; shl.b64 %rd5, %rd3, 2; add.s64 %rd6, %rd5, %rd4; add.s64 %rd7, %rd6, 16; st.global.f32 [%rd7], %f1; }",
                 "w--",
             ),
+            (
+                "cvta.to.global.u64 %rd4, %rd1; shl.b64 %rd5, %rd3, 2; add.s64 %rd6, %rd4, %rd5; add.s64 %rd7, 16, %rd6; st.global.f32 [%rd7], %f1; }",
+                "w--",
+            ),
             ("cvta.to.global.u64 %rd4, %rd2; atom.global.add.f32 %f1, [%rd4], %f2; }", "-w-"),
             ("red.global.add.u32 [%rd1], 1; }", "w--"),
             ("L: st.global.v4.b32 [ %rd2 + 0 ], { %r1, %r2, %r3, %r4 }; }", "-w-"),
@@ -245,6 +253,12 @@ mod tests {
             // Half of a parameter, and a part of one behind its start.
             "ld.param.u32 %r1, [p]; ld.global.u32 %r2, [%r1]; ld.param.u64 %rd4, [q+8]; ld.global.u32 %r2, [%rd4]; }",
             "ld.param.v2.u64 {%rd4, %rd5}, [p]; ld.global.u32 %r1, [%rd4]; }",
+            // One of the registers of a vector.
+            "mov.u64 %rd4, %rd1; ld.global.v2.u64 {%rd5, %rd4}, [%rd6]; ld.global.u32 %r1, [%rd4]; }",
+            // Not a parameter, though it has the name of one.
+            "ld.global.u64 %rd4, [p]; ld.global.u32 %r1, [%rd4]; }",
+            // Neither a copy nor a sum.
+            "not.b64 %rd4, %rd1; ld.global.u32 %r1, [%rd4]; }",
             // Another variable of the name.
             "{ .reg .b64 %rd1; mov.u64 %rd1, 5; ld.global.u32 %r1, [%rd1]; } }",
         ] {
@@ -255,6 +269,8 @@ mod tests {
         assert_eq!(shown(&format!("{LOADS}{both}")), "aa-");
         let sum = "cvta.to.global.u64 %rd4, %rd1; cvta.to.global.u64 %rd5, %rd2; add.s64 %rd6, %rd4, %rd5; st.global.u32 [%rd6], %r1;";
         assert_eq!(shown(&format!("{LOADS}{sum}")), "aa-");
+        let difference = "ld.global.u32 %r1, [%rd1]; sub.s64 %rd4, %rd1, 4; st.global.u32 [%rd4], %r1;";
+        assert_eq!(shown(&format!("{LOADS}{difference}")), "a--");
         // A register that defines itself, and no statement at all.
         assert_eq!(
             shown(

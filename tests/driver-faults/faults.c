@@ -13,6 +13,8 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define VISIBLE __attribute__((visibility("default")))
@@ -119,29 +121,43 @@ RELEASES(DEFINE_RELEASE)
 
 // A plugin library tries once more to unload what was refused, so the first refusal is no call. The second is one, as is that of a driver that
 // has shut down, which is not asked again.
-static Call* gReal_cuLibraryUnload;
-static int faulty_cuLibraryUnload(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j, Word k)
+static int isUnloaded(Word library, int code)
 {
     enum
     {
         SHUT_DOWN = 4,
-        DONE = -1,
-        MOST_REFUSED = 4096
+        MOST_REFUSED = 64
     };
     static _Atomic(Word) refused[MOST_REFUSED];
+    for (size_t i = 0; i < MOST_REFUSED; ++i)
+    {
+        Word expected = library;
+        if (atomic_compare_exchange_strong(&refused[i], &expected, 0))
+        {
+            return 1;
+        }
+    }
+    if (code == 0 || code == SHUT_DOWN)
+    {
+        return 1;
+    }
+    for (size_t i = 0; i < MOST_REFUSED; ++i)
+    {
+        Word expected = 0;
+        if (atomic_compare_exchange_strong(&refused[i], &expected, library))
+        {
+            return 0;
+        }
+    }
+    fprintf(stderr, "more than %d code objects that were refused once are loaded\n", MOST_REFUSED);
+    abort();
+}
+
+static Call* gReal_cuLibraryUnload;
+static int faulty_cuLibraryUnload(Word a, Word b, Word c, Word d, Word e, Word f, Word g, Word h, Word i, Word j, Word k)
+{
     int const code = fault("cuLibraryUnload");
-    int isSecond = code == 0 || code == SHUT_DOWN;
-    size_t place = 0;
-    while (place < MOST_REFUSED && refused[place] != 0 && refused[place] != a)
-    {
-        ++place;
-    }
-    isSecond = isSecond || place == MOST_REFUSED || refused[place] == a;
-    if (place < MOST_REFUSED && (refused[place] == a || !isSecond))
-    {
-        refused[place] = isSecond ? DONE : a;
-    }
-    int const real = isSecond ? gReal_cuLibraryUnload(a, b, c, d, e, f, g, h, i, j, k) : 0;
+    int const real = isUnloaded(a, code) ? gReal_cuLibraryUnload(a, b, c, d, e, f, g, h, i, j, k) : 0;
     return code != 0 ? code : real;
 }
 

@@ -29,7 +29,8 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::{Plugin, Value};
+use cubinder_expr::Value;
+use cubinder_model::Plugin;
 use toml::de::DeValue;
 
 use crate::diagnostic::{Diagnostic, Source, harmless, suggest};

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 use rayon::prelude::*;
 
 use crate::check::{self, Obligation};

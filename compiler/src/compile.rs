@@ -16,9 +16,9 @@ mod write;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use cubinder_bundle::container;
-use cubinder_bundle::native::is_native;
-use cubinder_bundle::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind};
+use cubinder_launch::native::is_native;
+use cubinder_model::container;
+use cubinder_model::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind};
 
 use crate::cache::Cache;
 use crate::check::Obligation;
@@ -128,7 +128,7 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
     let mut inputs = Inputs::of(request, &plugins, nvrtc.as_deref());
     inputs.merge(included);
     let (bytes, digest) = encode(&bundle)?;
-    let with_record = [bytes.as_slice(), &cubinder_bundle::provenance::write(&provenance, digest)].concat();
+    let with_record = [bytes.as_slice(), &cubinder_model::provenance::write(&provenance, digest)].concat();
     if let Some(depfile) = &request.depfile {
         write::check_depfile(request, depfile, &inputs).map_err(|error| vec![error])?;
         warnings.extend(inputs.warnings());

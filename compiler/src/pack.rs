@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{
+use cubinder_expr::{Expr, Node};
+use cubinder_model::{
     Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
 };
 

@@ -11,7 +11,7 @@ mod targets;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::{Plugin, Target};
+use cubinder_model::{Plugin, Target};
 
 use crate::config::{self, Config};
 use crate::diagnostic::{Diagnostic, Severity, Span};

@@ -3,12 +3,13 @@
 //! Owns how they are written on the command line, and how a given value becomes one of an attribute's type. Names are held
 //! against a plugin in [`crate::eval`]. Never reads a file.
 
-use cubinder_bundle::{AttributeElement, AttributeType, Value};
+use cubinder_expr::Value;
+use cubinder_model::{AttributeElement, AttributeType};
 
 use crate::diagnostic::Diagnostic;
 
 /// The most dimensions of a tensor.
-const MAX_RANK: usize = cubinder_bundle::model::MAX_RANK as usize;
+const MAX_RANK: usize = cubinder_model::model::MAX_RANK as usize;
 
 /// One node with its shapes, as far as the caller says.
 #[derive(Debug, Clone, PartialEq, Default, serde::Serialize, serde::Deserialize)]

@@ -6,7 +6,7 @@ mod manifest;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 use nvrtc_sys::Nvrtc;
 
 use crate::codegen::{TranslationUnit, translation_unit};

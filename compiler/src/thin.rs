@@ -1,16 +1,16 @@
 //! Plugin libraries with the code of some GPUs alone, from libraries that were compiled before.
 //!
-//! Owns which files belong together and that all of them change or none. What stays is [`cubinder_bundle::thin`]'s business, and how a
+//! Owns which files belong together and that all of them change or none. What stays is [`cubinder_model::thin`]'s business, and how a
 //! bundle comes into a library is [`crate::library`]'s. Never compiles, never changes code.
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::native::is_native;
-use cubinder_bundle::provenance::{self, Section};
-use cubinder_bundle::thin::{NoCode, thin as thin_bundle};
-use cubinder_bundle::{Bundle, Digest};
+use cubinder_launch::native::is_native;
+use cubinder_model::container::{self, Container};
+use cubinder_model::fit::ComputeCapability;
+use cubinder_model::provenance::{self, Section};
+use cubinder_model::thin::{NoCode, thin as thin_bundle};
+use cubinder_model::{Bundle, Digest};
 
 use crate::diagnostic::Diagnostic;
 use crate::library::{self, Mode};

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cubinder_bundle::container;
+use cubinder_model::container;
 use support::{CONFIG, KERNEL, MANIFEST, Project, Run};
 
 /// Bytes that look like nothing.

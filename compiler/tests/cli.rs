@@ -6,11 +6,11 @@ mod support;
 
 use std::fs;
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::launch::Signature;
-use cubinder_bundle::{DataType, Format};
 use cubinder_compiler::tuning;
+use cubinder_expr::{DataType, Format};
+use cubinder_launch::Signature;
+use cubinder_model::container::{self, Container};
+use cubinder_model::fit::ComputeCapability;
 use serde_json::Value;
 use support::{CONFIG, KERNEL, MANIFEST, Project};
 
@@ -209,7 +209,7 @@ fn what_was_measured_is_packed() {
     });
     let bundle = bundles.next().unwrap();
     let node = Signature {
-        attributes: &[cubinder_bundle::Value::Float(2.0)],
+        attributes: &[cubinder_expr::Value::Float(2.0)],
         types: &[DataType::F32; 2],
         formats: &[Format::Linear; 2],
     };

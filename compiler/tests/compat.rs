@@ -10,17 +10,18 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{self, Container, FORMAT_VERSION, ReadError};
-use cubinder_bundle::expr::{self, Expr};
-use cubinder_bundle::{
-    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, DataType, Digest, Fill, Format, Guard,
-    KernelFacts, KernelParam, Memory, Node, NodeReference, Plugin, Scratch, Step, TunedDevice, TunedPoint,
-    Value, Work,
-};
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::eval::{self, Compiler, Environment};
 use cubinder_compiler::query::Query;
 use cubinder_compiler::{inspect, resolve};
+use cubinder_expr as expr;
+use cubinder_expr::Expr;
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_model::container::{self, Container, FORMAT_VERSION, ReadError};
+use cubinder_model::{
+    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Fill, Guard, KernelFacts, KernelParam,
+    Memory, Node, NodeReference, Plugin, Scratch, Step, TunedDevice, TunedPoint, Work,
+};
 
 const MANIFEST: &str = r#"schema = 1
 [plugin]
@@ -112,9 +113,9 @@ fn plugin() -> Plugin {
         ("y", ArgValue::Tensor(1)),
         (
             "n",
-            scalar(cubinder_bundle::ScalarType::Int { bytes: 4 }, Expr { nodes: vec![expr::Node::Numel(1)] }),
+            scalar(cubinder_expr::ScalarType::Int { bytes: 4 }, Expr { nodes: vec![expr::Node::Numel(1)] }),
         ),
-        ("scale", scalar(cubinder_bundle::ScalarType::F32, Expr { nodes: vec![expr::Node::Attribute(1)] })),
+        ("scale", scalar(cubinder_expr::ScalarType::F32, Expr { nodes: vec![expr::Node::Attribute(1)] })),
     ];
     let reference = |(code, object): (u32, CodeObject)| CodeRef {
         target: object.target,

@@ -7,10 +7,10 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::expr::Node;
-use cubinder_bundle::{Arg, ArgValue, Bundle, Variant};
 use cubinder_compiler::library;
+use cubinder_expr::Node;
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Arg, ArgValue, Bundle, Variant};
 use support::Project;
 
 fn data(file: &str) -> PathBuf {

@@ -3,14 +3,14 @@
 // The helpers are tests too, though clippy cannot know.
 #![allow(clippy::unwrap_used)]
 
-use cubinder_bundle::container::{read, write_bundle, write_node, write_node_reference};
-use cubinder_bundle::{
-    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Node,
-    NodeReference, Plugin,
-};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::inspect::{Detail, inspect, table};
 use cubinder_compiler::resolve;
+use cubinder_model::container::{read, write_bundle, write_node, write_node_reference};
+use cubinder_model::{
+    Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Node,
+    NodeReference, Plugin,
+};
 
 const MANIFEST: &str = "schema = 1
 plugin = { name = \"copy\", namespace = \"test\" }

@@ -328,8 +328,8 @@ fn mistakes_are_named_and_leave_nothing_behind() {
 fn merged_notes_and_foreign_libraries_are_refused() {
     let scene = Scene::new();
     let file = fs::read(probe()).unwrap();
-    let note = file.windows(16).position(|window| window == cubinder_bundle::slot::NOTE).unwrap();
-    let slot = file.windows(16).position(|window| window == cubinder_bundle::slot::MAGIC).unwrap();
+    let note = file.windows(16).position(|window| window == cubinder_model::slot::NOTE).unwrap();
+    let slot = file.windows(16).position(|window| window == cubinder_model::slot::MAGIC).unwrap();
     // The program header of the note, made four bytes longer: that is how a linker merges notes.
     let header = file.windows(8).position(|window| window == (note as u64).to_le_bytes()).unwrap() - 8;
     let said = |at: usize, bytes: &[u8]| {
@@ -398,7 +398,7 @@ fn regions(file: &[u8]) -> Vec<std::ops::Range<usize>> {
     let word = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap()) as usize;
     let half = |at: usize| usize::from(u16::from_le_bytes(file[at..at + 2].try_into().unwrap()));
     let find = |bytes: &[u8]| file.windows(bytes.len()).position(|window| window == bytes).unwrap();
-    let (slot, note) = (find(&cubinder_bundle::slot::MAGIC), find(&cubinder_bundle::slot::NOTE));
+    let (slot, note) = (find(&cubinder_model::slot::MAGIC), find(&cubinder_model::slot::NOTE));
     let names = word(40) + 64 * half(62);
     vec![
         0..64,

@@ -8,8 +8,8 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::{Bundle, TargetKind};
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Bundle, TargetKind};
 use serde_json::Value;
 use support::{Project, Run, skip};
 
@@ -184,8 +184,8 @@ fn kernels_of_a_source_become_part_of_another() {
     project.compile(&["--route", "native", "--output", "out", "--target", "sm_90,compute_80"]);
     let bundle = bundle(&project, "out/libscale.so");
     let plugin = &bundle.plugins[0];
-    let symbol = cubinder_bundle::native::symbol(&plugin.namespace, &plugin.name);
-    let launches = plugin.variants.iter().flat_map(cubinder_bundle::Variant::launches);
+    let symbol = cubinder_launch::native::symbol(&plugin.namespace, &plugin.name);
+    let launches = plugin.variants.iter().flat_map(cubinder_model::Variant::launches);
     for code in launches.flat_map(|launch| &launch.code) {
         assert_eq!((code.target.to_string().as_str(), &code.symbol), ("native_80", &symbol));
     }

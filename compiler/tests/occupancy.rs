@@ -8,8 +8,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use cubinder_bundle::Target;
 use cubinder_compiler::eval::occupancy::{Limiter, Multiprocessor, Needs, WARP, occupancy};
+use cubinder_model::Target;
 use support::skip;
 
 /// Reads lines of figures, and writes blocks and limiting factors. The figures of the multiprocessor are ours, as a device would give

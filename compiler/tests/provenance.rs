@@ -8,8 +8,8 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use cubinder_bundle::{Digest, container, provenance};
 use cubinder_compiler::library;
+use cubinder_model::{Digest, container, provenance};
 use serde_json::Value;
 use support::Project;
 

@@ -6,11 +6,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use cubinder_bundle::expr::{Environment, Expr, evaluate};
-use cubinder_bundle::{DataType, Value};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::resolve::{ArgDraftValue, PluginDraft, compile};
 use cubinder_compiler::source;
+use cubinder_expr::{DataType, Value};
+use cubinder_expr::{Environment, Expr, evaluate};
 
 /// A node with its shapes.
 struct Node {

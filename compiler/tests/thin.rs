@@ -101,7 +101,7 @@ fn what_cannot_be_thinned_is_refused_by_name() {
     project.compile_for("all", &["--target", "sm_89,compute_80"]);
     let library = project.read("all/libscale.so");
     let generic = std::env::var("CUBINDER_RUNTIME_LIBRARY").unwrap();
-    let (offset, found) = cubinder_bundle::container::scan(&library).next().unwrap();
+    let (offset, found) = cubinder_model::container::scan(&library).next().unwrap();
     let bundle = &library[offset..offset + found.unwrap().length];
     project.write("model.plan", [b"plan", bundle].concat());
     project.write("text", "text");

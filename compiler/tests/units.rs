@@ -8,7 +8,6 @@ mod support;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{Arg, CodeObject, Target};
 use cubinder_compiler::cache::Cache;
 use cubinder_compiler::codegen::{display_name, translation_unit};
 use cubinder_compiler::cubin::launch_rules;
@@ -17,6 +16,7 @@ use cubinder_compiler::nvrtc::{Session, Settings, Statistics};
 use cubinder_compiler::resolve;
 use cubinder_compiler::toolkit::Toolkit;
 use cubinder_compiler::verify::{CodeCheck, bind_args, check_code};
+use cubinder_model::{Arg, CodeObject, Target};
 use support::toolkit;
 
 const KERNEL: &str = "\

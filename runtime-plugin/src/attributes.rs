@@ -1,9 +1,10 @@
 //! The attributes of a node: from TensorRT's fields to values.
 //!
-//! What becomes of a field is [`cubinder_bundle::field`]'s business; here are names, and what a creator declares.
+//! What becomes of a field is [`cubinder_model::field`]'s business; here are names, and what a creator declares.
 
-use cubinder_bundle::field::{Field as Passed, FieldType, attribute_value};
-use cubinder_bundle::{Attribute, AttributeElement, AttributeType, Plugin, Value};
+use cubinder_expr::Value;
+use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
+use cubinder_model::{Attribute, AttributeElement, AttributeType, Plugin};
 use trt_abi::{Error, Field, PluginFieldType};
 
 /// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
@@ -49,7 +50,7 @@ fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Erro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cubinder_bundle::container::{self, Container, FORMAT_VERSION};
+    use cubinder_model::container::{self, Container, FORMAT_VERSION};
 
     const THREE: [u8; 4] = 3_i32.to_ne_bytes();
     const ZERO: [u8; 4] = [0; 4];

@@ -9,10 +9,10 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
-use cubinder_bundle::Plugin as PluginModel;
-use cubinder_bundle::container::FORMAT_VERSION;
-use cubinder_bundle::native;
-use cubinder_bundle::slot::Mode;
+use cubinder_launch::native;
+use cubinder_model::Plugin as PluginModel;
+use cubinder_model::container::FORMAT_VERSION;
+use cubinder_model::slot::Mode;
 use trt_abi::raw::QuickPluginCreationRequest;
 use trt_abi::{
     Creator, Error, Field, FieldNames, PluginFieldType, QuickCreator, Severity, TensorRTPhase, logger,
@@ -361,7 +361,7 @@ fn c_string(text: &str) -> Result<CString, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cubinder_bundle::container;
+    use cubinder_model::container;
 
     /// What a version wrote into an engine: `tests/data/compat`.
     fn node_of_version(version: u32) -> Vec<u8> {
@@ -415,8 +415,8 @@ mod tests {
     #[test]
     fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
         use crate::definition::Known;
-        use cubinder_bundle::Digest;
-        use cubinder_bundle::provenance::{self, Origin, Provenance, Read, Section};
+        use cubinder_model::Digest;
+        use cubinder_model::provenance::{self, Origin, Provenance, Read, Section};
         let field = node_of_version(FORMAT_VERSION);
         let (digest, _) = container::digest(&field).unwrap();
         let file = |path: &str| provenance::File { path: path.to_owned(), digest };

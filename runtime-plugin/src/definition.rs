@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use cubinder_bundle::container::{self, Container, Found, ReadError};
-use cubinder_bundle::kept::Kept;
-use cubinder_bundle::launch::{self, Signature};
-use cubinder_bundle::provenance::{self, Whole};
-use cubinder_bundle::validate::{validate_attributes, validate_ranks};
-use cubinder_bundle::{
-    Bundle, CodeObject, DataType, Digest, Format, Node, NodeReference, Plugin, Value, Variant,
-};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch as launch;
+use cubinder_launch::Signature;
+use cubinder_model::container::{self, Container, Found, ReadError};
+use cubinder_model::kept::Kept;
+use cubinder_model::provenance::{self, Whole};
+use cubinder_model::validate::{validate_attributes, validate_ranks};
+use cubinder_model::{Bundle, CodeObject, Digest, Node, NodeReference, Plugin, Variant};
 use trt_abi::Error;
 
 use crate::engine_model;

@@ -1,8 +1,8 @@
 use std::time::Instant;
 
-use cubinder_bundle::Provenance;
-use cubinder_bundle::container::FORMAT_VERSION;
-use cubinder_bundle::provenance::{Origin, Read, Section};
+use cubinder_model::Provenance;
+use cubinder_model::container::FORMAT_VERSION;
+use cubinder_model::provenance::{Origin, Read, Section};
 
 use super::*;
 

@@ -10,7 +10,7 @@
 // Two reads of statics whose bytes change after linking, and the placing of these statics.
 #![allow(unsafe_code)]
 
-use cubinder_bundle::slot::{self, Mode};
+use cubinder_model::slot::{self, Mode};
 
 /// The descriptor, as the compiler finds it.
 #[repr(C, align(16))]

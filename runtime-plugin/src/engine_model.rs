@@ -3,11 +3,10 @@
 //! Owns leaving out what only people and builders read, and what a build has decided for good. Everything that keeps a kernel from
 //! being launched wrongly stays: ranks, limits, rules of attributes, guards.
 
-use cubinder_bundle::launch::{Facts, Rule, Steps};
-use cubinder_bundle::model::tuning;
-use cubinder_bundle::{
-    Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Value, Variant,
-};
+use cubinder_expr::Value;
+use cubinder_launch::{Facts, Rule, Steps};
+use cubinder_model::model::tuning;
+use cubinder_model::{Attribute, Input, Output, Plugin, Requirement, TunedDevice, TunedPoint, Variant};
 
 /// The model of a node with these attributes and variants, each with its index in the plugin, whose inputs have these ranks where they are known. Its inputs take no
 /// other ranks, so a requirement that attributes and ranks decide is decided for good.
@@ -66,8 +65,9 @@ fn input(input: &Input, rank: Option<u8>) -> Input {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::expr::{BinaryOp, Expr, Node as Part};
-    use cubinder_bundle::{AttributeType, DataType, Format, Guard, Interval, ShapeLimits};
+    use cubinder_expr::{BinaryOp, Expr, Node as Part};
+    use cubinder_expr::{DataType, Format, Interval};
+    use cubinder_model::{AttributeType, Guard, ShapeLimits};
 
     use super::*;
 

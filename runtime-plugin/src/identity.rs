@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, CString};
 
-use cubinder_bundle::{Digest, container, core_name};
+use cubinder_model::{Digest, container, core_name};
 
 /// The namespace of every core name.
 pub(crate) const NAMESPACE: &CStr = core_name::NAMESPACE;

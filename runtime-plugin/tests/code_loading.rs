@@ -10,7 +10,7 @@ mod the_plugin;
 
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
 use cubinder::driver::{Driver, PrimaryContext};
-use cubinder_bundle::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
+use cubinder_model::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 use support::{Device, Mock, cubin};
 
 /// Code for each of the targets; a code object's label is its target.

@@ -18,9 +18,11 @@ use cubinder::code::{Candidate, CodeTable, Loading};
 use cubinder::driver::Driver;
 use cubinder::driver::sys::{CUfunction, CUstream};
 use cubinder::launch::{Addresses, StepRecord, takes};
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::launch::{self, Decided, Facts, Signature, Steps, nearest_point, sequence};
-use cubinder_bundle::{CodeBytes, DataType, Digest, Format, Plugin, TunedDevice, TunedPoint};
+use cubinder_expr::{BinaryOp, Expr, Node};
+use cubinder_expr::{DataType, Format};
+use cubinder_launch as launch;
+use cubinder_launch::{Decided, Facts, Signature, Steps, nearest_point, sequence};
+use cubinder_model::{CodeBytes, Digest, Plugin, TunedDevice, TunedPoint};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, all_given, plugin};
 

@@ -15,8 +15,8 @@ use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
 use cubinder::driver::sys::CUstream;
 use cubinder::driver::{Driver, PrimaryContext};
 use cubinder::launch::{Addresses, StepRecord, takes};
-use cubinder_bundle::launch::{Steps, sequence};
-use cubinder_bundle::{CodeBytes, Digest, Step, Target, Variant};
+use cubinder_launch::{Steps, sequence};
+use cubinder_model::{CodeBytes, Digest, Step, Target, Variant};
 use the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
 
 const PTX: &str = include_str!("support/add_one.ptx");

@@ -13,9 +13,11 @@ use std::ptr::{null_mut, without_provenance_mut};
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
 use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, takes};
-use cubinder_bundle::expr::{Environment, Expr, Node};
-use cubinder_bundle::launch::{self, Doing, Evaluated, Passed, Steps, Takes};
-use cubinder_bundle::{Arg, CodeBytes, Digest, Launch, ScalarType, Step, Variant};
+use cubinder_expr::ScalarType;
+use cubinder_expr::{Environment, Expr, Node};
+use cubinder_launch as launch;
+use cubinder_launch::{Doing, Evaluated, Passed, Steps, Takes};
+use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
 use support::{Device, Launched, Mock, cubin};
 use the_plugin::{
@@ -85,7 +87,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         scalar(
             "flag",
             ScalarType::Bool,
-            cubinder_bundle::expr::Expr { nodes: vec![cubinder_bundle::expr::Node::Bool(true)] },
+            cubinder_expr::Expr { nodes: vec![cubinder_expr::Node::Bool(true)] },
         ),
         tensor("y", 1),
         scalar("count", I32, numel(1)),
@@ -306,7 +308,7 @@ fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
 }
 
 proptest! {
-    /// What `cubinder eval` shows is [`cubinder_bundle::launch::sequence`]'s answer; a kernel sees the same, or both refuse.
+    /// What `cubinder eval` shows is [`cubinder_launch::sequence`]'s answer; a kernel sees the same, or both refuse.
     #[test]
     fn the_kernel_sees_what_was_evaluated(
         numbers in prop::collection::vec((number(), 0_usize..4, any::<bool>()), 0..12),

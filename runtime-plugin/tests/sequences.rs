@@ -19,11 +19,11 @@ use cubinder::driver::sys::{
 use cubinder::launch::{
     Addresses, AliasRecord, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, StepRecord, takes,
 };
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
-use cubinder_bundle::{
-    Arg, ArgValue, CodeBytes, DataType, Digest, Fill, Format, Guard, Launch, Memory, Plugin, Scratch, Step,
-    Value, Variant, Work,
+use cubinder_expr::{BinaryOp, Expr, Node};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
+use cubinder_model::{
+    Arg, ArgValue, CodeBytes, Digest, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work,
 };
 use support::{Clusters, Device, Mock, cubin};
 use the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
@@ -387,10 +387,9 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
 /// Inputs `x` and `z`, outputs `y` and `w` with their memory.
 fn two_in_place() -> (Plugin, Variant) {
     let (mut plugin, mut variant) = variant(vec![of_three(|_| {})]);
-    plugin.inputs.push(cubinder_bundle::Input { name: "z".to_owned(), ..plugin.inputs[0].clone() });
+    plugin.inputs.push(cubinder_model::Input { name: "z".to_owned(), ..plugin.inputs[0].clone() });
     plugin.outputs[0].alias = Some(0);
-    let second =
-        cubinder_bundle::Output { name: "w".to_owned(), alias: Some(1), ..plugin.outputs[0].clone() };
+    let second = cubinder_model::Output { name: "w".to_owned(), alias: Some(1), ..plugin.outputs[0].clone() };
     plugin.outputs.push(second);
     variant.types = vec![DataType::F32; 4];
     variant.formats = vec![Format::Linear; 4];

@@ -9,7 +9,7 @@ mod support;
 use std::sync::Barrier;
 
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading};
-use cubinder_bundle::{CodeBytes, Digest, Target, TargetKind};
+use cubinder_model::{CodeBytes, Digest, Target, TargetKind};
 use support::{Device, Mock, cubin, set_current};
 
 /// Code for each of the targets; a code object's label is its target.

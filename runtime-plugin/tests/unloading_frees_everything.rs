@@ -10,7 +10,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use cubinder::code::{Candidate, CodeTable, Loading};
-use cubinder_bundle::{CodeBytes, Digest};
+use cubinder_model::{CodeBytes, Digest};
 use support::{Device, Mock, cubin};
 
 struct Counting;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 
 use crate::headers::Generation;
 

@@ -5,13 +5,14 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use cubinder_bundle::expr::{self, Expr, Kind, Scope, TensorKind};
-use cubinder_bundle::{
-    Attribute, AttributeType, Bundle, CodeObject, CodeRef, DataType, Digest, Format, Input, Interval,
-    KernelFacts, Launch, Output, Plugin, Scratch, ShapeLimits, SizeBound, Step, Target, Value, Variant,
-    container,
-};
 use cubinder_compiler::library::{self, Mode};
+use cubinder_expr as expr;
+use cubinder_expr::{DataType, Format, Interval, Value};
+use cubinder_expr::{Expr, Kind, Scope, TensorKind};
+use cubinder_model::{
+    Attribute, AttributeType, Bundle, CodeObject, CodeRef, Digest, Input, KernelFacts, Launch, Output,
+    Plugin, Scratch, ShapeLimits, SizeBound, Step, Target, Variant, container,
+};
 
 /// A plugin that is being written. Its inputs come before its outputs.
 #[derive(Debug, Clone)]

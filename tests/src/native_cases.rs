@@ -6,11 +6,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use cubinder_bundle::launch::{Device, Facts, GuardVerdict, Steps, Takes, output_shapes, sequence, verdict};
-use cubinder_bundle::native::SHARED_BYTES;
-use cubinder_bundle::{Plugin, Value, launch};
 use cubinder_compiler::query::{DEFAULT_ALIGNMENT, Given, Query};
 use cubinder_compiler::trial::shapes::{self, Sizes};
+use cubinder_expr::Value;
+use cubinder_launch as launch;
+use cubinder_launch::native::SHARED_BYTES;
+use cubinder_launch::{Device, Facts, GuardVerdict, Steps, Takes, output_shapes, sequence, verdict};
+use cubinder_model::Plugin;
 use toml::Table;
 
 use crate::native_route::{bundle, known};

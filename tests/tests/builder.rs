@@ -9,9 +9,10 @@ mod support;
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Guard, Node, Plugin, Value};
 use cubinder_compiler::library::Mode;
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_model::container::{self, Container};
+use cubinder_model::{AUTO_TACTIC, Guard, Node, Plugin};
 use cubinder_tests::application::{Answer, Application};
 use cubinder_tests::handmade::{self, Draft, Tensor};
 use serde_json::{Value as Json, json};
@@ -96,7 +97,7 @@ fn nodes(plan: &Path) -> Vec<Node> {
 
 /// The ids of the variants in a node, with the formats of its first tensor.
 fn rows(node: &Node) -> Vec<(i32, DataType, Format)> {
-    let row = |variant: &cubinder_bundle::Variant| (variant.id, variant.types[0], variant.formats[0]);
+    let row = |variant: &cubinder_model::Variant| (variant.id, variant.types[0], variant.formats[0]);
     node.plugin.variants.iter().map(row).collect()
 }
 

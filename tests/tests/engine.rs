@@ -10,7 +10,7 @@ mod support;
 
 use std::path::Path;
 
-use cubinder_bundle::container;
+use cubinder_model::container;
 use cubinder_tests::application::Answer;
 use serde_json::{Value, json};
 use support::{Case, FORMS, Form, PLUGINS, Scene, add, load, pad, unload};

@@ -9,7 +9,7 @@ mod support;
 
 use std::path::Path;
 
-use cubinder_bundle::container::{self, Container};
+use cubinder_model::container::{self, Container};
 use serde_json::Value;
 use support::{Case, Form, Scene};
 

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{BindingTime, Environment, Kind, Scope, compile, evaluate};
+use cubinder_expr::Value;
+use cubinder_expr::{BindingTime, Environment, Kind, Scope, compile, evaluate};
 use cubinder_tests::application::{Answer, Application};
 use serde_json::json;
 use support::{load, skip};

@@ -12,13 +12,14 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cubinder_bundle::launch::{
-    self, Device, Doing, Evaluated, Facts, GuardVerdict, Steps, Takes, alignment, output_shapes, sequence,
-    verdict,
-};
-use cubinder_bundle::native::{Part, SHARED_BYTES, is_own};
-use cubinder_bundle::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Value, Variant};
 use cubinder_compiler::trial::shapes::{self, Sizes};
+use cubinder_expr::Value;
+use cubinder_launch as launch;
+use cubinder_launch::native::{Part, SHARED_BYTES, is_own};
+use cubinder_launch::{
+    Device, Doing, Evaluated, Facts, GuardVerdict, Steps, Takes, alignment, output_shapes, sequence, verdict,
+};
+use cubinder_model::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Variant};
 use cubinder_tests::cxx;
 use cubinder_tests::native_route::{self, MANIFESTS, known};
 

@@ -25,14 +25,15 @@ Without GROUP all run, one after the other. --left tries only what the last run 
 /// A test may take so long, seconds: they take one or two, and a change may make one run forever.
 const TEST_SECONDS: u32 = 60;
 
-/// What is changed together: it is of one package, and the same tests are about it.
+/// Files that the same tests are about.
 struct Group {
     name: &'static str,
-    package: &'static str,
+    /// The packages of the files.
+    packages: &'static [&'static str],
     files: &'static [&'static str],
-    /// The package whose tests are asked.
-    tested_by: &'static str,
-    /// What cargo builds of the package, and runs.
+    /// The packages whose tests run.
+    tested_by: &'static [&'static str],
+    /// The test programs that cargo builds of the packages.
     programs: &'static [&'static str],
     /// What the programs run: names, and after `--skip` those that are about something else.
     tests: &'static [&'static str],
@@ -41,68 +42,68 @@ struct Group {
 const GROUPS: [Group; 12] = [
     Group {
         name: "reader",
-        package: "cubinder-bundle",
+        packages: &["cubinder-model"],
         files: &[
-            "bundle/src/container.rs",
-            "bundle/src/container/header.rs",
-            "bundle/src/packed.rs",
-            "bundle/src/provenance.rs",
-            "bundle/src/slot.rs",
-            "bundle/src/validate.rs",
-            "bundle/src/validate/places.rs",
-            "bundle/src/validate/tuning.rs",
+            "runtime-plugin/model/src/container.rs",
+            "runtime-plugin/model/src/container/header.rs",
+            "runtime-plugin/model/src/packed.rs",
+            "runtime-plugin/model/src/provenance.rs",
+            "runtime-plugin/model/src/slot.rs",
+            "runtime-plugin/model/src/validate.rs",
+            "runtime-plugin/model/src/validate/places.rs",
+            "runtime-plugin/model/src/validate/tuning.rs",
         ],
-        tested_by: "cubinder-bundle",
+        tested_by: &["cubinder-model"],
         programs: &["--lib"],
-        tests: &["--skip=expr::", "--skip=launch::", "--skip=proof::"],
+        tests: &[],
     },
     Group {
         name: "guards",
-        package: "cubinder-bundle",
+        packages: &["cubinder-launch"],
         files: &[
-            "bundle/src/launch/choice.rs",
-            "bundle/src/launch/facts.rs",
-            "bundle/src/launch/rules.rs",
-            "bundle/src/launch/steps.rs",
-            "bundle/src/launch/tuned.rs",
-            "bundle/src/launch/variants.rs",
+            "runtime-plugin/launch/src/choice.rs",
+            "runtime-plugin/launch/src/facts.rs",
+            "runtime-plugin/launch/src/rules.rs",
+            "runtime-plugin/launch/src/steps.rs",
+            "runtime-plugin/launch/src/tuned.rs",
+            "runtime-plugin/launch/src/variants.rs",
         ],
-        tested_by: "cubinder-bundle",
+        tested_by: &["cubinder-launch"],
         programs: &["--lib"],
-        tests: &["launch::"],
+        tests: &["--skip=native::", "--skip=proof::"],
     },
     Group {
         name: "launch",
-        package: "cubinder-bundle",
+        packages: &["cubinder-expr", "cubinder-launch", "cubinder-model"],
         files: &[
-            "bundle/src/data_type.rs",
-            "bundle/src/launch/numbers.rs",
-            "bundle/src/launch/pack.rs",
-            "bundle/src/launch/sequence.rs",
-            "bundle/src/launch/workspace.rs",
-            "bundle/src/model/storage.rs",
-            "bundle/src/native/unproved.rs",
+            "runtime-plugin/expr/src/data_type.rs",
+            "runtime-plugin/launch/src/numbers.rs",
+            "runtime-plugin/launch/src/pack.rs",
+            "runtime-plugin/launch/src/sequence.rs",
+            "runtime-plugin/launch/src/workspace.rs",
+            "runtime-plugin/model/src/model/storage.rs",
+            "runtime-plugin/launch/src/native/unproved.rs",
         ],
-        tested_by: "cubinder-bundle",
+        tested_by: &["cubinder-expr", "cubinder-launch", "cubinder-model"],
         programs: &["--lib"],
-        tests: &["data_type::", "launch::", "native::"],
+        tests: &["--skip=proof::"],
     },
     Group {
         name: "prover",
-        package: "cubinder-bundle",
+        packages: &["cubinder-expr", "cubinder-launch"],
         files: &[
-            "bundle/src/expr/bounds/arrays.rs",
-            "bundle/src/expr/bounds/narrow.rs",
-            "bundle/src/expr/bounds/walk.rs",
-            "bundle/src/proof/frame.rs",
+            "runtime-plugin/expr/src/bounds/arrays.rs",
+            "runtime-plugin/expr/src/bounds/narrow.rs",
+            "runtime-plugin/expr/src/bounds/walk.rs",
+            "runtime-plugin/launch/src/proof/frame.rs",
         ],
-        tested_by: "cubinder-bundle",
+        tested_by: &["cubinder-expr", "cubinder-launch"],
         programs: &["--lib"],
-        tests: &["expr::", "proof::"],
+        tests: &[],
     },
     Group {
         name: "signature",
-        package: "cubinder",
+        packages: &["cubinder"],
         files: &[
             "compiler/src/cubin/ptx/usage.rs",
             "compiler/src/verify/args.rs",
@@ -110,13 +111,13 @@ const GROUPS: [Group; 12] = [
             "compiler/src/verify/pointee.rs",
             "compiler/src/verify/targets.rs",
         ],
-        tested_by: "cubinder",
+        tested_by: &["cubinder"],
         programs: &["--lib"],
         tests: &["cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
     },
     Group {
         name: "cache",
-        package: "cubinder",
+        packages: &["cubinder"],
         files: &[
             "compiler/src/cache/dependencies.rs",
             "compiler/src/cache/directives.rs",
@@ -124,7 +125,7 @@ const GROUPS: [Group; 12] = [
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
         ],
-        tested_by: "cubinder",
+        tested_by: &["cubinder"],
         programs: &["--lib"],
         tests: &[
             "cache::",
@@ -137,23 +138,23 @@ const GROUPS: [Group; 12] = [
     },
     Group {
         name: "files",
-        package: "cubinder",
+        packages: &["cubinder"],
         files: &["compiler/src/source.rs", "compiler/src/whole.rs"],
-        tested_by: "cubinder",
+        tested_by: &["cubinder"],
         programs: &["--lib"],
         tests: &["source::", "whole::"],
     },
     Group {
         name: "fields",
-        package: "cubinder-bundle",
-        files: &["bundle/src/field.rs"],
-        tested_by: "cubinder-bundle",
+        packages: &["cubinder-model"],
+        files: &["runtime-plugin/model/src/field.rs"],
+        tested_by: &["cubinder-model"],
         programs: &["--lib"],
         tests: &["field::"],
     },
     Group {
         name: "node",
-        package: "cubinder-plugin",
+        packages: &["cubinder-plugin"],
         files: &[
             "runtime-plugin/src/attributes.rs",
             "runtime-plugin/src/code/table.rs",
@@ -162,7 +163,7 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",
         ],
-        tested_by: "cubinder-plugin",
+        tested_by: &["cubinder-plugin"],
         programs: &[
             "--lib",
             "--test=code_loading",
@@ -180,7 +181,7 @@ const GROUPS: [Group; 12] = [
     },
     Group {
         name: "driver",
-        package: "cubinder-driver",
+        packages: &["cubinder-driver"],
         files: &[
             "runtime-plugin/driver/src/calls.rs",
             "runtime-plugin/driver/src/capture.rs",
@@ -188,27 +189,27 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/driver/src/queue.rs",
             "runtime-plugin/driver/src/sys.rs",
         ],
-        tested_by: "cubinder-plugin",
+        tested_by: &["cubinder-plugin"],
         programs: &["--test=code_loading", "--test=driver_calls", "--test=launching", "--test=sequences"],
         tests: &[],
     },
     Group {
         name: "run",
-        package: "cubinder-plugin",
+        packages: &["cubinder-plugin"],
         files: &["runtime-plugin/src/plugin/run.rs"],
-        tested_by: "cubinder-plugin",
+        tested_by: &["cubinder-plugin"],
         programs: &["--lib", "--test=meaning"],
         tests: &["run_tests::", "both_names", "what_a_node_does"],
     },
     Group {
         name: "logger",
-        package: "trt-abi",
+        packages: &["trt-abi"],
         files: &[
             "runtime-plugin/abi/src/image.rs",
             "runtime-plugin/abi/src/library.rs",
             "runtime-plugin/abi/src/logger.rs",
         ],
-        tested_by: "trt-abi",
+        tested_by: &["trt-abi"],
         programs: &["--lib"],
         tests: &["image::", "library::", "logger::"],
     },
@@ -255,7 +256,7 @@ impl Group {
     fn run(&self, left: bool) -> Result<Outcome> {
         let to = workspace::root().join("target/mutants").join(self.name);
         std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-        if self.package != self.tested_by {
+        if self.packages != self.tested_by {
             process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
         }
         let mut command = self.command(&to, left);
@@ -272,16 +273,18 @@ impl Group {
     /// The tests without any change.
     fn unchanged(&self) -> Command {
         let mut command = workspace::cargo();
-        command.args(["test", "--package", self.tested_by, "--profile", "mutants"]);
+        command.arg("test").args(self.tested_by.iter().flat_map(|package| ["--package", package]));
+        command.args(["--profile", "mutants"]);
         command.args(self.programs).arg("--").args(self.tests);
         command
     }
 
     fn command(&self, to: &Path, left: bool) -> Command {
         let mut command = workspace::cargo();
-        command.args(["mutants", "--package", self.package, "--test-package", self.tested_by]);
+        command.arg("mutants").args(self.packages.iter().flat_map(|package| ["--package", package]));
+        command.args(self.tested_by.iter().flat_map(|package| ["--test-package", package]));
         command.args(["--profile", "mutants"]);
-        if self.package != self.tested_by {
+        if self.packages != self.tested_by {
             // Of unchanged code cargo-mutants would build the tests of the changed package (27.1).
             command.arg("--baseline=skip");
         }
@@ -371,9 +374,9 @@ mod tests {
     fn a_group_is_one_command() {
         let group = Group {
             name: "n",
-            package: "p",
+            packages: &["p"],
             files: &["a.rs", "b.rs"],
-            tested_by: "q",
+            tested_by: &["q"],
             programs: &["--lib"],
             tests: &["t::", "u::"],
         };

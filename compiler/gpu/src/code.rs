@@ -1,15 +1,15 @@
 //! A bundle's code objects in the driver.
 //!
 //! Each is loaded when the first kernel of it is needed, and unloaded with the value. The order in which they are tried is
-//! [`cubinder_bundle::fit`]'s, as in the runtime.
+//! [`cubinder_model::fit`]'s, as in the runtime.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 
-use cubinder_bundle::launch::{Clusters, Evaluated, Passed, Takes};
-use cubinder_bundle::{CodeObject, Launch, Target, TargetKind, fit};
+use cubinder_launch::{Clusters, Evaluated, Passed, Takes};
+use cubinder_model::{CodeObject, Launch, Target, TargetKind, fit};
 
 use crate::context::Context;
 use crate::error::DriverError;
@@ -19,7 +19,7 @@ use crate::sys::{
 };
 
 /// More parameters than a kernel can have.
-const MAX_PARAMS: usize = cubinder_bundle::model::MAX_PARAMETER_BYTES;
+const MAX_PARAMS: usize = cubinder_model::model::MAX_PARAMETER_BYTES;
 
 /// Code objects, loaded as they are needed.
 #[derive(Debug)]

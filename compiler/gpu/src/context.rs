@@ -2,9 +2,9 @@
 
 use std::ffi::c_int;
 
-use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
-use cubinder_bundle::fit::ComputeCapability;
-use cubinder_bundle::launch::Device;
+use cubinder_launch::Device;
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
+use cubinder_model::fit::ComputeCapability;
 
 use crate::driver::Driver;
 use crate::error::{DriverError, NoDriver};

@@ -1,7 +1,7 @@
 //! What the driver refuses, and what is wrong where there is none.
 
-pub use cubinder_bundle::cuda::DriverError;
-use cubinder_bundle::cuda::NO_DEVICE;
+pub use cubinder_driver::result::DriverError;
+use cubinder_driver::result::NO_DEVICE;
 
 /// Why there is no GPU to work with.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

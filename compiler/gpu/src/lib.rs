@@ -2,7 +2,7 @@
 //!
 //! Owns: finding the driver and its functions ([`Driver`]), its errors as values ([`DriverError`]), a context of one device
 //! ([`Context`]), memory between guard bands ([`Guarded`]), code objects in the driver ([`Code`]), queueing what
-//! [`cubinder_bundle::launch`] says of a variant ([`Prepared`]), how long what is queued takes on the device ([`timing`]), and the
+//! [`cubinder_launch`] says of a variant ([`Prepared`]), how long what is queued takes on the device ([`timing`]), and the
 //! measurement of all variants of a node ([`measure`]).
 //!
 //! Never: no manifest, no TensorRT, no link against `libcuda`, no panic where there is no driver or device, no opinion about results, no

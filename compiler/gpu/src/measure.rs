@@ -16,8 +16,9 @@ mod node;
 
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::launch::{self, Facts, GuardVerdict, Signature, Steps};
-use cubinder_bundle::{AUTO_TACTIC, Variant};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, GuardVerdict, Signature, Steps};
+use cubinder_model::{AUTO_TACTIC, Variant};
 
 use self::memory::{ALIGNMENT, Memory, Places, all_bytes};
 use crate::timing::{Repeated, Spread};

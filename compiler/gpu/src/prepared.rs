@@ -4,11 +4,10 @@ use std::ffi::c_void;
 use std::fmt;
 use std::marker::PhantomData;
 
-use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
-use cubinder_bundle::launch::{
-    Doing, Evaluated, Facts, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes,
-};
-use cubinder_bundle::{Launch, Memory, Plugin, TargetKind, Variant, native};
+use cubinder_launch::native;
+use cubinder_launch::{Doing, Evaluated, Facts, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes};
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
+use cubinder_model::{Launch, Memory, Plugin, TargetKind, Variant};
 
 use crate::code::{Code, Kernel, allow_shared};
 use crate::context::Context;

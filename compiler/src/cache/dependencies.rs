@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 
 use super::KeyHasher;
 use super::directives::{Kind, Pasting, directives, path_of};

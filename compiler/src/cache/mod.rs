@@ -14,7 +14,7 @@ pub(crate) use dependencies::{Dependencies, Files, is_absent, stamp_of_folder};
 pub(crate) use directives::{Directive, Kind as DirectiveKind, directives};
 pub use store::Cache;
 
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 
 /// Hashes fields so that no two lists of fields give the same bytes.
 #[derive(Debug, Clone)]

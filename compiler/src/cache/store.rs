@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 
 use super::KeyHasher;
 use crate::diagnostic::Diagnostic;

@@ -1,9 +1,10 @@
 //! Arguments fit the types of the kernel's parameters.
 
-use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::launch::append;
-use cubinder_bundle::proof::Case;
-use cubinder_bundle::{ArgValue, Interval, ScalarType, Value};
+use cubinder_expr::{Expr, Kind};
+use cubinder_expr::{Interval, ScalarType, Value};
+use cubinder_launch::append;
+use cubinder_launch::proof::Case;
+use cubinder_model::ArgValue;
 
 use super::Compiled;
 use super::claim::{Claim, What, When};

@@ -1,8 +1,8 @@
 //! The block: each axis, and the threads in all.
 
-use cubinder_bundle::Interval;
-use cubinder_bundle::cuda_limits::{MAX_BLOCK, MAX_THREADS};
-use cubinder_bundle::expr::BinaryOp;
+use cubinder_expr::BinaryOp;
+use cubinder_expr::Interval;
+use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_THREADS};
 
 use super::claim::{Claim, What, When};
 use super::formula::joined;

@@ -2,9 +2,9 @@
 //!
 //! Owns the words: what one case refutes is told in one message. How claims are settled is [`super::settle`]'s.
 
-use cubinder_bundle::Interval;
-use cubinder_bundle::expr::Expr;
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_expr::Expr;
+use cubinder_expr::Interval;
+use cubinder_launch::proof::{Case, Domain, Verdict};
 
 use super::Obligation;
 use super::remedy;
@@ -314,7 +314,7 @@ fn found(site: &Site<'_>, group: &Group, case: &Case) -> String {
             Ok(_) => format!("{prefix}there is none"),
         },
         What::Holds(_) => match value(&claim.expr, case) {
-            Ok(cubinder_bundle::Value::Array(items)) => {
+            Ok(cubinder_expr::Value::Array(items)) => {
                 format!("{prefix}this would have {} elements", items.len())
             }
             Ok(found) => format!("{prefix}this would be {found}"),

@@ -1,9 +1,10 @@
 //! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
 
-use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::fit::{self, ComputeCapability, Fit};
-use cubinder_bundle::proof::{Devices, Domain, Verdict};
-use cubinder_bundle::{Interval, Target};
+use cubinder_expr::Interval;
+use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_launch::proof::{Devices, Domain, Verdict};
+use cubinder_model::Target;
+use cubinder_model::fit::{self, ComputeCapability, Fit};
 
 use super::claim::{Claim, What, When};
 use super::formula::{is_multiple, joined};
@@ -14,7 +15,7 @@ use crate::manifest::Text;
 use crate::rules;
 
 /// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_bundle::cuda_limits::MAX_CLUSTER as i64;
+const MAX_CLUSTER: i64 = cubinder_model::cuda_limits::MAX_CLUSTER as i64;
 
 /// Claims for each launch in clusters.
 pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {

@@ -3,10 +3,11 @@
 //! Constants are held against each code object by [`crate::verify::check_code`]. What cannot be proved the runtime holds against
 //! the driver's own numbers before each launch (`CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK`, and what is left of the shared memory).
 
-use cubinder_bundle::cuda_limits::MAX_THREADS;
-use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::native::SHARED_BYTES;
-use cubinder_bundle::{Interval, KernelFacts, Target};
+use cubinder_expr::Interval;
+use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_launch::native::SHARED_BYTES;
+use cubinder_model::cuda_limits::MAX_THREADS;
+use cubinder_model::{KernelFacts, Target};
 
 use super::Compiled;
 use super::claim::{Claim, What, When};

@@ -1,7 +1,7 @@
 //! Cooperative launches, of which all blocks must be on the device at once.
 
-use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::proof::Verdict;
+use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_launch::proof::Verdict;
 
 use super::Obligation;
 use super::claim::{Claim, What, When};

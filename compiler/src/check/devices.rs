@@ -1,7 +1,8 @@
 //! The devices that code for the targets can run on.
 
-use cubinder_bundle::proof::Devices;
-use cubinder_bundle::{Arch, Interval, Target, TargetKind};
+use cubinder_expr::Interval;
+use cubinder_launch::proof::Devices;
+use cubinder_model::{Arch, Target, TargetKind};
 
 use crate::verify::max_shared_bytes;
 

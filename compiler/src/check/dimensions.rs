@@ -1,7 +1,8 @@
 //! The dimensions of outputs are not below zero, and no more than tensors have; what is said of sizes that depend on data can be.
 
-use cubinder_bundle::expr::{Expr, Node};
-use cubinder_bundle::{DataType, Interval, Output};
+use cubinder_expr::{DataType, Interval};
+use cubinder_expr::{Expr, Node};
+use cubinder_model::Output;
 
 use super::claim::{Claim, What, When};
 use super::formula::{is_at_most, length};
@@ -11,7 +12,7 @@ use crate::manifest::Text;
 use crate::rules;
 
 /// The most dimensions of a tensor.
-const MOST_DIMENSIONS: i64 = cubinder_bundle::model::MAX_RANK as i64;
+const MOST_DIMENSIONS: i64 = cubinder_model::model::MAX_RANK as i64;
 
 /// Claims for each output whose shape is computed.
 pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {

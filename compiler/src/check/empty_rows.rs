@@ -5,8 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::proof::{Domain, Verdict};
-use cubinder_bundle::{Format, Value};
+use cubinder_expr::{Format, Value};
+use cubinder_launch::proof::{Domain, Verdict};
 
 use super::formula::{has_rank, has_value, truth};
 use super::site::Site;

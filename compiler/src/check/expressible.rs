@@ -1,10 +1,10 @@
 //! Whether a shape is expressible for every node, seen from its form.
 //!
-//! Owns one sound test: what it accepts, [`cubinder_bundle::expr::lower`] takes for all attributes and ranks, apart from parts
+//! Owns one sound test: what it accepts, [`cubinder_expr::lower`] takes for all attributes and ranks, apart from parts
 //! that have no value. What it does not accept may be expressible all the same.
 
-use cubinder_bundle::Plugin;
-use cubinder_bundle::expr::{Builtin, Expr, Kind, Node, NodeId};
+use cubinder_expr::{Builtin, Expr, Kind, Node, NodeId};
+use cubinder_model::Plugin;
 
 /// What is known of a node's value.
 #[derive(Clone, Copy, Default)]
@@ -159,8 +159,8 @@ impl Judge<'_> {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::expr::{Scope, compile};
-    use cubinder_bundle::{Attribute, AttributeType};
+    use cubinder_expr::{Scope, compile};
+    use cubinder_model::{Attribute, AttributeType};
 
     use super::*;
 

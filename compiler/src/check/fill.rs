@@ -1,7 +1,7 @@
 //! What a memset must not fill.
 
-use cubinder_bundle::expr::Node;
-use cubinder_bundle::{Fill, Memory, Output, Work};
+use cubinder_expr::Node;
+use cubinder_model::{Fill, Memory, Output, Work};
 
 use super::site::{At, Site};
 use crate::diagnostic::Diagnostic;

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use cubinder_bundle::expr::{BinaryOp, Syntax, SyntaxKind, parse};
+use cubinder_expr::{BinaryOp, Syntax, SyntaxKind, parse};
 
 use super::site::Site;
 use crate::diagnostic::{Diagnostic, suggest};

@@ -3,9 +3,9 @@
 use std::hash::{Hash as _, Hasher};
 use std::mem::discriminant;
 
-use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Node, UnaryOp};
-pub(super) use cubinder_bundle::expr::{is_within, joined};
-use cubinder_bundle::{Interval, Value};
+use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Node, UnaryOp};
+use cubinder_expr::{Interval, Value};
+pub(super) use cubinder_expr::{is_within, joined};
 
 /// `true`.
 pub(super) fn truth() -> Expr {
@@ -167,8 +167,8 @@ pub(super) struct Reads {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::expr::{Kind, Scope, compile, print};
-    use cubinder_bundle::{AttributeType, Plugin};
+    use cubinder_expr::{Kind, Scope, compile, print};
+    use cubinder_model::{AttributeType, Plugin};
 
     use super::*;
 
@@ -186,14 +186,14 @@ mod tests {
             namespace: String::new(),
             version: String::new(),
             summary: String::new(),
-            attributes: vec![cubinder_bundle::Attribute::new("n", AttributeType::I32)],
-            inputs: vec![cubinder_bundle::Input {
+            attributes: vec![cubinder_model::Attribute::new("n", AttributeType::I32)],
+            inputs: vec![cubinder_model::Input {
                 values: None,
                 doc: String::new(),
                 name: "x".to_owned(),
                 rank_min: 0,
                 rank_max: 8,
-                limits: cubinder_bundle::ShapeLimits::default(),
+                limits: cubinder_model::ShapeLimits::default(),
             }],
             outputs: Vec::new(),
             require: Vec::new(),

@@ -1,7 +1,7 @@
 //! The grid: from 0 blocks, which launch nothing and so must leave nothing to write, to what CUDA takes.
 
-use cubinder_bundle::Interval;
-use cubinder_bundle::cuda_limits::MAX_GRID;
+use cubinder_expr::Interval;
+use cubinder_model::cuda_limits::MAX_GRID;
 
 use super::claim::{Claim, What, When};
 use super::site::Site;

@@ -1,7 +1,7 @@
 //! A guard that every case meets, in all rows of its variant. In some rows only it may well be meant so: `sizeof(T) == 2 or ...`, and
 //! where it took rows out it is what says so.
 
-use cubinder_bundle::proof::{Devices, Verdict};
+use cubinder_launch::proof::{Devices, Verdict};
 
 use super::format_words;
 use super::guard_never_holds::{Answers, rows_of_variants};

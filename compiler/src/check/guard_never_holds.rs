@@ -3,9 +3,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher as _};
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::Expr;
-use cubinder_bundle::proof::{Devices, Verdict};
+use cubinder_expr::Expr;
+use cubinder_expr::Value;
+use cubinder_launch::proof::{Devices, Verdict};
 
 use super::format_words;
 use super::formula::feed;

@@ -5,7 +5,8 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::{AttributeElement, Interval, Value};
+use cubinder_expr::{Interval, Value};
+use cubinder_model::AttributeElement;
 use toml::de::{DeTable, DeValue};
 
 use super::site::Site;

@@ -7,12 +7,13 @@
 use std::convert::Infallible;
 use std::ops::Range;
 
-use cubinder_bundle::expr::{
+use cubinder_expr::Value;
+use cubinder_expr::{
     Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, lower_scalar, print_node,
 };
-use cubinder_bundle::model::MAX_SHAPE_VALUES;
-use cubinder_bundle::proof::{Case, Verdict};
-use cubinder_bundle::{Plugin, Value};
+use cubinder_launch::proof::{Case, Verdict};
+use cubinder_model::Plugin;
+use cubinder_model::model::MAX_SHAPE_VALUES;
 
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
@@ -158,7 +159,7 @@ fn message(site: &Site<'_>, what: &str, expr: &Expr, text: &Text, problem: &Prob
 }
 
 fn help(shape: &Expr) -> &'static str {
-    use cubinder_bundle::expr::{Builtin, Node};
+    use cubinder_expr::{Builtin, Node};
     let is_float =
         |node: &Node| matches!(node, Node::Float(_) | Node::Call(Builtin::Int | Builtin::Float, _));
     if shape.nodes.iter().any(is_float) {

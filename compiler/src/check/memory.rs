@@ -3,9 +3,10 @@
 //! Owns the accesses of each step, as far as they are known: a pointer to `const` reads, any other may write. Before the kernels' parameters
 //! are known each argument may.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node, NodeId};
-use cubinder_bundle::proof::{Domain, Verdict};
-use cubinder_bundle::{Fill, Memory, Plugin, Value, Work};
+use cubinder_expr::Value;
+use cubinder_expr::{BinaryOp, Expr, Node, NodeId};
+use cubinder_launch::proof::{Domain, Verdict};
+use cubinder_model::{Fill, Memory, Plugin, Work};
 
 use super::Compiled;
 use super::formula::{is_positive, joined};

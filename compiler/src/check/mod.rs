@@ -2,7 +2,7 @@
 //!
 //! Owns the rules that need the whole resolved manifest, and the list of obligations: what must hold for every launch, and
 //! whether it is proved, refuted by a case, or left to the runtime, which holds every launch against the same limits. The
-//! proofs themselves are the model's ([`cubinder_bundle::proof`]). Never compiles, never reads a file, and never says of
+//! proofs themselves are the model's ([`cubinder_launch::proof`]). Never compiles, never reads a file, and never says of
 //! something that cannot be decided that it is wrong: what is wrong for some shapes is a warning, what is wrong for all an error.
 
 mod arguments;
@@ -39,10 +39,10 @@ mod variant_without_guard;
 mod volume;
 mod witness;
 
-use cubinder_bundle::{Arg, KernelFacts, Target};
+use cubinder_model::{Arg, KernelFacts, Target};
 
 pub(crate) use cluster::has_clusters;
-pub use cubinder_bundle::proof::{Case, Verdict};
+pub use cubinder_launch::proof::{Case, Verdict};
 pub use route::{can_be_chosen, check_route};
 pub use witness::NamedCase;
 

@@ -1,9 +1,10 @@
 //! How to mend what a case refutes. A limit is proposed only where the proof succeeds with it.
 
-use cubinder_bundle::expr::{BinaryOp, EvalError, Expr, Node};
-use cubinder_bundle::model::MAX_SHAPE_VALUES;
-use cubinder_bundle::proof::{Case, Verdict};
-use cubinder_bundle::{Interval, Plugin};
+use cubinder_expr::Interval;
+use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
+use cubinder_launch::proof::{Case, Verdict};
+use cubinder_model::Plugin;
+use cubinder_model::model::MAX_SHAPE_VALUES;
 
 use super::claim::{Claim, What, When, verdict};
 use super::cooperative::A_FEW;
@@ -13,7 +14,7 @@ use super::witness::{depends_on, outside, value};
 use crate::rules;
 
 /// TensorRT's highest rank, which need not be said.
-const HIGHEST_RANK: i64 = cubinder_bundle::model::MAX_RANK as i64;
+const HIGHEST_RANK: i64 = cubinder_model::model::MAX_RANK as i64;
 
 /// Each limit that is tried is a proof: enough for two or three tensors.
 const MOST_TRIED: usize = 8;

@@ -1,7 +1,7 @@
 //! Rules about nodes that no node can meet, or that every node meets without them.
 
-use cubinder_bundle::expr::Node;
-use cubinder_bundle::proof::Verdict;
+use cubinder_expr::Node;
+use cubinder_launch::proof::Verdict;
 
 use super::formula::truth;
 use super::site::Site;

@@ -1,15 +1,16 @@
 //! What keeps a plugin from the native route, on which TensorRT launches its kernels itself.
 //!
-//! Owns what is told of it, once for a plugin: what cannot be done ([`cubinder_bundle::native`]) is an error, and a variant that TensorRT
+//! Owns what is told of it, once for a plugin: what cannot be done ([`cubinder_launch::native`]) is an error, and a variant that TensorRT
 //! could not choose is left out with a warning, as long as there are others.
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::expr::{BindingTime, Kind, binding_time};
-use cubinder_bundle::launch::Role;
-use cubinder_bundle::native::{Obstacle, misfit, obstacles};
-use cubinder_bundle::proof::{Domain, Verdict};
-use cubinder_bundle::{Interval, Launch, Plugin, Variant};
+use cubinder_expr::Interval;
+use cubinder_expr::{BindingTime, Kind, binding_time};
+use cubinder_launch::Role;
+use cubinder_launch::native::{Obstacle, misfit, obstacles};
+use cubinder_launch::proof::{Domain, Verdict};
+use cubinder_model::{Launch, Plugin, Variant};
 
 use super::expressible::is_expressible;
 use crate::diagnostic::Diagnostic;

@@ -1,9 +1,10 @@
 //! Scratch memory: its size is not negative, no more than any GPU has, not 0 for a kernel that gets it, and a whole number of what a
 //! kernel keeps there.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::proof::Verdict;
-use cubinder_bundle::{Interval, Scratch};
+use cubinder_expr::Interval;
+use cubinder_expr::{BinaryOp, Expr, Node};
+use cubinder_launch::proof::Verdict;
+use cubinder_model::Scratch;
 
 use super::Compiled;
 use super::claim::{Claim, What, When, verdict};

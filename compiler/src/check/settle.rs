@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use cubinder_bundle::expr::Expr;
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_expr::Expr;
+use cubinder_launch::proof::{Case, Domain, Verdict};
 
 use super::claim::{Claim, What, When, oblige, told_once, verdict};
 use super::formula::{element_is_within, feed, is_there, is_within};

@@ -2,9 +2,10 @@
 //!
 //! Where TensorRT launches itself that is what a block gets of which nobody asks for more. An amount that follows `device.capability` is held against each target on its own: what it is on other GPUs is no matter there.
 
-use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node};
-use cubinder_bundle::native::SHARED_BYTES;
-use cubinder_bundle::{Interval, Target};
+use cubinder_expr::Interval;
+use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_launch::native::SHARED_BYTES;
+use cubinder_model::Target;
 
 use super::claim::{Claim, What, When};
 use super::formula::joined;

@@ -2,9 +2,9 @@
 
 use std::cell::OnceCell;
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node};
-use cubinder_bundle::proof::{Devices, Domain, Pool, Verdict};
-use cubinder_bundle::{Launch, Plugin, Scratch, Target, Variant};
+use cubinder_expr::{BinaryOp, Expr, Node};
+use cubinder_launch::proof::{Devices, Domain, Pool, Verdict};
+use cubinder_model::{Launch, Plugin, Scratch, Target, Variant};
 
 use super::devices;
 use super::formula::{has_rank, has_value, is_positive, joined, truth};

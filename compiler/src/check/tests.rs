@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::{Arg, ArgValue, KernelFacts, ScalarType, Target};
+use cubinder_expr::ScalarType;
+use cubinder_model::{Arg, ArgValue, KernelFacts, Target};
 
 use super::site::{Pools, Site};
 use super::{

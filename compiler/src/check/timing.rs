@@ -1,7 +1,7 @@
 //! Attributes that decide which variants a node has, and that `timing` leaves out. The run time counts them all the same, so that nodes that
 //! share what was measured have the same variants; the manifest should say so.
 
-use cubinder_bundle::timing::{Decider, attributes_of, deciders};
+use cubinder_model::timing::{Decider, attributes_of, deciders};
 
 use super::site::Site;
 use crate::diagnostic::{Diagnostic, Span};

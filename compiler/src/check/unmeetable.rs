@@ -1,7 +1,7 @@
 //! Manifests that no node can meet: then everything else would be proved of nothing.
 
-use cubinder_bundle::proof::Verdict;
-use cubinder_bundle::{Plugin, ShapeLimits};
+use cubinder_launch::proof::Verdict;
+use cubinder_model::{Plugin, ShapeLimits};
 
 use super::formula::truth;
 use super::require_is_constant;

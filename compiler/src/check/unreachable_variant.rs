@@ -1,6 +1,7 @@
 //! Rows behind one that has no guard, for the same types, formats and attributes.
 
-use cubinder_bundle::{Plugin, launch};
+use cubinder_launch as launch;
+use cubinder_model::Plugin;
 
 use super::guard_never_holds::rows_of_variants;
 use super::site::Site;

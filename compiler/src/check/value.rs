@@ -2,7 +2,7 @@
 //!
 //! Rules about nodes are left out: where one has no value the node is refused, as it would be where it does not hold.
 
-use cubinder_bundle::expr::{Expr, Node};
+use cubinder_expr::{Expr, Node};
 
 use super::claim::{Claim, What, When};
 use super::grid::AXES;

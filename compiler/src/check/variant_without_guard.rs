@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hasher as _};
 
-use cubinder_bundle::expr::{BinaryOp, Expr};
-use cubinder_bundle::proof::{Case, Domain, Verdict};
+use cubinder_expr::{BinaryOp, Expr};
+use cubinder_launch::proof::{Case, Domain, Verdict};
 
 use super::formula::{feed, joined};
 use super::site::Site;

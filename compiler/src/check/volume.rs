@@ -1,7 +1,8 @@
 //! Tensors that TensorRT does not take: what only they refute is nothing that people meet.
 
-use cubinder_bundle::proof::Case;
-use cubinder_bundle::{Interval, Plugin, ShapeLimits};
+use cubinder_expr::Interval;
+use cubinder_launch::proof::Case;
+use cubinder_model::{Plugin, ShapeLimits};
 
 /// The most elements of a tensor: "the volume of the tensor must be less than 2^31 elements" (`nvinfer1::ITensor`, `NvInfer.h`,
 /// TensorRT 10). The runtime does not rely on it: it checks what is not proved without it.

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::expr::{DeviceFact, Environment, EvalError, Expr, evaluate};
-use cubinder_bundle::proof::Case;
-use cubinder_bundle::{Interval, Plugin, Value};
+use cubinder_expr::{DeviceFact, Environment, EvalError, Expr, evaluate};
+use cubinder_expr::{Interval, Value};
+use cubinder_launch::proof::Case;
+use cubinder_model::Plugin;
 
 use super::formula::reads;
 

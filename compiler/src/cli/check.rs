@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use cubinder_bundle::Target;
 use cubinder_compiler::check::Obligation;
 use cubinder_compiler::checkup::{self, Checkup};
 use cubinder_compiler::cuda::Unsure;
@@ -16,6 +15,7 @@ use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::source;
+use cubinder_model::Target;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};

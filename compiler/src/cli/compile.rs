@@ -6,7 +6,6 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cubinder_bundle::{ArchSuffix, Target};
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
 use cubinder_compiler::config::Config;
 use cubinder_compiler::diagnostic::{Diagnostic, Severity};
@@ -17,6 +16,7 @@ use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::tuning::Changed;
+use cubinder_model::{ArchSuffix, Target};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 

@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_bundle::{Arch, Target, TargetKind};
 use cubinder_compiler::diagnostic::{Diagnostic, has_errors};
 use cubinder_compiler::eval::{Compiler, Environment, Report, Subject, SubjectOrigin, Subjects};
 use cubinder_compiler::file_kind::{self, Kind};
@@ -17,6 +16,7 @@ use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::source;
 use cubinder_compiler::tuning;
 use cubinder_compiler::{cases, eval};
+use cubinder_model::{Arch, Target, TargetKind};
 use serde::Serialize;
 
 use super::node::{NodeArguments, WhichNode};

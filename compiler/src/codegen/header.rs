@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::{DataType, Format, Value};
+use cubinder_expr::{DataType, Format, Value};
 
 use crate::resolve::{Table, Unit};
 

@@ -1,14 +1,14 @@
 //! The kernel that TensorRT launches itself, around the author's.
 //!
-//! TensorRT passes addresses and 32-bit integers in an order of its own ([`cubinder_bundle::native`]); this kernel puts the author's arguments
+//! TensorRT passes addresses and 32-bit integers in an order of its own ([`cubinder_launch::native`]); this kernel puts the author's arguments
 //! together again and calls the author's kernel, which has become a part of it. Owns the text of that kernel. Never: no look into the
 //! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined" (not `inline`, which
 //! explicit instantiations may not have). A kernel that such a function cannot be (`__grid_constant__`, `__cluster_dims__`) does not compile so (NVRTC 13.0).
 
 use std::fmt::Write as _;
 
-use cubinder_bundle::native::{self, Word};
-use cubinder_bundle::{Arg, ArgValue, Launch, Plugin};
+use cubinder_launch::native::{self, Word};
+use cubinder_model::{Arg, ArgValue, Launch, Plugin};
 
 use super::TranslationUnit;
 
@@ -150,8 +150,9 @@ fn tensor_name(tensor: usize, plugin: &Plugin) -> String {
 mod tests {
     use std::path::Path;
 
-    use cubinder_bundle::expr::{Expr, Node};
-    use cubinder_bundle::{DataType, ScalarType, Target};
+    use cubinder_expr::{DataType, ScalarType};
+    use cubinder_expr::{Expr, Node};
+    use cubinder_model::Target;
 
     use super::*;
     use crate::nvrtc::{Settings, compile_unit};

@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use cubinder_bundle::Target;
-use cubinder_bundle::provenance::Origin;
+use cubinder_model::Target;
+use cubinder_model::provenance::Origin;
 use rayon::prelude::*;
 
 use super::{Progress, places, provenance};

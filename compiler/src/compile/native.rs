@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
-use cubinder_bundle::expr::{BinaryOp, joined};
-use cubinder_bundle::proof::{Domain, Greatest};
-use cubinder_bundle::provenance::Origin;
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant, native};
+use cubinder_expr::{BinaryOp, joined};
+use cubinder_launch::native;
+use cubinder_launch::proof::{Domain, Greatest};
+use cubinder_model::provenance::Origin;
+use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use rayon::prelude::*;
 
 use super::jobs::{Job, Jobs};

@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use cubinder_bundle::{CodeObject, TargetKind};
+use cubinder_model::{CodeObject, TargetKind};
 
 use crate::codegen::{TranslationUnit, display_name, without_detours};
 use crate::diagnostic::Diagnostic;

@@ -1,13 +1,13 @@
 //! What is said of how a library was made.
 //!
 //! Owns how files are named in the record: from the project's folder on, so that it is the same wherever the project lies. What the record is, and that
-//! nothing needs it, is [`cubinder_bundle::provenance`]'s business.
+//! nothing needs it, is [`cubinder_model::provenance`]'s business.
 
 use std::collections::HashMap;
 use std::path::Path;
 
-use cubinder_bundle::provenance::{Compiler, File, Headers, Origin, Read};
-use cubinder_bundle::{Bundle, Digest, Provenance, Target};
+use cubinder_model::provenance::{Compiler, File, Headers, Origin, Read};
+use cubinder_model::{Bundle, Digest, Provenance, Target};
 
 use crate::codegen::{self, display_name};
 use crate::diagnostic::Diagnostic;

@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
 
-use cubinder_bundle::provenance::Origin;
-use cubinder_bundle::{Arg, KernelFacts, Plugin, Target};
+use cubinder_model::provenance::Origin;
+use cubinder_model::{Arg, KernelFacts, Plugin, Target};
 
 use super::inputs::Inputs;
 use super::jobs::{self, Job, Jobs, Sources};

@@ -21,7 +21,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::Target;
+use cubinder_model::Target;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::file_kind::{self, Kind};

@@ -14,7 +14,7 @@ use object::LittleEndian;
 use object::elf::{ET_REL, SHN_UNDEF, STT_NOTYPE};
 use object::read::elf::{FileHeader, Sym};
 
-use cubinder_bundle::ArchSuffix;
+use cubinder_model::ArchSuffix;
 
 use super::{Budget, CubinError, Header, Named};
 

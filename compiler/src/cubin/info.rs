@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::KernelParam;
+use cubinder_model::KernelParam;
 
 use super::{Cluster, CubinError, LaunchRules};
 

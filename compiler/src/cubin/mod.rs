@@ -17,7 +17,7 @@ use object::LittleEndian;
 use object::elf::{EM_CUDA, FileHeader64, SHT_NOBITS, SectionHeader64};
 use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 
-use cubinder_bundle::{KernelFacts, Target, TargetKind};
+use cubinder_model::{KernelFacts, Target, TargetKind};
 
 use budget::Budget;
 pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};

@@ -11,7 +11,7 @@ mod variable;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cubinder_bundle::{KernelFacts, KernelParam};
+use cubinder_model::{KernelFacts, KernelParam};
 
 pub(crate) use self::pieces::opaque;
 pub use self::pieces::renamed;

@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::{Plugin, Target};
+use cubinder_model::{Plugin, Target};
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};

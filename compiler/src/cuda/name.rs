@@ -1,6 +1,6 @@
 //! A kernel as a manifest names it, and what its template arguments make of the types in a declaration.
 
-use cubinder_bundle::{ScalarType, Value};
+use cubinder_expr::{ScalarType, Value};
 
 use super::lexer::{Token, TokenKind, at_commas, lex, word};
 use super::parameter;

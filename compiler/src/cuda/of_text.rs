@@ -1,7 +1,7 @@
 //! What only the text of a kernel tells: warnings about what compiles and may not do what its author means.
 
-use cubinder_bundle::Plugin;
-use cubinder_bundle::expr::Expr;
+use cubinder_expr::Expr;
+use cubinder_model::Plugin;
 
 use super::Param;
 use super::check::{Check, is_of_cuda};

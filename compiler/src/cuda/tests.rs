@@ -8,7 +8,7 @@ use crate::resolve::Resolved;
 use crate::rules;
 use crate::signature::ParamType;
 use crate::test_support::{Sample, draft, nvrtc, resolved};
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 /// A kernel in one line.
 fn line(text: &str, kernel: &Kernel) -> String {

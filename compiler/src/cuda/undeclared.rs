@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 use super::lexer::{lex, word};
 use super::name::Argument;

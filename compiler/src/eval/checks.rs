@@ -1,10 +1,11 @@
 //! What must hold of a node before its outputs' shapes are computed, each with its verdict.
 //!
-//! The rules and their order are the runtime's: [`cubinder_bundle::launch`].
+//! The rules and their order are the runtime's: [`cubinder_launch`].
 
-use cubinder_bundle::attribute_check::Unmet;
-use cubinder_bundle::launch::{Facts, Rule, Steps, rules_of_attributes, rules_of_shapes};
-use cubinder_bundle::{Attribute, Input, Interval, ShapeLimits};
+use cubinder_expr::Interval;
+use cubinder_launch::{Facts, Rule, Steps, rules_of_attributes, rules_of_shapes};
+use cubinder_model::attribute_check::Unmet;
+use cubinder_model::{Attribute, Input, ShapeLimits};
 
 use super::report::Check;
 use super::subject::Subject;

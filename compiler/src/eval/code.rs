@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
+use cubinder_model::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
 
 use crate::cache::Cache;
 use crate::codegen;

@@ -3,9 +3,9 @@
 //! Owns what an architecture says of it. The number of multiprocessors differs between GPUs of one architecture, so nobody but the caller
 //! knows it.
 
-use cubinder_bundle::expr::{DeviceFact, Expr, Node};
-use cubinder_bundle::launch::Device;
-use cubinder_bundle::{Arch, Variant};
+use cubinder_expr::{DeviceFact, Expr, Node};
+use cubinder_launch::Device;
+use cubinder_model::{Arch, Variant};
 
 use super::node::unknown;
 use super::occupancy::Multiprocessor;

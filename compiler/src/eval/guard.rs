@@ -1,8 +1,9 @@
 //! Why a guard holds or does not: the comparisons in it that decide, with their values.
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{self, BinaryOp, Environment, Expr, Names, Node, NodeId, UnaryOp};
-use cubinder_bundle::launch::Steps;
+use cubinder_expr as expr;
+use cubinder_expr::Value;
+use cubinder_expr::{BinaryOp, Environment, Expr, Names, Node, NodeId, UnaryOp};
+use cubinder_launch::Steps;
 use serde::Serialize;
 
 /// A part of a guard that decides.
@@ -101,7 +102,7 @@ impl Walk<'_> {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::launch::Facts;
+    use cubinder_launch::Facts;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 //!
 //! Owns what is said of those that are missing or misspelt.
 
-use cubinder_bundle::{Input, Plugin};
+use cubinder_model::{Input, Plugin};
 
 use super::node::{meant, unknown};
 use crate::diagnostic::Diagnostic;

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 
-use cubinder_bundle::attribute_check::Unmet;
-use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
-use cubinder_bundle::expr::{Environment, Expr};
-use cubinder_bundle::launch::{self, Clusters, Doing, Evaluated, Facts, Sequencing, Steps, Takes};
-use cubinder_bundle::native::SHARED_BYTES;
-use cubinder_bundle::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
+use cubinder_expr::{Environment, Expr};
+use cubinder_launch as launch;
+use cubinder_launch::native::SHARED_BYTES;
+use cubinder_launch::{Clusters, Doing, Evaluated, Facts, Sequencing, Steps, Takes};
+use cubinder_model::attribute_check::Unmet;
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
+use cubinder_model::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
 
 use super::code::{LaunchCode, MachineCode};
 use super::occupancy::{Multiprocessor, Needs, occupancy};
@@ -361,8 +362,8 @@ fn argument_reports(step: &Step<'_>, typed: &[Arg], environment: &dyn Environmen
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::ScalarType;
-    use cubinder_bundle::expr::Node;
+    use cubinder_expr::Node;
+    use cubinder_expr::ScalarType;
 
     use super::*;
 

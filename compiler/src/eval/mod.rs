@@ -2,7 +2,7 @@
 //!
 //! Owns the report ([`Report`]): for one node with its shapes what is checked, the outputs' shapes, which variant runs and why not
 //! the others, and each launch in numbers; and how it is shown to people ([`table()`]). The numbers and the reasons come from
-//! [`cubinder_bundle::launch`], which the runtime launches by as well.
+//! [`cubinder_launch`], which the runtime launches by as well.
 //! Never talks to a GPU, and never fails for want of NVRTC: what cannot be told is said.
 
 mod checks;

@@ -1,12 +1,14 @@
 //! One node with its shapes, from names to launches.
 //!
-//! Owns the order of the steps; what is checked and computed comes from [`cubinder_bundle::launch`].
+//! Owns the order of the steps; what is checked and computed comes from [`cubinder_launch`].
 
-use cubinder_bundle::attribute_check::{Unmet, missing_attribute};
-use cubinder_bundle::launch::{
-    self, Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, output_shapes,
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch as launch;
+use cubinder_launch::{
+    Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, output_shapes,
 };
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin, Value, Variant};
+use cubinder_model::attribute_check::{Unmet, missing_attribute};
+use cubinder_model::{AUTO_TACTIC, Plugin, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};

@@ -4,7 +4,7 @@
 //! oracle of the test. Block barriers are left out: no kernel of one barrier meets their limit. Never guesses: an
 //! architecture that is not in the table has no answer.
 
-use cubinder_bundle::Arch;
+use cubinder_model::Arch;
 use serde::Serialize;
 
 /// Threads that run in step, on every architecture.
@@ -183,7 +183,7 @@ fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::{ArchSuffix, Target};
+    use cubinder_model::{ArchSuffix, Target};
 
     use super::*;
     use crate::verify::max_shared_bytes;

@@ -1,6 +1,6 @@
 //! What an evaluation found: values for people ([`super::table`]) and, as JSON, for programs.
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 use serde::{Serialize, Serializer};
 
 use super::guard::Reason;

@@ -1,8 +1,8 @@
 //! A query whose names are the plugin's, for those who do something else with it than show it.
 
-use cubinder_bundle::attribute_check::Unmet;
-use cubinder_bundle::launch::{Facts, Steps};
-use cubinder_bundle::{DataType, Format, Value};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch::{Facts, Steps};
+use cubinder_model::attribute_check::Unmet;
 
 use super::checks::checks;
 use super::node::attributes;

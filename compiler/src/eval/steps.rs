@@ -1,7 +1,7 @@
 //! What the steps of a variant come to besides launches: scratch buffers laid out, memory filled, steps left out.
 
-use cubinder_bundle::launch::{Doing, ScratchPlace};
-use cubinder_bundle::{Memory, Plugin, Step, Variant, Work};
+use cubinder_launch::{Doing, ScratchPlace};
+use cubinder_model::{Memory, Plugin, Step, Variant, Work};
 
 use super::report::{Evaluation, ScratchReport, StepDoes, StepReport};
 

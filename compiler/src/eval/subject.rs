@@ -5,10 +5,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::native::is_native;
-use cubinder_bundle::validate::{validate_attributes, validate_ranks};
-use cubinder_bundle::{CodeObject, Plugin, Value};
+use cubinder_expr::Value;
+use cubinder_launch::native::is_native;
+use cubinder_model::container::{self, Container, Found};
+use cubinder_model::validate::{validate_attributes, validate_ranks};
+use cubinder_model::{CodeObject, Plugin};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::file_kind::{self, Kind};

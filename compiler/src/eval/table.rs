@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use cubinder_bundle::Value;
-use cubinder_bundle::launch::shape_text;
+use cubinder_expr::Value;
+use cubinder_launch::shape_text;
 
 use super::report::{
     ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, ScratchReport, StepDoes, StepReport,

@@ -1,7 +1,8 @@
 //! What is said of a plugin that was measured: by what its variants are in order, or what to name to see that.
 
-use cubinder_bundle::launch::{self, Facts, Signature, shape_text};
-use cubinder_bundle::{Plugin, TunedDevice, TunedPoint};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, Signature, shape_text};
+use cubinder_model::{Plugin, TunedDevice, TunedPoint};
 
 /// A note for a node on the device of `facts`; none where nothing was measured that its order could come from.
 pub(super) fn note(plugin: &Plugin, node: &Signature<'_>, facts: &Facts<'_>) -> Option<String> {

@@ -3,8 +3,9 @@
 //! A model knows rows of types and formats; the names of parameters are in the rows' labels (`T=f16 F=hwc8 VEC=4`), which the resolver
 //! writes.
 
-use cubinder_bundle::launch;
-use cubinder_bundle::{DataType, Format, Plugin, Value, Variant};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch as launch;
+use cubinder_model::{Plugin, Variant};
 
 use super::node::unknown;
 use super::report::{FormatReport, TypeReport};

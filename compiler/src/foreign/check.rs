@@ -1,8 +1,8 @@
 //! A launch against the code that it launches: parameters of the manifest against those of each file, arguments against parameters,
 //! the launch against what the code demands.
 
-use cubinder_bundle::expr::Node;
-use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
+use cubinder_expr::Node;
+use cubinder_model::{ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::Loaded;
 use super::told::{self, Told, Witness};
@@ -335,7 +335,7 @@ fn addresses(
     plugin: &Plugin,
     unit: &Unit,
     code: &ForeignCode,
-    args: &[cubinder_bundle::Arg],
+    args: &[cubinder_model::Arg],
     told: &[(&ForeignFile, Witness, Vec<Told>)],
 ) -> Vec<Diagnostic> {
     let of_ptx = files(code).filter_map(|(file, loaded)| {
@@ -386,7 +386,7 @@ fn place(arg: Option<&ArgDraft>, code: &ForeignCode) -> Span {
 /// Dynamic shared memory that the kernel uses and the launch does not give.
 fn no_shared(
     unit: &Unit,
-    launch: &cubinder_bundle::Launch,
+    launch: &cubinder_model::Launch,
     file: &ForeignFile,
     loaded: &Loaded,
     rules: LaunchRules,

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cubinder_bundle::image::{self, Malformed};
-use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target, TargetKind};
+use cubinder_model::image::{self, Malformed};
+use cubinder_model::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target, TargetKind};
 
 use super::import::{self, Function};
 use crate::cubin::{self, CubinError, LaunchRules, PtxOrigin};

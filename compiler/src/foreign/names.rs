@@ -2,7 +2,7 @@
 //!
 //! Owns which kernel a name means. A name that could mean two means none.
 
-use cubinder_bundle::KernelFacts;
+use cubinder_model::KernelFacts;
 
 use super::import::types::{Demangled, demangle};
 

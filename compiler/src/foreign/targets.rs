@@ -1,7 +1,7 @@
 //! Which file of code serves which target.
 
-use cubinder_bundle::fit::{ComputeCapability, Fit, fit, order};
-use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+use cubinder_model::fit::{ComputeCapability, Fit, fit, order};
+use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};

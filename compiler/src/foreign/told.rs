@@ -3,7 +3,8 @@
 //! Debug information tells types and names, symbols of C++ and of Numba tell types, and `NAME.ttir`, which Triton writes beside its code,
 //! tells types and what is written. Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
 
-use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType};
+use cubinder_expr::{DataType, ScalarType};
+use cubinder_model::{KernelFacts, Plugin};
 
 use super::Loaded;
 use super::import::{Answer, Argument, Function, Usage, types as symbols};

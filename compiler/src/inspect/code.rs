@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cubinder_bundle::{CodeObject, Digest, KernelFacts, Plugin, Variant};
+use cubinder_model::{CodeObject, Digest, KernelFacts, Plugin, Variant};
 use serde::Serialize;
 
 /// A code object.

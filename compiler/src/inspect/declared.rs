@@ -128,7 +128,7 @@ pub(super) fn needs(interface: &[DeclaredReport], is_to_build: bool) -> Vec<Stri
 
 /// Nothing where it may be any rank that TensorRT has.
 fn rank(rank: &Range) -> Option<String> {
-    let is_any = rank.min == Some(0.into()) && rank.max == Some(cubinder_bundle::model::MAX_RANK.into());
+    let is_any = rank.min == Some(0.into()) && rank.max == Some(cubinder_model::model::MAX_RANK.into());
     (!is_any).then(|| format!("rank {rank}"))
 }
 

@@ -1,7 +1,8 @@
 //! What a node of a plugin can say and takes: its attributes and tensors as the manifest declares them.
 
-use cubinder_bundle::expr::print;
-use cubinder_bundle::{Attribute, Format, Interval, Output, Plugin, ShapeLimits, Value};
+use cubinder_expr::print;
+use cubinder_expr::{Format, Interval, Value};
+use cubinder_model::{Attribute, Output, Plugin, ShapeLimits};
 use serde::Serialize;
 
 use crate::eval::value_json;

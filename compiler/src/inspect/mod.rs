@@ -14,12 +14,13 @@ mod variants;
 
 use std::path::Path;
 
-use cubinder_bundle::container::{self, Container, Found};
-use cubinder_bundle::core_name;
-use cubinder_bundle::expr::print;
-use cubinder_bundle::slot::Mode;
-use cubinder_bundle::validate::validate_attributes;
-use cubinder_bundle::{CodeObject, Digest, NodeReference, Plugin, Value};
+use cubinder_expr::Value;
+use cubinder_expr::print;
+use cubinder_model::container::{self, Container, Found};
+use cubinder_model::core_name;
+use cubinder_model::slot::Mode;
+use cubinder_model::validate::validate_attributes;
+use cubinder_model::{CodeObject, Digest, NodeReference, Plugin};
 use serde::Serialize;
 
 use crate::cubin;
@@ -454,7 +455,7 @@ fn plugin_report(plugin: &Plugin, attributes: &[Value], code: &[CodeObject]) -> 
         tuning: tuning.collect(),
         attributes: named.map(|(attribute, value)| (attribute.name.clone(), value.to_string())).collect(),
         variants: plugin.variants.iter().map(|it| variants::variant(plugin, it, code)).collect(),
-        native: cubinder_bundle::native::is_native(plugin),
+        native: cubinder_launch::native::is_native(plugin),
     }
 }
 

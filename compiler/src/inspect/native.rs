@@ -1,12 +1,12 @@
-//! Kernels that TensorRT launches itself, in an engine: PTX texts whose entries have the symbols of [`cubinder_bundle::native::symbol`].
+//! Kernels that TensorRT launches itself, in an engine: PTX texts whose entries have the symbols of [`cubinder_launch::native::symbol`].
 //!
 //! Owns how they are found. How full TensorRT lays out an engine is not known, and nobody has seen one with such kernels: they are found where it keeps
 //! the text as it was given. Goes over a file once, whatever is in it.
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::Digest;
-use cubinder_bundle::native::op_of_symbol;
+use cubinder_launch::native::op_of_symbol;
+use cubinder_model::Digest;
 use serde::Serialize;
 
 use crate::cubin;

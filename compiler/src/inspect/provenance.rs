@@ -1,7 +1,7 @@
 //! What made a bundle or a node, as its record says.
 
-use cubinder_bundle::provenance::{self, File, Origin, Read, Section};
-use cubinder_bundle::{CodeObject, Digest};
+use cubinder_model::provenance::{self, File, Origin, Read, Section};
+use cubinder_model::{CodeObject, Digest};
 use serde::Serialize;
 
 use super::{ContainerReport, Report};

@@ -1,7 +1,7 @@
 //! What a variant does, step by step, and the memory that its steps share.
 
-use cubinder_bundle::expr::{Expr, print};
-use cubinder_bundle::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
+use cubinder_expr::{Expr, print};
+use cubinder_model::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
 use serde::Serialize;
 
 use crate::eval::arg_type;
@@ -86,7 +86,7 @@ pub struct ArgReport {
 
 /// The scratch buffers of a variant.
 pub(super) fn scratch(plugin: &Plugin, variant: &Variant) -> Vec<ScratchReport> {
-    let report = |scratch: &cubinder_bundle::Scratch| ScratchReport {
+    let report = |scratch: &cubinder_model::Scratch| ScratchReport {
         name: scratch.name.clone(),
         bytes: print(&scratch.bytes, plugin),
     };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use cubinder_bundle::core_name;
+use cubinder_model::core_name;
 
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};

@@ -1,6 +1,6 @@
 //! What is said of bundles and references that no file has to hold.
 
-use cubinder_bundle::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node};
+use cubinder_model::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node};
 
 use super::*;
 

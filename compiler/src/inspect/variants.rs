@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::{CodeObject, Plugin, Variant};
+use cubinder_model::{CodeObject, Plugin, Variant};
 use serde::Serialize;
 
 use super::steps::{self, ConditionReport, ScratchReport, StepReport};

@@ -7,7 +7,7 @@
 use std::io::{Read, Seek};
 use std::ops::Range;
 
-use cubinder_bundle::slot;
+use cubinder_model::slot;
 
 use super::error::Problem;
 use super::view::View;

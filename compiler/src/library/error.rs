@@ -3,7 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::slot::{self, SlotError};
+use cubinder_model::slot::{self, SlotError};
 
 use crate::diagnostic::Diagnostic;
 use crate::whole;

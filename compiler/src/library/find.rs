@@ -5,7 +5,7 @@
 use std::io::{Read, Seek};
 use std::ops::Range;
 
-use cubinder_bundle::slot::{self, Attachment};
+use cubinder_model::slot::{self, Attachment};
 
 use super::elf::{self, Elf, Notes, Segment};
 use super::error::Problem;

@@ -1,6 +1,6 @@
 //! Putting a bundle into a prebuilt shared library, without compiler or linker.
 //!
-//! The runtime library has a descriptor and a note (layout: [`cubinder_bundle::slot`]). The bundle goes to the end of
+//! The runtime library has a descriptor and a note (layout: [`cubinder_model::slot`]). The bundle goes to the end of
 //! the file; the note's program header becomes a `PT_LOAD` that maps it, and the descriptor says how far from itself it
 //! lies. The dynamic linker does the rest. A copy of the section headers with one more follows the bundle, so that
 //! `strip` and `patchelf` carry it along.
@@ -21,8 +21,8 @@ use std::io::{Cursor, Read, Seek};
 use std::ops::Range;
 use std::path::Path;
 
-use cubinder_bundle::Digest;
-pub use cubinder_bundle::slot::Mode;
+use cubinder_model::Digest;
+pub use cubinder_model::slot::Mode;
 
 pub use error::{LibraryError, Problem};
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::slot::{self, Attachment, Mode, Undo};
+use cubinder_model::slot::{self, Attachment, Mode, Undo};
 
 use super::elf::{self, Elf, PAGE, Section, Segment};
 use super::error::Problem;

@@ -1,6 +1,6 @@
 //! `[compile]` as it is written.
 
-use cubinder_bundle::Target;
+use cubinder_model::Target;
 
 use super::{Located, Text};
 

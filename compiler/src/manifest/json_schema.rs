@@ -4,8 +4,9 @@
 //! reader accepts (save for numbers in ranges that nobody writes, such as `+0_8`); what it cannot say (an empty range, a name
 //! twice) only the reader tells.
 
-use cubinder_bundle::expr::{DEVICE, KEYWORDS};
-use cubinder_bundle::{AttributeElement, AttributeType, DataType, Format, MAX_VARIANT_ID};
+use cubinder_expr::{DEVICE, KEYWORDS};
+use cubinder_expr::{DataType, Format};
+use cubinder_model::{AttributeElement, AttributeType, MAX_VARIANT_ID};
 use serde_json::{Map, Value, json};
 
 use super::keys::{Form, Key, Kinds, Naming, Presence, ROOT, Reserved, Table};
@@ -17,7 +18,7 @@ const IDENTIFIER: &str = "[A-Za-z_][A-Za-z0-9_]*";
 const SIZE: &str = "[0-9](_?[0-9])*";
 const INTEGER: &str = "[+-]?[0-9](_?[0-9])*";
 const FLOAT: &str = "[+-]?[0-9](_?[0-9])*(\\.[0-9](_?[0-9])*)?([eE][+-]?[0-9](_?[0-9])*)?";
-/// Two or three digits of an architecture with its suffix, as [`cubinder_bundle::Target`] reads it.
+/// Two or three digits of an architecture with its suffix, as [`cubinder_model::Target`] reads it.
 const TARGET: &str = "^(sm|compute)_[1-9][0-9]{1,2}[af]?$";
 const DRIVER: &str = "^0*[1-9][0-9]*(\\.[0-9]+){0,2}$";
 

@@ -16,7 +16,8 @@ mod v1;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::{AttributeType, DataType, Format, Interval, ShapeLimits, Value};
+use cubinder_expr::{DataType, Format, Interval, Value};
+use cubinder_model::{AttributeType, ShapeLimits};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
@@ -31,7 +32,7 @@ pub(crate) use v1::tables::size_error as table_size_error;
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
 
-pub(crate) use cubinder_bundle::model::MAX_RANK;
+pub(crate) use cubinder_model::model::MAX_RANK;
 
 /// Something of the manifest with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]

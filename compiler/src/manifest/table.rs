@@ -2,7 +2,8 @@
 //!
 //! Owns the element types of tables and the bytes of their values. A table is the same bytes in every build.
 
-use cubinder_bundle::{Value, float};
+use cubinder_expr::Value;
+use cubinder_model::float;
 
 /// The element type of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -176,13 +176,13 @@ proptest! {
             let manifest = result.manifest.expect("a tree");
             let decl = manifest.attributes.iter().find(|decl| decl.name.value == "a").expect("it is there");
             let (minimum, maximum) = decl.range.as_ref().map(|range| range.value.clone()).unwrap_or_default();
-            let attribute = cubinder_bundle::Attribute {
+            let attribute = cubinder_model::Attribute {
                 default: decl.default.clone(),
                 length: decl.length.as_ref().map(|length| length.value),
                 minimum,
                 maximum,
                 one_of: decl.one_of.as_ref().map(|values| values.value.clone()).unwrap_or_default(),
-                ..cubinder_bundle::Attribute::new("a", decl.ty)
+                ..cubinder_model::Attribute::new("a", decl.ty)
             };
             prop_assert_eq!(attribute.check_rules(), Ok(()));
         }

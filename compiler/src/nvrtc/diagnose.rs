@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::Target;
+use cubinder_model::Target;
 
 use super::host;
 use super::log::{Level, Log, Message, Place};

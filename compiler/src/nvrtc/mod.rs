@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cubinder_bundle::{Target, TargetKind};
+use cubinder_model::{Target, TargetKind};
 use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
 use serde::{Deserialize, Serialize};
 

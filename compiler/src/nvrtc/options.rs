@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::{Arch, Digest, Target, TargetKind};
+use cubinder_model::{Arch, Digest, Target, TargetKind};
 
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{CodeObject, Digest, Target};
+use cubinder_model::{CodeObject, Digest, Target};
 use nvrtc_sys::Nvrtc;
 use serde::{Serialize, de::DeserializeOwned};
 

@@ -6,7 +6,7 @@ use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{Sample, nvrtc, resolved, show, toolkit, unit};
 use crate::trial::layout;
 use crate::trial::{Array, Number};
-use cubinder_bundle::{DataType, Format};
+use cubinder_expr::{DataType, Format};
 use object::{Object as _, ObjectSection as _};
 use std::path::Path;
 

@@ -7,7 +7,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cubinder_bundle::{Attribute, AttributeElement, Plugin, Value};
+use cubinder_expr::Value;
+use cubinder_model::{Attribute, AttributeElement, Plugin};
 use cubinder_onnx::proto::AttributeProto;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
 use cubinder_onnx::{Edits, Model, Node, NodeId, Owner, operators};
@@ -451,7 +452,7 @@ pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::AttributeType;
+    use cubinder_model::AttributeType;
 
     use super::*;
 

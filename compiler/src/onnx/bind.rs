@@ -5,8 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{self, Environment, Scope};
+use cubinder_expr as expr;
+use cubinder_expr::Value;
+use cubinder_expr::{Environment, Scope};
 use cubinder_onnx::Model;
 
 use super::tensors::{Dim, Tensor, Tensors};

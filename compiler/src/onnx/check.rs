@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::attribute_check::Unmet;
-use cubinder_bundle::expr::{self, RangeEnvironment};
-use cubinder_bundle::field::attribute_value;
-use cubinder_bundle::launch::{
-    self, Facts, Rule, Signature, Steps, check_limits, rules_of_attributes, rules_of_shapes,
-};
-use cubinder_bundle::{Attribute, DataType, Input, Plugin, Requirement, Value, Variant};
+use cubinder_expr as expr;
+use cubinder_expr::RangeEnvironment;
+use cubinder_expr::{DataType, Value};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, Rule, Signature, Steps, check_limits, rules_of_attributes, rules_of_shapes};
+use cubinder_model::attribute_check::Unmet;
+use cubinder_model::field::attribute_value;
+use cubinder_model::{Attribute, Input, Plugin, Requirement, Variant};
 use cubinder_onnx::Node;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
 use serde::Serialize;

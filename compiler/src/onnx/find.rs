@@ -12,7 +12,7 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 use cubinder_onnx::proto::attribute_proto::AttributeType;
 use cubinder_onnx::{Model, Node, Owner, operators};
 

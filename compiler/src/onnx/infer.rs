@@ -3,9 +3,11 @@
 //! Owns one table of ordinary operators, and the outputs of plugins. What is not in the table is not known: the model's own descriptions of
 //! tensors (`onnx.shape_inference`) say more. Never guesses.
 
-use cubinder_bundle::expr::{self, BinaryOp, Node as Part};
-use cubinder_bundle::launch::{Facts, Steps, extents_for_any_values};
-use cubinder_bundle::{DataType, Output, Plugin, Value};
+use cubinder_expr as expr;
+use cubinder_expr::{BinaryOp, Node as Part};
+use cubinder_expr::{DataType, Value};
+use cubinder_launch::{Facts, Steps, extents_for_any_values};
+use cubinder_model::{Output, Plugin};
 
 use super::check::{announced, known_values};
 use super::tensors::{Dim, MOST_NAME_BYTES, Tensor, element};

@@ -5,7 +5,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 use cubinder_onnx::{Model, Node, NodeId, Owner};
 use serde::Serialize;
 

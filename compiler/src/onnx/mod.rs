@@ -2,8 +2,8 @@
 //!
 //! Owns: which node is whose (`find`), what the parser passes of it (`passed`), what is known of its tensors (`tensors`, `ordinary`, `infer`), and what is
 //! wrong with it (`check`); the list of them ([`list()`]), and what is written into them ([`annotate()`]); their
-//! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_bundle::field`] and
-//! [`cubinder_bundle::launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
+//! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_model::field`] and
+//! [`cubinder_launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
 //!
 //! What is said of TensorRT's parser was seen with TensorRT-RTX 1.7.1; `tests/tests/onnx.rs` holds the findings against it.
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 use cubinder_onnx::Model;
 
 use crate::diagnostic::Diagnostic;

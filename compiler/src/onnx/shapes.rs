@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 use cubinder_onnx::Model;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 use cubinder_onnx::proto::tensor_proto::DataType as Element;
 use cubinder_onnx::proto::tensor_shape_proto::dimension;
 use cubinder_onnx::proto::type_proto::Value as Kind;

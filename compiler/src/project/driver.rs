@@ -1,6 +1,6 @@
 //! The oldest driver that a manifest names, held against what is compiled.
 
-use cubinder_bundle::TargetKind;
+use cubinder_model::TargetKind;
 
 use super::Plan;
 use crate::diagnostic::{Diagnostic, Span};

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
+use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
 use super::Project;
 use super::driver::version_of_cuda;

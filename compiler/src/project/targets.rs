@@ -1,6 +1,6 @@
 //! What a manifest is compiled for.
 
-use cubinder_bundle::{Target, TargetKind};
+use cubinder_model::{Target, TargetKind};
 
 use super::{Plan, PlannedTarget, Project};
 use crate::diagnostic::{Diagnostic, Span};

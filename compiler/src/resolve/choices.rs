@@ -6,8 +6,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::Kind;
-use cubinder_bundle::{DataType, Format};
+use cubinder_expr::Kind;
+use cubinder_expr::{DataType, Format};
 
 use super::restrict::{allows, served};
 use super::rows::tensors;

@@ -1,14 +1,14 @@
 //! How many of each thing a plugin may have: as many as the runtime reads from a library or an engine.
 //!
-//! The limits are those of [`cubinder_bundle::validate`]. They bound what everything after this has to do, so a manifest beyond them is
+//! The limits are those of [`cubinder_model::validate`]. They bound what everything after this has to do, so a manifest beyond them is
 //! looked at no further.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::Guard;
-use cubinder_bundle::model::MAX_ARGUMENTS;
-use cubinder_bundle::validate::{
+use cubinder_model::Guard;
+use cubinder_model::model::MAX_ARGUMENTS;
+use cubinder_model::validate::{
     MAX_ALIGNMENTS, MAX_ALLOWED_VALUES, MAX_ATTRIBUTES, MAX_REQUIREMENTS, MAX_SCRATCH, MAX_STEPS,
     MAX_TENSORS, alignments,
 };

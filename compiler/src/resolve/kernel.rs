@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 
 use super::rows::Row;
 
@@ -201,7 +201,7 @@ fn words(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::DataType;
+    use cubinder_expr::DataType;
 
     use super::*;
 

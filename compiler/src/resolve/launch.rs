@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
-use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{DataType, Launch};
+use cubinder_expr::DataType;
+use cubinder_expr::{Expr, Kind, Node};
+use cubinder_model::Launch;
+use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 
 use super::expression::{Compiler, Expected, Place};
 use super::rows::{self, Row, known_type};
@@ -25,7 +26,7 @@ pub(super) struct RowLaunch {
 }
 
 /// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_bundle::cuda_limits::MAX_CLUSTER as i64;
+const MAX_CLUSTER: i64 = cubinder_model::cuda_limits::MAX_CLUSTER as i64;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 

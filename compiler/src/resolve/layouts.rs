@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Format};
+use cubinder_expr::{DataType, Format};
 
 use super::rows::{Row, Tensor, tensors};
 use crate::diagnostic::{Diagnostic, Source, Span};

@@ -7,8 +7,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{BinaryOp, Environment, Expr, Node, NodeId, bind};
-use cubinder_bundle::{DataType, Format, Guard, Requirement, Value};
+use cubinder_expr::{BinaryOp, Environment, Expr, Node, NodeId, bind};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_model::{Guard, Requirement};
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};

@@ -31,8 +31,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Kind};
-use cubinder_bundle::{Attribute, DataType, Format, Guard, Input, Plugin, Value, Variant};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_expr::{Expr, Kind};
+use cubinder_model::{Attribute, Guard, Input, Plugin, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest, TableData, TableType};
@@ -357,8 +358,8 @@ fn guards_are_known(manifest: &Manifest, rows: &[Row], guards: &[Option<Guard>],
 fn draft(
     manifest: &Manifest,
     table: impl Iterator<Item = ((Row, Option<Guard>), steps::RowSteps)>,
-    require: Vec<cubinder_bundle::Requirement>,
-    outputs: Vec<cubinder_bundle::Output>,
+    require: Vec<cubinder_model::Requirement>,
+    outputs: Vec<cubinder_model::Output>,
     tables: &Arc<[Table]>,
 ) -> PluginDraft {
     let (mut variants, mut units, mut decls) = (Vec::new(), Vec::new(), Vec::new());

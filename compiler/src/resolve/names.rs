@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{is_function_reserved, is_name_reserved};
+use cubinder_expr::{is_function_reserved, is_name_reserved};
 
 use super::cpp_names;
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};

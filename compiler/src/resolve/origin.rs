@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use cubinder_bundle::expr::{self, ErrorClass, ExprError};
+use cubinder_expr as expr;
+use cubinder_expr::{ErrorClass, ExprError};
 
 use super::usage::free_names;
 use crate::manifest::{ConstantDecl, FunctionDecl, Manifest, Text};

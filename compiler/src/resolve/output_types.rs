@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Source, Span};

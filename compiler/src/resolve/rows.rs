@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Format, Value};
+use cubinder_expr::{DataType, Format, Value};
 
 use super::choices::{self, Choice};
 use super::{layouts, restrict};

@@ -5,8 +5,9 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::expr::{Node, TensorKind};
-use cubinder_bundle::{DataType, Fill, Guard, Memory, Scratch, Step, Work};
+use cubinder_expr::DataType;
+use cubinder_expr::{Node, TensorKind};
+use cubinder_model::{Fill, Guard, Memory, Scratch, Step, Work};
 
 use super::expression::{Compiler, Expected, Place};
 use super::launch::{self, constant};

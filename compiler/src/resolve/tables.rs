@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{self, BindingTime, DeviceFact, Environment};
+use cubinder_expr as expr;
+use cubinder_expr::Value;
+use cubinder_expr::{BindingTime, DeviceFact, Environment};
 
 use super::expression::{Compiler, Expected};
 use super::{Table, TableFile, beside};

@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{self, TensorKind};
+use cubinder_expr as expr;
+use cubinder_expr::TensorKind;
 
 use super::usage::free_names;
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};

@@ -104,8 +104,8 @@ fn folds_constants_and_types_of_the_row() {
     assert!(launch.args.is_empty() && launch.code.is_empty());
 }
 
-fn expr_node(value: i64) -> cubinder_bundle::expr::Node {
-    cubinder_bundle::expr::Node::Int(value)
+fn expr_node(value: i64) -> cubinder_expr::Node {
+    cubinder_expr::Node::Int(value)
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn only_a_guard_can_ask_for_addresses() {
         .replace("[[variants]]\nid = 1", "[[variants]]\nid = 1\nguard = \"aligned(x, VEC * sizeof(T))\"");
     let resolved = resolved(&text);
     let guard = resolved.draft.plugin.variants[0].guard.as_ref().expect("it has one");
-    assert_eq!(guard.expr.nodes, [cubinder_bundle::expr::Node::Aligned { tensor: 0, bytes: 16 }]);
+    assert_eq!(guard.expr.nodes, [cubinder_expr::Node::Aligned { tensor: 0, bytes: 16 }]);
     let elsewhere = MANIFEST
         .replace("\"n > 0\"", "\"n > 0 and aligned(x, 4)\"")
         .replace("[d + n for d in x.shape]", "[n if aligned(bias, 4) else d for d in x.shape]")

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Syntax, SyntaxKind};
+use cubinder_expr::{Syntax, SyntaxKind};
 
 use super::rows::tensors;
 use crate::diagnostic::{Code, Diagnostic, Source, Span};
@@ -160,7 +160,7 @@ pub(super) fn free_names<'s>(syntax: &'s Syntax, bound: &mut Vec<&'s str>, visit
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::expr::parse;
+    use cubinder_expr::parse;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use cubinder_bundle::ScalarType;
+use cubinder_expr::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
 use object::{Object as _, ObjectSection as _};
 

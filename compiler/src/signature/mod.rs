@@ -7,7 +7,7 @@
 mod dwarf;
 mod ptx;
 
-use cubinder_bundle::ScalarType;
+use cubinder_expr::ScalarType;
 use serde::{Deserialize, Serialize};
 
 pub use dwarf::{SignatureError, read, read_cubin, read_ptx};

@@ -1,7 +1,7 @@
 use super::*;
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::test_support::{nvrtc, show, unit};
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 use std::path::Path;
 
 fn signature(test: &str, text: &str, kernel: &str, types: &[DataType]) -> Option<Signature> {

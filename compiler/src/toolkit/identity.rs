@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 use object::Endianness;
 use object::elf::FileHeader64;
 use object::read::ReadCache;

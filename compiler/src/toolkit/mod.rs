@@ -17,7 +17,7 @@ pub use pins::{Package, Role, TOOLKIT_TOML, packages};
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
 use crate::source;
-use cubinder_bundle::Digest;
+use cubinder_model::Digest;
 
 /// What the user and the environment say about places. Read once, at the edge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

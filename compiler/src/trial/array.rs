@@ -1,6 +1,7 @@
 //! A tensor in host memory, row major, and its elements as numbers.
 
-use cubinder_bundle::{DataType, float};
+use cubinder_expr::DataType;
+use cubinder_model::float;
 
 /// A tensor, row major without padding; of two elements in a byte the first is the lower half.
 #[derive(Debug, Clone, PartialEq, Eq)]

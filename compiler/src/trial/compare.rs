@@ -1,6 +1,6 @@
 //! How far a result is from what is expected.
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 use serde::{Deserialize, Serialize};
 
 use super::array::{Array, Number};

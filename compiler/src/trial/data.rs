@@ -1,6 +1,6 @@
 //! Data made from a seed.
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 use super::array::{Array, Number, count};
 

@@ -2,7 +2,8 @@
 //!
 //! `nvinfer1::TensorFormat` (`NvInferRuntimeBase.h`, TensorRT-RTX 1.7) says where an element lies; [`Format`] has the extents.
 
-use cubinder_bundle::{Format, launch};
+use cubinder_expr::Format;
+use cubinder_launch as launch;
 
 use super::array::{Array, count};
 
@@ -32,7 +33,7 @@ pub fn pack(array: &Array, format: Format) -> Result<Vec<u8>, String> {
 /// Where there are fewer bytes than that takes.
 pub fn unpack(
     bytes: &[u8],
-    ty: cubinder_bundle::DataType,
+    ty: cubinder_expr::DataType,
     format: Format,
     shape: &[i64],
 ) -> Result<Array, String> {
@@ -81,7 +82,7 @@ fn places(size: Option<u32>, format: Format, shape: &[i64]) -> Option<(usize, im
 
 #[cfg(test)]
 mod tests {
-    use cubinder_bundle::DataType;
+    use cubinder_expr::DataType;
 
     use super::super::array::Number;
     use super::*;

@@ -1,7 +1,7 @@
 //! What is wrong with a trial, as far as that can be told without a GPU and without running anybody's code.
 
-use cubinder_bundle::Plugin;
-use cubinder_bundle::launch::{Facts, Steps, UNKNOWN_EXTENT, output_shapes, shape_text};
+use cubinder_launch::{Facts, Steps, UNKNOWN_EXTENT, output_shapes, shape_text};
+use cubinder_model::Plugin;
 
 use super::array::count;
 use super::data;

@@ -10,7 +10,7 @@
 
 use std::io::{Read, Seek, Write};
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 use super::array::{Array, Number, Packer, count, encode};
 
@@ -349,7 +349,7 @@ impl Form {
                 "its elements are {size} bytes of a type that NumPy does not know, and the tensor is `{}`",
                 ty.name()
             )),
-            (Kind::Float, 2) => Ok(Number::Float(cubinder_bundle::float::from_f16(code as u16))),
+            (Kind::Float, 2) => Ok(Number::Float(cubinder_model::float::from_f16(code as u16))),
             (Kind::Float, 4) => Ok(Number::Float(f64::from(f32::from_bits(code as u32)))),
             (Kind::Float, _) => Ok(Number::Float(f64::from_bits(code))),
             (Kind::Bool, _) => Ok(Number::Int(i64::from(code != 0))),

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::{DataType, Value};
+use cubinder_expr::{DataType, Value};
 
 use super::array::Array;
 use super::npy;

@@ -1,11 +1,11 @@
 //! Shapes, attributes and types that a plugin allows, at random; and smaller ones.
 
-use cubinder_bundle::launch::{
+use cubinder_expr::{Interval, Value};
+use cubinder_launch as launch;
+use cubinder_launch::{
     Device, Facts, Signature, Steps, UNKNOWN_EXTENT, output_shapes, rules_of_attributes, rules_of_shapes,
 };
-use cubinder_bundle::{
-    AUTO_TACTIC, Attribute, AttributeElement, Interval, Plugin, ShapeLimits, Value, Variant, launch,
-};
+use cubinder_model::{AUTO_TACTIC, Attribute, AttributeElement, Plugin, ShapeLimits, Variant};
 use fastrand::Rng;
 
 use super::array::count;

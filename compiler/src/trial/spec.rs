@@ -117,7 +117,7 @@ impl DataFile {
     ///
     /// # Errors
     /// As [`DataFile::shape`], and where it has more elements, or one is none of the type.
-    pub fn array(&self, ty: cubinder_bundle::DataType, most: usize) -> Result<super::Array, String> {
+    pub fn array(&self, ty: cubinder_expr::DataType, most: usize) -> Result<super::Array, String> {
         self.open(|stored| stored.within(most)?.array(ty))
     }
 }

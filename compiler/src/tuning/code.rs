@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::fit::{self, ComputeCapability, Fit};
-use cubinder_bundle::launch::Signature;
-use cubinder_bundle::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target, Variant};
+use cubinder_launch::Signature;
+use cubinder_model::fit::{self, ComputeCapability, Fit};
+use cubinder_model::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target, Variant};
 
 use super::{File, Point};
 use crate::eval::{Subject, SubjectOrigin, state};

@@ -162,8 +162,8 @@ fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
 
-    use cubinder_bundle::Value;
-    use cubinder_bundle::fit::ComputeCapability;
+    use cubinder_expr::Value;
+    use cubinder_model::fit::ComputeCapability;
 
     use super::super::code::subject_of;
     use super::*;

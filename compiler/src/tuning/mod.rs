@@ -1,7 +1,7 @@
 //! Tuning: how long each variant of a plugin takes for some shapes on one GPU, measured.
 //!
 //! Owns the form of `tuning/*.toml` ([`read()`], [`write()`]) and what becomes of it in a plugin's model ([`pack`]). `cubinder tune` writes such files.
-//! Never measures anything, and never decides which variant runs: that is [`cubinder_bundle::launch`]'s.
+//! Never measures anything, and never decides which variant runs: that is [`cubinder_launch`]'s.
 //!
 //! ```toml
 //! schema = 1
@@ -36,8 +36,8 @@ mod write;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::Value;
-use cubinder_bundle::fit::ComputeCapability;
+use cubinder_expr::Value;
+use cubinder_model::fit::ComputeCapability;
 
 use crate::diagnostic::{Source, Span};
 use crate::query::{Given, Part, Query};
@@ -85,7 +85,7 @@ impl Device {
 /// How long the variants of a plugin take for one node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// The plugin: `namespace::name`, or its name where it has no namespace ([`cubinder_bundle::Plugin::full_name`]).
+    /// The plugin: `namespace::name`, or its name where it has no namespace ([`cubinder_model::Plugin::full_name`]).
     pub plugin: String,
     /// Its version.
     pub version: String,

@@ -3,11 +3,12 @@
 //! Owns when a point is stale: when its plugin is another by now. That is a warning, and the point is left out: who changed a plugin has to compile it
 //! before it can be measured again. Points of plugins that are not at hand are passed over, because libraries share files.
 
-use cubinder_bundle::launch::{Facts, Signature, Steps, output_shapes};
-use cubinder_bundle::validate::{
+use cubinder_expr::Value;
+use cubinder_launch::{Facts, Signature, Steps, output_shapes};
+use cubinder_model::validate::{
     MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS,
 };
-use cubinder_bundle::{Plugin, TunedDevice, TunedPoint, Value};
+use cubinder_model::{Plugin, TunedDevice, TunedPoint};
 
 use super::code::subject_of;
 use super::{ALIKE, Device, File, Point};

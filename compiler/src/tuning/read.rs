@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::MAX_VARIANT_ID;
-use cubinder_bundle::fit::ComputeCapability;
+use cubinder_model::MAX_VARIANT_ID;
+use cubinder_model::fit::ComputeCapability;
 
 use super::{Device, File, Places, Point, SCHEMA, Tuning};
 use crate::cases::{integers, shape, value};

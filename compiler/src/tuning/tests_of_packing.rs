@@ -3,9 +3,11 @@ use insta::assert_snapshot;
 use super::*;
 use crate::diagnostic::{Colour, Diagnostic, render};
 use crate::resolve;
-use cubinder_bundle::launch::{self, Facts, Signature};
-use cubinder_bundle::validate::MAX_TUNED_POINTS;
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Plugin};
+use cubinder_expr::{DataType, Format};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, Signature};
+use cubinder_model::validate::MAX_TUNED_POINTS;
+use cubinder_model::{AUTO_TACTIC, Plugin};
 
 /// Upsampling: `mode` decides nothing about time, `factor` about the shape of the output, and there is code for each `axis`.
 const UP: &str = r#"schema = 1

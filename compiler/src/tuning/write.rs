@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 
 use super::{Point, SCHEMA, Tuning};
 use crate::manifest::form::is_identifier;

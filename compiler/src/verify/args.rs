@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use cubinder_bundle::expr::{Expr, Kind, Node};
-use cubinder_bundle::{Arg, ArgValue, Output, Plugin, ScalarType, Variant};
+use cubinder_expr::ScalarType;
+use cubinder_expr::{Expr, Kind, Node};
+use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
 use crate::manifest::keys::LAUNCH;

@@ -1,8 +1,8 @@
 //! A code object against what the manifest launches.
 
-use cubinder_bundle::cuda_limits::MAX_CLUSTER;
-use cubinder_bundle::expr::Expr;
-use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
+use cubinder_expr::Expr;
+use cubinder_model::cuda_limits::MAX_CLUSTER;
+use cubinder_model::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 
 use super::bytes;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};

@@ -3,7 +3,7 @@
 //! Owns the one rule: [`misfit`].
 //! Never: no wording beyond the reason; the caller knows the names and places.
 
-use cubinder_bundle::{DataType, ScalarType};
+use cubinder_expr::{DataType, ScalarType};
 
 use crate::signature::Leaf;
 

@@ -3,7 +3,7 @@
 //! Owns when two diagnostics are one. Rows differ in types and constants, so the same mistake has other words in each:
 //! `scale<float>` in one and `scale<__half>` in the next.
 
-use cubinder_bundle::Plugin;
+use cubinder_model::Plugin;
 
 use crate::diagnostic::{Diagnostic, Label};
 use crate::resolve::Unit;

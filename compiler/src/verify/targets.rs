@@ -1,6 +1,6 @@
 //! Binding arguments once for all targets, whose code objects may have different signatures.
 
-use cubinder_bundle::{Arg, Plugin, Target};
+use cubinder_model::{Arg, Plugin, Target};
 
 use super::args::scalar_of;
 use super::code::SAME_EVERYWHERE;

@@ -4,7 +4,8 @@ use crate::diagnostic::{Colour, Diagnostic, Severity, render};
 use crate::resolve::{ArgDraftValue, ForeignCode, PluginDraft};
 use crate::signature::{Leaf, Param, ParamType, Signature};
 use crate::test_support::{Sample, resolved};
-use cubinder_bundle::{Arg, ArgValue, KernelFacts, KernelParam, ScalarType, Target};
+use cubinder_expr::ScalarType;
+use cubinder_model::{Arg, ArgValue, KernelFacts, KernelParam, Target};
 
 const INT: ScalarType = ScalarType::Int { bytes: 4 };
 
@@ -314,8 +315,8 @@ fn a_struct_may_be_aligned_to_more_than_its_numbers() {
     }
 }
 
-fn constant() -> cubinder_bundle::expr::Expr {
-    cubinder_bundle::expr::Expr { nodes: vec![cubinder_bundle::expr::Node::Int(1)] }
+fn constant() -> cubinder_expr::Expr {
+    cubinder_expr::Expr { nodes: vec![cubinder_expr::Node::Int(1)] }
 }
 
 #[test]
@@ -530,7 +531,7 @@ fn an_input_that_is_changed_in_place_may_share_an_output() {
     );
     let passed = super::tests::draft("x = \"x\"\ny = \"y\"").units[0].args.clone();
     assert_eq!(help(&|draft| draft.units[0].args.clone_from(&passed)), plain);
-    assert_eq!(help(&|draft| draft.plugin.variants[0].types[1] = cubinder_bundle::DataType::F32), plain);
+    assert_eq!(help(&|draft| draft.plugin.variants[0].types[1] = cubinder_expr::DataType::F32), plain);
     assert_eq!(help(&|draft| draft.plugin.outputs[0].shape = constant()), plain);
     assert_eq!(help(&|draft| draft.plugin.outputs[0].alias = Some(1)), plain);
 }

@@ -11,12 +11,14 @@ mod releases;
 
 use std::path::PathBuf;
 
-use cubinder_bundle::expr::{self, BinaryOp, Builtin, Environment, Scope, SyntaxKind};
-use cubinder_bundle::{AttributeElement, AttributeType, DataType, Value};
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::manifest::keys::{Form, Key, Presence, Table, tables};
 use cubinder_compiler::resolve::compile;
 use cubinder_compiler::rules;
+use cubinder_expr as expr;
+use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
+use cubinder_expr::{DataType, Value};
+use cubinder_model::{AttributeElement, AttributeType};
 
 const END: &str = "<!-- end -->";
 

@@ -4,13 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_bundle::{Attribute, AttributeElement, DataType, Input, Interval, Plugin, ShapeLimits, Value};
 use cubinder_compiler::cases;
 use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
 use cubinder_compiler::resolve::compile;
 use cubinder_compiler::source;
 use cubinder_compiler::trial::{Tolerance, Trial, default_tolerance};
+use cubinder_expr::{DataType, Interval, Value};
+use cubinder_model::{Attribute, AttributeElement, Input, Plugin, ShapeLimits};
 
 use super::{head, hold, row};
 

@@ -1,11 +1,12 @@
 //! Libraries and engines: their plugins and nodes are evaluated as manifests are.
 
-use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::{
-    Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin, Value,
-};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
+use cubinder_expr::Value;
+use cubinder_model::container::{write_bundle, write_node, write_node_reference};
+use cubinder_model::{
+    Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin,
+};
 
 use crate::support::Project;
 use crate::{FILE, MANIFEST, bare, eval, transcript, with};
@@ -61,7 +62,7 @@ fn libraries_and_engines_are_evaluated_too() {
         input_ranks: Some(vec![2]),
         code: vec![code()],
     });
-    let digest = cubinder_bundle::container::read(&bytes).unwrap().digest;
+    let digest = cubinder_model::container::read(&bytes).unwrap().digest;
     let reference = |bundle: Digest| {
         write_node_reference(&NodeReference {
             workspace_bytes: None,

@@ -1,11 +1,11 @@
 //! A small shared library with the runtime's own slot, for the tests of `library`: it tells what it finds in itself.
 //! The tests compile it with rustc alone, so the runtime's sources are included by path.
 
-extern crate self as cubinder_bundle;
+extern crate self as cubinder_model;
 
 #[path = "../../../runtime-plugin/src/descriptor.rs"]
 pub mod descriptor;
-#[path = "../../../bundle/src/slot.rs"]
+#[path = "../../../runtime-plugin/model/src/slot.rs"]
 pub mod slot;
 
 /// The mode's number, 0 without a bundle.

@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use cubinder_bundle::ArgValue;
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::resolve::ArgDraftValue;
+use cubinder_model::ArgValue;
 use damage::{Damage, damages};
 use judge::{CONFIG, Print, Subject, is_on, manifests, model};
 use rayon::prelude::*;

@@ -5,13 +5,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::{Bundle, Digest};
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::library;
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Bundle, Digest};
 use tempfile::TempDir;
 
 use crate::judge::CONFIG;

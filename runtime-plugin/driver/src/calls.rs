@@ -3,10 +3,10 @@
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::ptr::null_mut;
 
-use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
-use cubinder_bundle::fit::ComputeCapability;
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
+use cubinder_model::fit::ComputeCapability;
 
-use super::error::DriverError;
+use super::result::DriverError;
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice,

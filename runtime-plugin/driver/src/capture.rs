@@ -1,6 +1,6 @@
 //! The calling thread's stream capture mode.
 
-use super::error::DriverError;
+use super::result::DriverError;
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 

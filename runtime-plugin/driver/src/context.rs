@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::error::DriverError;
+use super::result::DriverError;
 use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUdevice, CUstream};
 use super::table::Driver;
 

@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-pub use cubinder_bundle::cuda::DriverError;
-
 /// Why there is no driver to call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverMissing {

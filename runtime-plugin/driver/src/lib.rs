@@ -14,12 +14,14 @@ mod capture;
 mod context;
 mod error;
 mod queue;
+pub mod result;
 pub mod sys;
 mod table;
 
 pub use capture::{RelaxedCapture, in_relaxed_capture_mode};
 pub use context::{EnteredContext, PrimaryContext};
-pub use cubinder_bundle::fit::ComputeCapability;
-pub use error::{DriverError, DriverMissing};
+pub use cubinder_model::fit::ComputeCapability;
+pub use error::DriverMissing;
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
+pub use result::DriverError;
 pub use table::{Driver, last_loader_error};

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use super::error::DriverError;
+use super::result::DriverError;
 use super::sys::{CUDA_SUCCESS, CUdeviceptr, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use super::table::Driver;
 

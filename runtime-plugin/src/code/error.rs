@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use cubinder_bundle::{Arch, ArchSuffix, BadCode, Target, TargetKind};
+use cubinder_model::{Arch, ArchSuffix, BadCode, Target, TargetKind};
 
 use super::image::Malformed;
 use crate::driver::sys::{CUDA_ERROR_OUT_OF_MEMORY, CUdevice};

@@ -2,9 +2,9 @@
 
 use std::ffi::c_void;
 
-use cubinder_bundle::TargetKind;
-pub use cubinder_bundle::image::Malformed;
-use cubinder_bundle::image::check;
+use cubinder_model::TargetKind;
+pub use cubinder_model::image::Malformed;
+use cubinder_model::image::check;
 
 /// Sixteen bytes that start at a multiple of sixteen.
 #[derive(Debug, Clone, Copy)]

@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 use std::ffi::{CString, c_int};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use cubinder_bundle::fit::order;
-use cubinder_bundle::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
+use cubinder_model::fit::order;
+use cubinder_model::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target};
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
@@ -45,7 +45,7 @@ pub struct Candidate<'a> {
 /// # Errors
 /// [`LoadError::NoSuchCode`] where the model names one that does not exist.
 pub fn candidates<'a>(launch: &'a Launch, code: &'a [CodeObject]) -> Result<Vec<Candidate<'a>>, LoadError> {
-    let candidate = |reference: &'a cubinder_bundle::CodeRef| {
+    let candidate = |reference: &'a cubinder_model::CodeRef| {
         let object = usize::try_from(reference.code).ok().and_then(|index| code.get(index));
         let object = object.ok_or_else(|| LoadError::NoSuchCode {
             kernel: launch.kernel.clone(),

@@ -1,6 +1,6 @@
 //! What is wrong with a launch that was prepared: the driver or the caller stands in its way.
 //!
-//! What is wrong with a launch before that is [`cubinder_bundle::launch::LaunchError`].
+//! What is wrong with a launch before that is [`cubinder_launch::LaunchError`].
 
 use std::fmt;
 

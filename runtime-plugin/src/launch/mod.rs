@@ -2,7 +2,7 @@
 //!
 //! Owns: the numbers of a step as the driver takes them ([`StepRecord::all`], [`AliasRecord::all`]), and the step itself
 //! ([`StepRecord::enqueue`]). What the numbers are, and which variant's steps those are, is decided by
-//! [`cubinder_bundle::launch`].
+//! [`cubinder_launch`].
 //!
 //! Never: in `enqueue` no allocation, no lock, no hashing, no string and no writing to anything shared, unless the driver
 //! refuses; no launch with a number that was cut to fit; no loading of code.
@@ -13,8 +13,8 @@ mod error;
 mod record;
 mod step;
 
-pub use cubinder_bundle::launch::{LaunchError, Limit, Problem, Role};
-pub use cubinder_bundle::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
+pub use cubinder_launch::{LaunchError, Limit, Problem, Role};
+pub use cubinder_model::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
 pub use error::{EnqueueError, MemoryRefusal, Overlap, Refusal};
 pub use record::{LaunchRecord, takes};
 pub use step::{Addresses, AliasRecord, FillRecord, Positions, StepRecord};

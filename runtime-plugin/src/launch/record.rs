@@ -3,10 +3,10 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_bundle::cuda_limits::HAS_CLUSTERS;
-use cubinder_bundle::launch::{Clusters, Evaluated, Passed, ScratchPlace, Takes};
-use cubinder_bundle::model::MAX_ARGUMENTS;
-use cubinder_bundle::{Arg, ArgValue, Digest, Launch, Plugin, Target};
+use cubinder_launch::{Clusters, Evaluated, Passed, ScratchPlace, Takes};
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
+use cubinder_model::model::MAX_ARGUMENTS;
+use cubinder_model::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
 use super::error::{EnqueueError, Refusal};
 use super::{Addresses, Positions};

@@ -2,8 +2,8 @@
 
 use std::ffi::c_void;
 
-use cubinder_bundle::launch::{Doing, Sequence, tensor_bytes};
-use cubinder_bundle::{Memory, Plugin, Variant};
+use cubinder_launch::{Doing, Sequence, tensor_bytes};
+use cubinder_model::{Memory, Plugin, Variant};
 
 use super::error::{EnqueueError, MemoryRefusal, Overlap};
 use super::record::LaunchRecord;
@@ -277,11 +277,11 @@ impl AliasRecord {
             let (ty, format) = (*variant.types.get(input)?, *variant.formats.get(input)?);
             usize::try_from(tensor_bytes(ty, format, shape(input)?)?).ok()
         };
-        let other = |(input, of): (usize, &cubinder_bundle::Input)| {
+        let other = |(input, of): (usize, &cubinder_model::Input)| {
             let place = positions.of(input)?;
             Some(bytes(input).map(|bytes| OtherInput { name: of.name.as_str().into(), place, bytes }))
         };
-        let record = |(output, of): (usize, &cubinder_bundle::Output)| {
+        let record = |(output, of): (usize, &cubinder_model::Output)| {
             let input = of.alias? as usize;
             let others = plugin.inputs.iter().enumerate().filter(|(other, _)| *other != input);
             let others = others.filter_map(other).collect::<Option<_>>();

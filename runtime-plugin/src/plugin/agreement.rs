@@ -8,15 +8,14 @@ use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
 use std::sync::OnceLock;
 
-use cubinder_bundle::expr::DeviceFact;
-use cubinder_bundle::launch::{Device, shape_text};
-use cubinder_bundle::{
-    Arg, ArgValue, Attribute, AttributeElement, DataType, Format, Node, ScalarType, TunedDevice, TunedPoint,
-};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Subject, SubjectOrigin, evaluate};
 use cubinder_compiler::query::{Mistake, Query};
 use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
+use cubinder_expr::DeviceFact;
+use cubinder_expr::{DataType, Format, ScalarType};
+use cubinder_launch::{Device, shape_text};
+use cubinder_model::{Arg, ArgValue, Attribute, AttributeElement, Node, TunedDevice, TunedPoint};
 use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
@@ -41,7 +40,7 @@ fn manifests() -> &'static [PathBuf] {
     })
 }
 
-type Model = cubinder_bundle::Plugin;
+type Model = cubinder_model::Plugin;
 
 /// A plugin as a manifest has it, every number among the arguments of some type: which one is up to the kernel.
 fn model(path: &Path, choices: &mut Choices<'_>) -> Model {
@@ -116,7 +115,7 @@ fn element(element: AttributeElement, choices: &mut Choices<'_>) -> Value {
     }
 }
 
-fn shape(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> {
+fn shape(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
     let (least, most) = (input.rank_min, input.rank_max);
     let rank = match choices.next() % 8 {
         0 => choices.next() % 5,
@@ -132,7 +131,7 @@ fn shape(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> 
 
 /// What a shape input holds: as much of what it may as it may. TensorRT tells nothing of it at run time, so it is the builder that refuses
 /// what it may not.
-fn held(input: &cubinder_bundle::Input, choices: &mut Choices<'_>) -> Vec<i64> {
+fn held(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
     let Some(allowed) = input.values else { return Vec::new() };
     let counts = input.limits.dim(0);
     let count = match input.rank_max {
@@ -337,7 +336,7 @@ impl Case {
     /// because it evaluates all of them itself.
     fn refused_for_values(&self, evaluation: &Evaluation) -> bool {
         let takes_values = self.plugin.outputs.iter().any(|output| {
-            output.shape.nodes.iter().any(|node| matches!(node, cubinder_bundle::expr::Node::Values(_)))
+            output.shape.nodes.iter().any(|node| matches!(node, cubinder_expr::Node::Values(_)))
         });
         takes_values && !evaluation.tensors.iter().any(|tensor| tensor.role == "output")
     }

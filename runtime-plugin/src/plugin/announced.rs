@@ -8,12 +8,14 @@
 //! shapes nor their values nor their addresses. The shapes of the outputs, for which TensorRT uses the values, are all that is left
 //! of them; the compiler refuses launches that ask for more.
 
-use cubinder_bundle::expr::Node;
-use cubinder_bundle::launch::{
-    self, Facts, Rule, Steps, UNKNOWN_EXTENT, check_output_limits, describe, output_shape, rules_of_shapes,
+use cubinder_expr::Node;
+use cubinder_expr::{DataType, Format, Interval};
+use cubinder_launch as launch;
+use cubinder_launch::{
+    Facts, Rule, Steps, UNKNOWN_EXTENT, check_output_limits, describe, output_shape, rules_of_shapes,
     shape_text,
 };
-use cubinder_bundle::{DataType, Format, Input, Interval, Output, Plugin};
+use cubinder_model::{Input, Output, Plugin};
 use trt_abi::{Dims, Error, PluginTensorDesc, TensorFormat};
 
 use super::node::NodeData;

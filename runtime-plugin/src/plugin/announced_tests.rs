@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{Expr, Node as ExprNode};
-use cubinder_bundle::launch::{NODE_STEP_LIMIT, Steps};
-use cubinder_bundle::model::SizeBound;
-use cubinder_bundle::{DataType, Format, Input, Interval, Node, Output, Plugin, ShapeLimits, Value, Variant};
+use cubinder_expr::{DataType, Format, Interval, Value};
+use cubinder_expr::{Expr, Node as ExprNode};
+use cubinder_launch::{NODE_STEP_LIMIT, Steps};
+use cubinder_model::model::SizeBound;
+use cubinder_model::{Input, Node, Output, Plugin, ShapeLimits, Variant};
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
 use super::announced::Announced;

@@ -1,7 +1,8 @@
 //! What TensorRT's builder asks of types and formats. No call of the CUDA driver is made here.
 
-use cubinder_bundle::launch;
-use cubinder_bundle::{DataType, Format, Plugin};
+use cubinder_expr::{DataType, Format};
+use cubinder_launch as launch;
+use cubinder_model::Plugin;
 use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc};
 
 use super::node::NodeData;

@@ -1,8 +1,9 @@
 //! What TensorRT's builder is answered about types, formats, tactics and names.
 
-use cubinder_bundle::expr::{BinaryOp, DeviceFact, Expr, Node as Part};
-use cubinder_bundle::launch::Device;
-use cubinder_bundle::{AUTO_TACTIC, DataType, Format, Guard, Node};
+use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node as Part};
+use cubinder_expr::{DataType, Format};
+use cubinder_launch::Device;
+use cubinder_model::{AUTO_TACTIC, Guard, Node};
 use proptest::prelude::*;
 use trt_abi::{Dims, TensorFormat};
 
@@ -36,7 +37,7 @@ fn row(id: i32, ty: DataType, format: Format, k: Option<i64>) -> Variant {
 }
 
 /// Of `k` = 3: f32 row major by variants 1 and 2, f16 in HWC8 by 1 alone, f16 row major by 2 and 4; 3 is for `k` = 5.
-fn mixed() -> cubinder_bundle::Plugin {
+fn mixed() -> cubinder_model::Plugin {
     use DataType::{F16, F32};
     use Format::{Hwc8, Linear};
     model(vec![
@@ -247,9 +248,9 @@ fn inspectors_are_shown_the_op_and_its_attributes() {
 #[test]
 fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
     let mut model = mixed();
-    let shape_input = cubinder_bundle::Input {
+    let shape_input = cubinder_model::Input {
         name: "target".to_owned(),
-        values: Some(cubinder_bundle::Interval { min: 0, max: 9 }),
+        values: Some(cubinder_expr::Interval { min: 0, max: 9 }),
         rank_min: 1,
         rank_max: 1,
         ..model.inputs[0].clone()
@@ -285,10 +286,10 @@ fn aliased_outputs_name_an_input_as_tensorrt_counts_them() {
 fn timed(
     timing: Option<Vec<u32>>,
     [k, other]: [i64; 2],
-    change: &dyn Fn(&mut cubinder_bundle::Node),
+    change: &dyn Fn(&mut cubinder_model::Node),
 ) -> KernelPlugin {
     let mut model = mixed();
-    model.attributes.push(cubinder_bundle::Attribute::new("other", cubinder_bundle::AttributeType::I32));
+    model.attributes.push(cubinder_model::Attribute::new("other", cubinder_model::AttributeType::I32));
     model.timing = timing;
     let mut node = Node {
         workspace_bytes: None,

@@ -3,11 +3,13 @@
 //! Owns what is proved for every shape of a profile, because nobody checks anything when such an engine runs: which variants may be chosen, what the
 //! kernel has to look at itself, and what can only be told.
 
-use cubinder_bundle::expr::{Builtin, Expr, Formula, Node};
-use cubinder_bundle::launch::{self, Facts, Steps};
-use cubinder_bundle::native::{self, Unproved};
-use cubinder_bundle::proof::{Domain, Greatest, Verdict};
-use cubinder_bundle::{CodeRef, Interval, Launch, Output, Requirement, Value, Variant};
+use cubinder_expr::{Builtin, Expr, Formula, Node};
+use cubinder_expr::{Interval, Value};
+use cubinder_launch as launch;
+use cubinder_launch::native::{self, Unproved};
+use cubinder_launch::proof::{Domain, Greatest, Verdict};
+use cubinder_launch::{Facts, Steps};
+use cubinder_model::{CodeRef, Launch, Output, Requirement, Variant};
 use trt_abi::Error;
 
 use super::node::NodeData;

@@ -2,7 +2,7 @@
 //!
 //! Owns: the words for that. Never: called where all is well; it asks the driver.
 
-use cubinder_bundle::launch::{Facts, describe};
+use cubinder_launch::{Facts, describe};
 use trt_abi::Error;
 
 use super::node::NodeData;

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::sync::Arc;
 
-use cubinder_bundle::container;
+use cubinder_model::container;
 use trt_abi::{Error, FieldSet, FieldValue};
 
 use super::kept::Kept;

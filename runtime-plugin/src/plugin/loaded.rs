@@ -4,8 +4,9 @@
 //! loaded once for all objects, by [`CodeTable`].
 //! Never: no launch, no choice among variants.
 
-use cubinder_bundle::launch::{self, Device, Facts, Steps};
-use cubinder_bundle::{Launch, Variant, Work};
+use cubinder_launch as launch;
+use cubinder_launch::{Device, Facts, Steps};
+use cubinder_model::{Launch, Variant, Work};
 use trt_abi::{Error, Severity, logger};
 
 use super::circumstances::{circumstances, failure};

@@ -3,7 +3,7 @@
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks of types and formats,
 //! [`shapes`] of shapes, [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
 //! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
-//! operator from another: the model says it all, and [`cubinder_bundle::launch`] what it comes to.
+//! operator from another: the model says it all, and [`cubinder_launch`] what it comes to.
 
 mod announced;
 mod build;
@@ -24,8 +24,10 @@ use std::ffi::{CStr, CString, c_void};
 use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cubinder_bundle::launch::{self, Steps};
-use cubinder_bundle::{Value, Variant};
+use cubinder_expr::Value;
+use cubinder_launch as launch;
+use cubinder_launch::Steps;
+use cubinder_model::Variant;
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
 };

@@ -7,8 +7,10 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use cubinder_bundle::launch::{self, Steps};
-use cubinder_bundle::{CodeRef, Format, Requirement, Value, Variant};
+use cubinder_expr::{Format, Value};
+use cubinder_launch as launch;
+use cubinder_launch::Steps;
+use cubinder_model::{CodeRef, Requirement, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, PluginTensorDesc, QuickKernel, QuickLaunch, QuickPlugin,
     Severity, Shape, TensorFormat, TensorRTPhase, logger,
@@ -293,7 +295,7 @@ impl QuickPlugin for NativePlugin {
         input_count: usize,
     ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
         build::check_counts(&self.node, input_count, in_out.len().saturating_sub(input_count))?;
-        let described = |tensor: &DynamicPluginTensorDesc, ty: cubinder_bundle::DataType, format: Format| {
+        let described = |tensor: &DynamicPluginTensorDesc, ty: cubinder_expr::DataType, format: Format| {
             PluginTensorDesc {
                 data_type: trt_abi::DataType(ty.tensorrt()),
                 format: TensorFormat(format.tensorrt()),

@@ -1,9 +1,10 @@
 //! What TensorRT's builder is answered about a node that it launches itself.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Node as Part};
-use cubinder_bundle::{
-    Arch, ArchSuffix, Arg, ArgValue, CodeObject, CodeRef, DataType, Digest, Format, Guard, Interval,
-    KernelFacts, Node, Plugin as Model, Requirement, Target, TargetKind, Value,
+use cubinder_expr::{BinaryOp, Expr, Node as Part};
+use cubinder_expr::{DataType, Format, Interval, Value};
+use cubinder_model::{
+    Arch, ArchSuffix, Arg, ArgValue, CodeObject, CodeRef, Digest, Guard, KernelFacts, Node, Plugin as Model,
+    Requirement, Target, TargetKind,
 };
 use trt_abi::{Dims, QuickPlugin, TensorFormat};
 
@@ -36,7 +37,7 @@ fn declaring(mut model: Model, shared_bytes: Option<u32>) -> Result<NativePlugin
     for variant in &mut model.variants {
         let own = variant.label == OTHER;
         let symbol = if own {
-            cubinder_bundle::native::own_symbol("test", "guarded")
+            cubinder_launch::native::own_symbol("test", "guarded")
         } else {
             format!("kernel_{}", variant.id)
         };

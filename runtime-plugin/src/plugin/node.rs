@@ -5,8 +5,10 @@ use std::ffi::{CStr, CString};
 use std::fmt::Display;
 use std::sync::OnceLock;
 
-use cubinder_bundle::launch::{self, Facts, Signature};
-use cubinder_bundle::{DataType, Format, Plugin, Value, Variant, timing};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, Signature};
+use cubinder_model::{Plugin, Variant, timing};
 use trt_abi::{Error, TensorRTPhase};
 
 use super::Form;

@@ -2,12 +2,11 @@
 //!
 //! Owns what a build knows of shapes ([`Profile`]). Limits are what proofs rely on, so a profile beyond them is not built for.
 
-use cubinder_bundle::launch::{
-    Facts, Steps, check_limits, check_output_limits, output_shape, workspace_bound,
-};
-use cubinder_bundle::model::MAX_RANK;
-use cubinder_bundle::proof::Domain;
-use cubinder_bundle::{Input, Interval};
+use cubinder_expr::Interval;
+use cubinder_launch::proof::Domain;
+use cubinder_launch::{Facts, Steps, check_limits, check_output_limits, output_shape, workspace_bound};
+use cubinder_model::Input;
+use cubinder_model::model::MAX_RANK;
 use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
 
 use super::node::NodeData;

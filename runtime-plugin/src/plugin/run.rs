@@ -4,7 +4,8 @@ use std::ffi::c_void;
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_bundle::launch::{self, Choice, Decided, Doing, Facts, Steps, Takes, describe};
+use cubinder_launch as launch;
+use cubinder_launch::{Choice, Decided, Doing, Facts, Steps, Takes, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
 use super::announced::Announced;
@@ -251,7 +252,7 @@ impl Running {
 
     /// Has this device on a machine without a driver.
     #[cfg(test)]
-    pub(super) fn assume(&mut self, device: Option<cubinder_bundle::launch::Device>) {
+    pub(super) fn assume(&mut self, device: Option<cubinder_launch::Device>) {
         self.loaded.assumed = device;
     }
 

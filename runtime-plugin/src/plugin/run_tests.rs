@@ -1,6 +1,6 @@
 //! Enqueues that are refused, without a driver: nothing here gets as far as a launch.
 
-use cubinder_bundle::DataType::F32;
+use cubinder_expr::DataType::F32;
 use trt_abi::Error;
 
 use super::announced_tests::{OWN, desc, node};

@@ -3,9 +3,12 @@
 //! Owns how TensorRT's inputs become the plugin's: TensorRT counts shape inputs apart from the others, each kind in the node's order
 //! (seen with TensorRT-RTX 1.7).
 
-use cubinder_bundle::expr::{self, LowerError, ShapeBuilder, ShapeOp, sizes_of};
-use cubinder_bundle::launch::{self, Facts, Role, Steps};
-use cubinder_bundle::{Guard, Input, Launch, Output, Requirement, native};
+use cubinder_expr as expr;
+use cubinder_expr::{LowerError, ShapeBuilder, ShapeOp, sizes_of};
+use cubinder_launch as launch;
+use cubinder_launch::native;
+use cubinder_launch::{Facts, Role, Steps};
+use cubinder_model::{Guard, Input, Launch, Output, Requirement};
 use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Shape};
 
 use super::build::{check_counts, shape_inputs_are_named};
@@ -66,7 +69,7 @@ pub(super) fn output_shapes<'b>(
     Ok(ranks.into_iter().map(|rank| u8::try_from(rank).unwrap_or(u8::MAX)).collect())
 }
 
-/// What TensorRT is told of the launch of a variant that it launches itself: see [`cubinder_bundle::native`].
+/// What TensorRT is told of the launch of a variant that it launches itself: see [`cubinder_launch::native`].
 pub(super) fn launch_expressions<'b>(
     node: &NodeData,
     when: Option<&Guard>,

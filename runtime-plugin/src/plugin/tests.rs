@@ -3,12 +3,12 @@
 //! No variant here can be launched: the grid of each is -1. So the error of a change of shapes names the kernel of the variant that
 //! was chosen.
 
-use cubinder_bundle::expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
-use cubinder_bundle::proof::Domain;
-use cubinder_bundle::{
-    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, DataType, Digest, Format, Guard, Input,
-    Interval, KernelFacts, Launch, Node, Output, Plugin as Model, Requirement, ShapeLimits, TunedDevice,
-    TunedPoint, container,
+use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Node as Part, UnaryOp};
+use cubinder_expr::{DataType, Format, Interval};
+use cubinder_launch::proof::Domain;
+use cubinder_model::{
+    AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, Digest, Guard, Input, KernelFacts, Launch,
+    Node, Output, Plugin as Model, Requirement, ShapeLimits, TunedDevice, TunedPoint, container,
 };
 use trt_abi::{Dims, TensorFormat};
 
@@ -59,7 +59,7 @@ pub(super) fn variant(id: i32, guard: Option<Guard>) -> Variant {
         formats: vec![Format::Linear; 2],
         specialized: Vec::new(),
         scratch: Vec::new(),
-        steps: vec![cubinder_bundle::Step::launch(launch)],
+        steps: vec![cubinder_model::Step::launch(launch)],
     }
 }
 
@@ -440,7 +440,7 @@ fn what_an_engine_asks_for_takes_a_bounded_time() {
     let mut launch = slow_launch.variants[0].launch(0).unwrap().clone();
     launch.grid[0] = int(1);
     launch.shared_bytes = Expr { nodes: slow().expr.nodes[..5].to_vec() };
-    slow_launch.variants[0].steps = vec![cubinder_bundle::Step::launch(launch); 256];
+    slow_launch.variants[0].steps = vec![cubinder_model::Step::launch(launch); 256];
     let error = refused(&plugin(slow_launch), [1, 8]);
     assert!(error.contains(together), "{error}");
 }

@@ -1,8 +1,8 @@
 //! Nodes that share what TensorRT measured have the same tactics, whatever brings their attributes into what is proved.
 
-use cubinder_bundle::Interval;
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
+use cubinder_expr::Interval;
 use proptest::prelude::*;
 
 use super::*;
@@ -84,9 +84,9 @@ fn parts() -> impl Strategy<Value = Parts> {
         })
 }
 
-fn made(plugin: &cubinder_bundle::Plugin, attributes: [i64; 2]) -> Option<KernelPlugin> {
+fn made(plugin: &cubinder_model::Plugin, attributes: [i64; 2]) -> Option<KernelPlugin> {
     let attributes = attributes.map(Value::Int).to_vec();
-    let node = cubinder_bundle::Node {
+    let node = cubinder_model::Node {
         workspace_bytes: None,
         producer: String::new(),
         plugin: plugin.clone(),
@@ -111,7 +111,7 @@ fn ranges() -> impl Strategy<Value = Vec<Interval>> {
     prop::collection::vec(range.prop_map(|(min, more)| Interval { min, max: min + more }), 2)
 }
 
-fn resolved(parts: &Parts) -> cubinder_bundle::Plugin {
+fn resolved(parts: &Parts) -> cubinder_model::Plugin {
     let text = manifest(parts);
     let source = Source::new(std::path::Path::new("p.toml"), text.clone());
     let resolved = resolve::compile(&source);

@@ -2,8 +2,9 @@
 //!
 //! Owns: which things are told once ([`Said`]). Never: told at every enqueue; made where nobody listens.
 
-use cubinder_bundle::launch::{Decided, Facts, describe, is_automatic};
-use cubinder_bundle::{DataType, Format, Variant};
+use cubinder_expr::{DataType, Format};
+use cubinder_launch::{Decided, Facts, describe, is_automatic};
+use cubinder_model::Variant;
 use trt_abi::logger;
 
 use super::node::NodeData;

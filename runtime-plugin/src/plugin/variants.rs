@@ -1,8 +1,9 @@
 //! Which tactics a plugin has, and what the log is told of the variants that run in their place.
 
-use cubinder_bundle::launch::{self, Decided, Facts, describe};
-use cubinder_bundle::proof::Domain;
-use cubinder_bundle::{AUTO_TACTIC, Variant};
+use cubinder_launch as launch;
+use cubinder_launch::proof::Domain;
+use cubinder_launch::{Decided, Facts, describe};
+use cubinder_model::{AUTO_TACTIC, Variant};
 use trt_abi::{Severity, logger};
 
 use super::node::NodeData;

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
-use cubinder_bundle::{DataType, Format};
+use cubinder_expr::{DataType, Format};
 use trt_abi::raw::{PluginCapabilityType, PluginField, PluginFieldCollection};
 use trt_abi::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This};
 use trt_abi::{Dims, PluginFieldType, PluginTensorDesc, TensorFormat, TensorRTPhase};

@@ -13,9 +13,9 @@ mod named;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cubinder_bundle::container;
-use cubinder_bundle::{Bundle, CodeObject, Digest, KernelFacts, NodeReference, Plugin, core_name};
 use cubinder_compiler::library::{self, Mode};
+use cubinder_model::container;
+use cubinder_model::{Bundle, CodeObject, Digest, KernelFacts, NodeReference, Plugin, core_name};
 use cubinder_tests::{cxx, fake_driver};
 use executor::{Binding, Meaning};
 use fastrand::Rng;
@@ -68,7 +68,7 @@ fn code() -> CodeObject {
 /// What an engine holds of a node whose code is in its field.
 fn node(plugin: Plugin) -> Vec<u8> {
     let input_ranks = Some(vec![1; plugin.inputs.len()]);
-    container::write_node(&cubinder_bundle::Node {
+    container::write_node(&cubinder_model::Node {
         producer: String::new(),
         plugin,
         attributes: Vec::new(),

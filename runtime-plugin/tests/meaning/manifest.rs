@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use cubinder_bundle::expr::Expr;
-use cubinder_bundle::{
-    Arg, ArgValue, CodeRef, DataType, Fill, Format, Guard, Launch, Memory, Plugin, ScalarType, Scratch, Step,
-    Variant, Work,
+use cubinder_expr::Expr;
+use cubinder_expr::{DataType, Format, ScalarType};
+use cubinder_model::{
+    Arg, ArgValue, CodeRef, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work,
 };
 use cubinder_tests::handmade::Draft;
 use fastrand::Rng;

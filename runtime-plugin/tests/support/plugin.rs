@@ -1,10 +1,9 @@
 //! A plugin with one input and one output, and expressions made by hand.
 
 use cubinder::launch::Positions;
-use cubinder_bundle::expr::{BinaryOp, Environment, Expr, Node};
-use cubinder_bundle::{
-    Arg, ArgValue, DataType, Input, Launch, Output, Plugin, ScalarType, ShapeLimits, Value, Variant,
-};
+use cubinder_expr::{BinaryOp, Environment, Expr, Node};
+use cubinder_expr::{DataType, ScalarType, Value};
+use cubinder_model::{Arg, ArgValue, Input, Launch, Output, Plugin, ShapeLimits, Variant};
 
 pub(crate) const I32: ScalarType = ScalarType::Int { bytes: 4 };
 
@@ -115,10 +114,10 @@ pub(crate) fn plugin() -> Plugin {
             label: String::new(),
             types: vec![DataType::F32, DataType::F32],
             guard: None,
-            formats: vec![cubinder_bundle::Format::Linear; 2],
+            formats: vec![cubinder_expr::Format::Linear; 2],
             specialized: Vec::new(),
             scratch: Vec::new(),
-            steps: vec![cubinder_bundle::Step::launch(launch())],
+            steps: vec![cubinder_model::Step::launch(launch())],
         }],
     }
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cubinder_bundle::container::FORMAT_VERSION;
+use cubinder_model::container::FORMAT_VERSION;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
 use tempfile::TempDir;

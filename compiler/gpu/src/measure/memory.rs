@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use cubinder_bundle::launch::tensor_bytes;
+use cubinder_launch::tensor_bytes;
 
 use super::failure::Why;
 use super::node::Node;
@@ -88,7 +88,7 @@ impl<'c> Memory<'c> {
     pub(super) fn places(&self, node: &Node<'_>) -> Places<'_> {
         let address = |buffer: &Option<Guarded<'_>>| buffer.as_ref().map_or(0, Guarded::address);
         let inputs: Vec<u64> = self.inputs.iter().map(address).collect();
-        let place = |(buffer, output): (&Option<Guarded<'_>>, &cubinder_bundle::Output)| match output.alias {
+        let place = |(buffer, output): (&Option<Guarded<'_>>, &cubinder_model::Output)| match output.alias {
             Some(input) => inputs.get(input as usize).copied().unwrap_or(0),
             None => address(buffer),
         };

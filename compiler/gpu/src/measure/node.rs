@@ -1,7 +1,8 @@
 //! The node to measure.
 
-use cubinder_bundle::launch::Device;
-use cubinder_bundle::{DataType, Format, Plugin, Value};
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch::Device;
+use cubinder_model::Plugin;
 
 /// A node with its shapes, in the plugin's order: tensors are its inputs, then its outputs.
 #[derive(Debug, Clone, Copy)]

@@ -1,11 +1,13 @@
 //! A node with its shapes: everything that depends neither on a variant nor on what tensors hold.
 
-use cubinder_bundle::attribute_check::Unmet;
-use cubinder_bundle::launch::{self, Device, Facts, Steps, UNKNOWN_EXTENT};
-use cubinder_bundle::{DataType, Format, Plugin, Value};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, Stated, Subject};
 use cubinder_compiler::query::Query;
+use cubinder_expr::{DataType, Format, Value};
+use cubinder_launch as launch;
+use cubinder_launch::{Device, Facts, Steps, UNKNOWN_EXTENT};
+use cubinder_model::Plugin;
+use cubinder_model::attribute_check::Unmet;
 
 /// A node with its shapes.
 pub(in crate::cli) struct Shaped<'a> {
@@ -85,7 +87,7 @@ pub(in crate::cli) fn slices(shapes: &[Vec<i64>]) -> Vec<&[i64]> {
 
 /// What the size tensors hold at most.
 fn bounds(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Option<i64>>, String> {
-    let bound = |output: &cubinder_bundle::Output| {
+    let bound = |output: &cubinder_model::Output| {
         let Some(size) = &output.size else { return Ok(None) };
         match steps.value(&size.upper, facts) {
             Ok(Value::Int(upper)) => Ok(Some(upper)),

@@ -9,7 +9,6 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use cubinder_compiler::compile::{self, Progress};
 use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 use cubinder_compiler::eval::{Subject, SubjectOrigin};
@@ -17,6 +16,7 @@ use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::resolve::Resolved;
 use cubinder_compiler::rules;
 use cubinder_gpu::{Context, DeviceInfo, Driver};
+use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_bundle::Target;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{Compiler, Environment};
 use cubinder_compiler::onnx::{self, Given, ShapesReport};
 use cubinder_compiler::query::{Query, Written};
+use cubinder_model::Target;
 use serde::Serialize;
 
 use super::{Subject, answer, failed, format};

@@ -1,10 +1,12 @@
 //! A node that is to be run, and its data: everything that does not depend on a variant.
 
-use cubinder_bundle::launch::{self, Device};
-use cubinder_bundle::{Plugin, Value};
 use cubinder_compiler::eval::Subject;
 use cubinder_compiler::trial::reference::{Call, Python, Returned};
 use cubinder_compiler::trial::{Array, InputData, Number, Tolerance, Trial, count, data, default_tolerance};
+use cubinder_expr::Value;
+use cubinder_launch as launch;
+use cubinder_launch::Device;
+use cubinder_model::Plugin;
 
 use super::protocol::{Fault, Kind};
 use crate::cli::gpu::shaped::{Shaped, Unshaped};
@@ -54,7 +56,7 @@ impl<'a> Node<'a> {
     }
 
     fn make_inputs(&self, trial: &Trial) -> Result<Vec<Array>, String> {
-        let input = |(index, input): (usize, &cubinder_bundle::Input)| {
+        let input = |(index, input): (usize, &cubinder_model::Input)| {
             let (ty, shape) =
                 (self.shaped.ty(index), self.shaped.stated.inputs.get(index).cloned().unwrap_or_default());
             if input.values.is_some() {
@@ -78,7 +80,7 @@ impl<'a> Node<'a> {
                 None => data::random(ty, &shape, data::default_range(ty), seed),
             }
         };
-        let named = |(index, it): (usize, &cubinder_bundle::Input)| {
+        let named = |(index, it): (usize, &cubinder_model::Input)| {
             input((index, it)).map_err(|why| format!("the input `{}`: {why}", it.name))
         };
         self.shaped.plugin.inputs.iter().enumerate().map(named).collect()
@@ -137,7 +139,7 @@ impl<'a> Node<'a> {
     }
 
     fn make_tolerances(&self, trial: &Trial) -> Vec<Tolerance> {
-        let of = |(index, output): (usize, &cubinder_bundle::Output)| {
+        let of = |(index, output): (usize, &cubinder_model::Output)| {
             let said = trial.tolerance.iter().find(|(name, _)| *name == output.name);
             said.map_or_else(
                 || default_tolerance(self.shaped.ty(self.shaped.tensor_of(index))),

@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn jobs_come_through() {
-        use cubinder_bundle::Value;
         use cubinder_compiler::query::Given;
         use cubinder_compiler::trial::{InputData, Number};
+        use cubinder_expr::Value;
         let mut trial = Trial { name: "a".to_owned(), seed: 7, ..Trial::default() };
         trial
             .inputs

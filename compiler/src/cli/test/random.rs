@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use cubinder_bundle::launch::{Device, shape_text};
 use cubinder_compiler::eval;
 use cubinder_compiler::trial::shapes::{self, MOST_ELEMENTS, Sizes};
 use cubinder_compiler::trial::{Trial, data};
+use cubinder_launch::{Device, shape_text};
 
 use super::report::{Case, Report};
 use super::supervise::{Outcome, Supervisor};
@@ -150,9 +150,9 @@ fn text(tested: &Opened, sizes: &Sizes) -> String {
 }
 
 /// A value as `--attr` takes it.
-fn plain(value: &cubinder_bundle::Value) -> String {
+fn plain(value: &cubinder_expr::Value) -> String {
     match value {
-        cubinder_bundle::Value::Str(text) => text.clone(),
+        cubinder_expr::Value::Str(text) => text.clone(),
         other => other.to_string(),
     }
 }

@@ -4,8 +4,9 @@
 //! byte, another one each time: so what is not written, what is written elsewhere, and results that depend on what memory held before
 //! show.
 
-use cubinder_bundle::launch::{self, Facts, GuardVerdict, Steps};
-use cubinder_bundle::{Digest, Variant};
+use cubinder_launch as launch;
+use cubinder_launch::{Facts, GuardVerdict, Steps};
+use cubinder_model::{Digest, Variant};
 
 use cubinder_compiler::trial::{Array, Number, Tolerance, compare, elements, is_close, layout};
 use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Stream, Unprepared};
@@ -485,7 +486,7 @@ struct Blank([u64; 2]);
 
 impl Blank {
     /// Where memory held `pattern` in every byte.
-    fn of(ty: cubinder_bundle::DataType, pattern: u8) -> Option<Blank> {
+    fn of(ty: cubinder_expr::DataType, pattern: u8) -> Option<Blank> {
         // Two elements may share a byte.
         let bytes = usize::try_from(ty.bytes(2)?).ok()?;
         let two = Array::new(ty, vec![2], vec![pattern; bytes]).ok()?;

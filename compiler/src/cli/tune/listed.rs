@@ -1,12 +1,12 @@
 //! What is measured: the cases that describe nodes which run.
 
-use cubinder_bundle::launch::Device;
 use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, SubjectOrigin, value_json};
 use cubinder_compiler::query::Query;
 use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning::{self, Point};
+use cubinder_launch::Device;
 
 use super::Arguments;
 use crate::cli::gpu::Opened;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::launch::Signature;
-use cubinder_bundle::{Plugin, Variant};
 use cubinder_compiler::eval::{Subject, state};
 use cubinder_compiler::tuning::ALIKE;
+use cubinder_launch::Signature;
+use cubinder_model::{Plugin, Variant};
 
 use super::protocol::Timed;
 use super::report::Done;

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use cubinder_bundle::launch::Signature;
 use cubinder_compiler::eval::Subject;
 use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::Trial;
@@ -10,6 +9,7 @@ use cubinder_compiler::tuning;
 use cubinder_gpu::measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
+use cubinder_launch::Signature;
 
 use super::protocol::{Event, Job, Measurement, Timed};
 use super::{Arguments, data};

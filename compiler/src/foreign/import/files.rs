@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::KernelFacts;
+use cubinder_model::KernelFacts;
 
 use super::types::{self, Mangled};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use cubinder_bundle::{AttributeType, DataType, Format};
+use cubinder_expr::{DataType, Format};
+use cubinder_model::AttributeType;
 use toml::{Table as Toml, Value};
 
 use super::*;

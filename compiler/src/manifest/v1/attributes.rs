@@ -1,6 +1,6 @@
 //! `[attributes.NAME]`: what a node can say.
 
-use cubinder_bundle::AttributeType;
+use cubinder_model::AttributeType;
 
 use super::super::form::{Form, Section};
 use super::super::{AttributeDecl, Located};

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section, found, is_identifier};

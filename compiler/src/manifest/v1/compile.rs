@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::Target;
+use cubinder_model::Target;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section, found};

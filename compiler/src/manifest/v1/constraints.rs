@@ -7,7 +7,8 @@ use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use cubinder_bundle::{AttributeElement, AttributeType, Interval, Value};
+use cubinder_expr::{Interval, Value};
+use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
 use super::super::Located;

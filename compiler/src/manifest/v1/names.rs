@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 use toml::de::DeValue;
 
 use super::super::form::list;
@@ -99,7 +99,7 @@ fn meant_format(name: &str) -> Option<&'static str> {
         "ndhwc" => "dhwc",
         plain => plain,
     };
-    cubinder_bundle::Format::from_name(ours).map(cubinder_bundle::Format::name)
+    cubinder_expr::Format::from_name(ours).map(cubinder_expr::Format::name)
 }
 
 /// A line of `[constants]`, or of a variant's `constants`.

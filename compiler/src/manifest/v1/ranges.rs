@@ -1,6 +1,6 @@
 //! Ranges as manifests write them: `4`, `"1..=8"`, `"1.."`, `"..=8"`. Both ends belong to a range.
 
-use cubinder_bundle::Interval;
+use cubinder_expr::Interval;
 use toml::de::DeValue;
 
 use super::super::Located;

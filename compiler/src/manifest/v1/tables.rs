@@ -1,6 +1,6 @@
 //! `[tables]`: read-only data that is compiled beside the code.
 
-use cubinder_bundle::Value;
+use cubinder_expr::Value;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};

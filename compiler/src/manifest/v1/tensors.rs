@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::model::MAX_SHAPE_VALUES;
-use cubinder_bundle::{DataType, Interval, ShapeLimits};
+use cubinder_expr::{DataType, Interval};
+use cubinder_model::ShapeLimits;
+use cubinder_model::model::MAX_SHAPE_VALUES;
 use toml::de::DeValue;
 
 use super::super::form::{Entry, Form, Section};

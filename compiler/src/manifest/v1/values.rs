@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use cubinder_bundle::{AttributeElement, AttributeType, Value};
+use cubinder_expr::Value;
+use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
 use super::super::form::Entry;

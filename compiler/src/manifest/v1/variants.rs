@@ -1,6 +1,6 @@
 //! `[[variants]]`: the rows of the table, in order of preference.
 
-use cubinder_bundle::MAX_VARIANT_ID;
+use cubinder_model::MAX_VARIANT_ID;
 
 use super::super::form::{Entry, Form, Section};
 use super::super::keys::VARIANT;

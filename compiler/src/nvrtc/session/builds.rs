@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::DataType;
+use cubinder_expr::DataType;
 
 use super::*;
 use crate::nvrtc::tests::{SCALE, target};

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use cubinder_bundle::{CodeBytes, CodeObject, Digest, Target};
+use cubinder_model::{CodeBytes, CodeObject, Digest, Target};
 use serde::{Deserialize, Serialize};
 
 use crate::cubin;

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_bundle::expr::{self, ErrorClass, ExprError, Kind, Syntax, Typed};
+use cubinder_expr as expr;
+use cubinder_expr::{ErrorClass, ExprError, Kind, Syntax, Typed};
 
 use super::{Compiler, Expected, OF_FORMATS, has_word};
 use crate::diagnostic::{Code, Diagnostic, suggest};

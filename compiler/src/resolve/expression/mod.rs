@@ -11,10 +11,10 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cubinder_bundle::expr::{
-    self, ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, TensorKind, Typed,
-};
-use cubinder_bundle::{Format, Guard, Output, Requirement, ShapeLimits, SizeBound};
+use cubinder_expr as expr;
+use cubinder_expr::Format;
+use cubinder_expr::{ErrorClass, Expr, ExprError, Function, Kind, Node, Scope, Syntax, TensorKind, Typed};
+use cubinder_model::{Guard, Output, Requirement, ShapeLimits, SizeBound};
 
 use super::foreign;
 use super::launch;

@@ -3,8 +3,9 @@
 //! A compiler that was told that a number is a multiple of 16 reads memory in steps that are wrong for every other number. So nothing is left
 //! to the author to remember: what a parameter says is asked of its argument wherever the launch is done.
 
-use cubinder_bundle::expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
-use cubinder_bundle::{AttributeElement, Value};
+use cubinder_expr::Value;
+use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
+use cubinder_model::AttributeElement;
 
 use super::super::expression::{Compiler, Expected, Place};
 use super::super::rows::Row;

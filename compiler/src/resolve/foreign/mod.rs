@@ -10,7 +10,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use cubinder_bundle::{DataType, Format, Value};
+use cubinder_expr::{DataType, Format, Value};
 
 use super::expression::Compiler;
 use super::rows::Row;

@@ -1,6 +1,6 @@
 //! What the type of a parameter of `[[code]]` is: names of the manifest's types, type parameters, and CUDA's own names.
 
-use cubinder_bundle::{DataType, ScalarType};
+use cubinder_expr::{DataType, ScalarType};
 
 use super::super::expression::Compiler;
 use super::super::rows::Row;

@@ -1,7 +1,7 @@
 //! Guards with what code was made for: whatever a guard looks like, it and all of that must hold.
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{Environment, evaluate};
+use cubinder_expr::Value;
+use cubinder_expr::{Environment, evaluate};
 use proptest::prelude::*;
 
 use super::super::compile;
@@ -156,7 +156,7 @@ fn said() -> impl Strategy<Value = Said> {
     })
 }
 
-fn guard_of(guard: &str, factor: &str) -> cubinder_bundle::Guard {
+fn guard_of(guard: &str, factor: &str) -> cubinder_model::Guard {
     let guard = toml::Value::String(guard.to_owned());
     let text = format!(
         "schema = 1\n[plugin]\nname = \"k\"\n[attributes]\nn = {{ type = \"i64\", range = \"0..=9\" }}\nfactor = {{ type = \"f32\" }}\n\
@@ -173,7 +173,7 @@ fn guard_of(guard: &str, factor: &str) -> cubinder_bundle::Guard {
     resolved.draft.plugin.variants[0].guard.clone().unwrap()
 }
 
-fn holds(guard: &cubinder_bundle::Guard, at: &At) -> bool {
+fn holds(guard: &cubinder_model::Guard, at: &At) -> bool {
     evaluate(&guard.expr, at) == Ok(Value::Bool(true))
 }
 

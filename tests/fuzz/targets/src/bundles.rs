@@ -1,11 +1,12 @@
 //! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes, and one node was measured.
 
-use cubinder_bundle::expr::Kind;
-use cubinder_bundle::{
-    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts,
-    KernelParam, Plugin, ScalarType, Target, TargetKind, TunedDevice, TunedPoint,
-};
 use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
+use cubinder_expr::Kind;
+use cubinder_expr::ScalarType;
+use cubinder_model::{
+    Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts,
+    KernelParam, Plugin, Target, TargetKind, TunedDevice, TunedPoint,
+};
 
 /// What stands for machine code.
 pub(crate) const CODE: &[u8] = b"code";

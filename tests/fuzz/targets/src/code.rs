@@ -5,11 +5,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_bundle::KernelFacts;
 use cubinder_compiler::diagnostic::{Source, has_errors};
 use cubinder_compiler::foreign::{self, Held, Loaded, import};
 use cubinder_compiler::manifest::CodeKind;
 use cubinder_compiler::resolve;
+use cubinder_model::KernelFacts;
 
 use crate::show::{show, show_refusal};
 use crate::{Target, seeds};

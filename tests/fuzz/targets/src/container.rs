@@ -4,12 +4,14 @@
 //! it, plain or compressed. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read. What follows
 //! the model of a small container is a stream of deflate, where the model says so: so streams of a stranger are read too.
 
-use cubinder_bundle::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENCE_MAGIC};
-use cubinder_bundle::expr::{self, Environment};
-use cubinder_bundle::provenance::{self, Section};
-use cubinder_bundle::{Bundle, Digest, Plugin, Provenance, Value, Variant};
 use cubinder_compiler::diagnostic::has_errors;
 use cubinder_compiler::{eval, inspect};
+use cubinder_expr as expr;
+use cubinder_expr::Environment;
+use cubinder_expr::Value;
+use cubinder_model::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENCE_MAGIC};
+use cubinder_model::provenance::{self, Section};
+use cubinder_model::{Bundle, Digest, Plugin, Provenance, Variant};
 
 use crate::bundles::{CODE, packed_code};
 use crate::manifest::evaluate_subject;

@@ -3,11 +3,12 @@
 
 use std::sync::LazyLock;
 
-use cubinder_bundle::expr::{
-    self, Bounds, DeviceFact, Environment, EvalError, Expr, Function, Kind, LowerError, Names,
-    RangeEnvironment, Scope, ShapeBuilder, ShapeOp, TensorKind,
+use cubinder_expr as expr;
+use cubinder_expr::{
+    Bounds, DeviceFact, Environment, EvalError, Expr, Function, Kind, LowerError, Names, RangeEnvironment,
+    Scope, ShapeBuilder, ShapeOp, TensorKind,
 };
-use cubinder_bundle::{DataType, Value};
+use cubinder_expr::{DataType, Value};
 
 use crate::{Target, seeds};
 

@@ -6,13 +6,14 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_bundle::container::{self, Container};
-use cubinder_bundle::{Input, Target as Gpu, Value, Variant};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
 use cubinder_compiler::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
 use cubinder_compiler::query::{Query, Written};
 use cubinder_compiler::resolve::{self, Resolved};
 use cubinder_compiler::{check, cuda};
+use cubinder_expr::Value;
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Input, Target as Gpu, Variant};
 
 use crate::bundles::bundle;
 use crate::show::{show, show_refusal, show_table};

@@ -6,12 +6,13 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::container::{write_bundle, write_node, write_node_reference};
-use cubinder_bundle::provenance::{self, Compiler, File, Headers, Origin, Read};
-use cubinder_bundle::{Bundle, DataType, Digest, Node, NodeReference, Provenance, Value};
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
 use cubinder_compiler::trial::{Array, data, npy};
+use cubinder_expr::{DataType, Value};
+use cubinder_model::container::{write_bundle, write_node, write_node_reference};
+use cubinder_model::provenance::{self, Compiler, File, Headers, Origin, Read};
+use cubinder_model::{Bundle, Digest, Node, NodeReference, Provenance};
 
 use crate::bundles::{bundle, packed_code};
 use crate::code::{SECOND_FILE, SEPARATOR};

@@ -18,7 +18,7 @@ mod work;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_bundle::cuda_limits::MAX_CLUSTER;
+use cubinder_model::cuda_limits::MAX_CLUSTER;
 
 pub use constants::{Constant, Fixed};
 

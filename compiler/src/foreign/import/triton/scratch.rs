@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use cubinder_bundle::KernelFacts;
+use cubinder_model::KernelFacts;
 
 use super::super::ttir::Function;
 use super::{ADDED, Compiled, MAX_BYTES};

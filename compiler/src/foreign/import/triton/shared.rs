@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cubinder_bundle::{Arch, ArchSuffix};
+use cubinder_model::{Arch, ArchSuffix};
 
 use crate::verify::max_shared_bytes;
 

@@ -9,12 +9,13 @@ mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cubinder_bundle::expr::{Expr, evaluate};
-use cubinder_bundle::proof::{Case, Domain, Greatest, Verdict};
-use cubinder_bundle::{Interval, Value, Variant};
 use cubinder_compiler::check;
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve::{self, Resolved};
+use cubinder_expr::{Expr, evaluate};
+use cubinder_expr::{Interval, Value};
+use cubinder_launch::proof::{Case, Domain, Greatest, Verdict};
+use cubinder_model::Variant;
 
 use crate::Target;
 use generate::{Manifest, Role, Size, Slot};

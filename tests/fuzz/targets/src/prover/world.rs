@@ -1,8 +1,8 @@
 //! Nodes with their shapes: everything that a manifest of [`super::generate`] allows.
 
-use cubinder_bundle::Value;
-use cubinder_bundle::expr::{DeviceFact, Environment};
-use cubinder_bundle::proof::Case;
+use cubinder_expr::Value;
+use cubinder_expr::{DeviceFact, Environment};
+use cubinder_launch::proof::Case;
 
 use super::tree::Meaning;
 

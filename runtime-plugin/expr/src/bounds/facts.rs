@@ -1,0 +1,126 @@
+//! What is known of terms: in a scope, and only there.
+//!
+//! A scope is a side of a conditional, an element of a comprehension, or what follows a condition. Leaving it takes back what was
+//! learned in it.
+
+use super::extent::Extent;
+use super::term::TermId;
+
+/// What holds of terms, with a way back.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// By term. A term with a fact has a value wherever the fact holds.
+    known: Vec<Option<Extent>>,
+    /// By term: what it was found to be, in this scope or one around it.
+    seen: Vec<Option<Extent>>,
+    /// Of pairs of integers: the least and the greatest of the first less the second.
+    differences: Vec<(TermId, TermId, (i128, i128))>,
+    log: Vec<Change>,
+}
+
+#[derive(Debug, Clone)]
+enum Change {
+    Known(TermId, Option<Extent>),
+    Seen(TermId, Option<Extent>),
+}
+
+/// A place to go back to.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Mark {
+    log: usize,
+    differences: usize,
+}
+
+fn place(table: &mut Vec<Option<Extent>>, id: TermId) -> Option<&mut Option<Extent>> {
+    let at = id as usize;
+    if at >= table.len() {
+        table.resize(at + 1, None);
+    }
+    table.get_mut(at)
+}
+
+impl Facts {
+    /// The fact about a term.
+    pub fn known(&self, id: TermId) -> Option<&Extent> {
+        self.known.get(id as usize)?.as_ref()
+    }
+
+    pub(super) fn seen(&self, id: TermId) -> Option<&Extent> {
+        self.seen.get(id as usize)?.as_ref()
+    }
+
+    pub(super) fn set(&mut self, id: TermId, extent: Extent) {
+        if let Some(place) = place(&mut self.known, id) {
+            let before = place.replace(extent);
+            self.log.push(Change::Known(id, before));
+        }
+    }
+
+    pub(super) fn see(&mut self, id: TermId, extent: Extent) {
+        if let Some(place) = place(&mut self.seen, id) {
+            let before = place.replace(extent);
+            self.log.push(Change::Seen(id, before));
+        }
+    }
+
+    /// The least and the greatest of `left - right`.
+    pub(super) fn difference(&self, left: TermId, right: TermId) -> (i128, i128) {
+        if left == right {
+            return (0, 0);
+        }
+        let mut range = (i128::MIN, i128::MAX);
+        for &(first, second, (low, high)) in &self.differences {
+            if (first, second) == (left, right) {
+                range = (range.0.max(low), range.1.min(high));
+            } else if (second, first) == (left, right) {
+                range = (range.0.max(-high), range.1.min(-low));
+            }
+        }
+        range
+    }
+
+    pub(super) fn differ(&mut self, left: TermId, right: TermId, (low, high): (i128, i128)) {
+        // Comparisons are of 64-bit integers: the ends are far from what would overflow when negated.
+        const END: i128 = 1 << 66;
+        self.differences.push((left, right, (low.clamp(-END, END), high.clamp(-END, END))));
+    }
+
+    pub(super) fn mark(&self) -> Mark {
+        Mark { log: self.log.len(), differences: self.differences.len() }
+    }
+
+    pub(super) fn back_to(&mut self, mark: Mark) {
+        self.differences.truncate(mark.differences);
+        while self.log.len() > mark.log {
+            let (table, id, before) = match self.log.pop() {
+                Some(Change::Known(id, before)) => (&mut self.known, id, before),
+                Some(Change::Seen(id, before)) => (&mut self.seen, id, before),
+                None => return,
+            };
+            if let Some(place) = place(table, id) {
+                *place = before;
+            }
+        }
+    }
+
+    /// The terms about which something was learned since.
+    pub(super) fn learned_since(&self, mark: Mark) -> Vec<(TermId, Extent)> {
+        let changes = self.log.get(mark.log..).unwrap_or_default();
+        let mut ids: Vec<TermId> = changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::Known(id, _) => Some(*id),
+                Change::Seen(..) => None,
+            })
+            .collect();
+        ids.sort_unstable();
+        ids.dedup();
+        ids.into_iter().filter_map(|id| Some((id, self.known(id)?.clone()))).collect()
+    }
+
+    /// Forgets what was found on the way; what was learned stays for good.
+    pub fn settle(&mut self) {
+        self.seen.clear();
+        self.log.clear();
+    }
+}

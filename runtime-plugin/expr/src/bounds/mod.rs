@@ -1,0 +1,102 @@
+//! Interval bounds: what values an expression can have over ranges of shapes and attributes.
+//!
+//! Sound, not exact: every value that evaluation can give lies within the bounds. Integers are bounded by a range and a congruence.
+//! A condition narrows what follows it: the sides of `and`, `or` and conditionals, and the elements that a comprehension keeps. Equal
+//! parts are seen to be equal where they are written alike, and nowhere else.
+
+mod arrays;
+mod extent;
+mod facts;
+mod floats;
+mod given;
+mod ints;
+mod narrow;
+mod term;
+mod walk;
+
+pub use given::{AttributeRange, RangeEnvironment};
+
+pub use extent::Extent;
+pub use facts::Facts;
+pub use ints::Ints;
+pub use term::{TermId, Terms};
+pub use walk::{Stop, Walk};
+
+use super::node::Expr;
+use super::ops::{EvalError, STEP_LIMIT};
+
+/// Limits of an integer; a boolean counts as 0 or 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// No value is below it.
+    pub min: i64,
+    /// No value is above it.
+    pub max: i64,
+    /// Whether evaluation is proved to have a value everywhere: no overflow, no division by zero, no index out of range.
+    pub total: bool,
+}
+
+/// The bounds of an integer or a boolean.
+///
+/// # Errors
+/// Evaluation fails everywhere, and this is how; the expression is not an integer or a boolean; or it is not one that
+/// [`Expr::validate`] accepts.
+pub fn bounds(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Bounds, EvalError> {
+    let (range, total) = walk(expr, env, &mut { STEP_LIMIT })?;
+    finished(&range, total)
+}
+
+/// The bounds of every element of an array of integers, such as an output's shape. None where its length is not
+/// known.
+///
+/// # Errors
+/// As [`bounds`].
+pub fn bounds_each(expr: &Expr, env: &dyn RangeEnvironment) -> Result<Option<Vec<Bounds>>, EvalError> {
+    bounds_each_within(expr, env, &mut { STEP_LIMIT })
+}
+
+/// [`bounds_each`] in at most as many steps as are left; takes off those that it took.
+///
+/// # Errors
+/// As [`bounds`].
+pub fn bounds_each_within(
+    expr: &Expr,
+    env: &dyn RangeEnvironment,
+    left: &mut usize,
+) -> Result<Option<Vec<Bounds>>, EvalError> {
+    let (range, total) = walk(expr, env, left)?;
+    match range {
+        Extent::Any | Extent::List(..) => Ok(None),
+        range => match range.items() {
+            Some(items) => items.iter().map(|item| finished(item, total)).collect::<Result<_, _>>().map(Some),
+            None => Err(EvalError::Kind { operation: "bounds", found: "what is not an array".into() }),
+        },
+    }
+}
+
+fn walk(expr: &Expr, env: &dyn RangeEnvironment, left: &mut usize) -> Result<(Extent, bool), EvalError> {
+    let mut terms = Terms::default();
+    let root = terms.add(expr, &|tensor| env.rank(tensor))?;
+    let limit = STEP_LIMIT.min(*left);
+    let mut walk = Walk::new(&terms, env, Facts::default(), limit);
+    let found = walk.term(root);
+    *left = left.saturating_sub(limit - walk.left());
+    match found {
+        Ok(range) => Ok((range, walk.is_total())),
+        Err(Stop::Error(error)) => Err(error),
+        // Nothing was assumed, so only the environment's own ranges can contradict each other.
+        Err(Stop::Contradiction) => Err(EvalError::Malformed),
+    }
+}
+
+fn finished(range: &Extent, total: bool) -> Result<Bounds, EvalError> {
+    if let Some(ints) = range.ints() {
+        return Ok(Bounds { min: ints.low, max: ints.high, total });
+    }
+    match range.bools() {
+        Some(Some(value)) => Ok(Bounds { min: i64::from(value), max: i64::from(value), total }),
+        Some(None) => Ok(Bounds { min: 0, max: 1, total }),
+        None if *range == Extent::Any => Ok(Bounds { min: i64::MIN, max: i64::MAX, total: false }),
+        None => Err(EvalError::Kind { operation: "bounds", found: range.show() }),
+    }
+}

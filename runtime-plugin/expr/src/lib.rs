@@ -1,0 +1,70 @@
+//! Expressions over attributes and shapes: the language of manifests, and the rules that engines carry.
+//!
+//! Text becomes [`Syntax`] ([`parse`]), then a typed and folded [`Expr`] ([`compile`]), in which names are indices and helper
+//! functions are gone. One tree has five readers: [`evaluate`] computes with checks, [`bind()`] folds what is known so far,
+//! [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits over ranges of shapes, and [`print()`] writes it back.
+//!
+//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`format`]).
+//!
+//! Never: no I/O, no `unsafe`, no TensorRT. Never panics and never recurses deeper than [`Expr::DEPTH_LIMIT`], for any text and any list of nodes.
+//!
+//! The language is Python's where they overlap: precedence, `//` and `%` (floor), negative indices, conditionals and
+//! comprehensions. Comparisons do not chain, `/` is for floats only, and there are no slices. Integers are 64 bits wide and
+//! checked; an integer becomes a float where it meets one.
+
+mod bind;
+mod bounds;
+mod calls;
+pub mod data_type;
+mod error;
+mod eval;
+mod foreign;
+pub mod format;
+mod forms;
+mod formula;
+pub mod interval;
+mod layout;
+mod lexer;
+mod lower;
+mod names;
+mod node;
+mod ops;
+mod parser;
+mod print;
+mod resolve;
+mod scope;
+mod sizes;
+mod syntax;
+mod types;
+mod validate;
+pub mod value;
+
+pub use bind::bind;
+pub use bind::bind_within;
+pub use bounds::bounds_each_within;
+pub use bounds::{AttributeRange, Bounds, RangeEnvironment, bounds, bounds_each};
+pub use bounds::{Extent, Facts, Ints, Stop, TermId, Terms, Walk};
+pub use data_type::{DataType, ScalarType};
+pub use error::{ErrorClass, ExprError};
+pub use eval::evaluate_within;
+pub use eval::{Environment, evaluate};
+pub use format::Format;
+pub use formula::{Formula, is_within, joined};
+pub use interval::Interval;
+pub use lexer::KEYWORDS;
+pub use lower::{LowerError, ShapeBuilder, ShapeOp, Symbol, lower, lower_scalar, lower_value};
+pub use node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
+pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
+pub use parser::parse;
+pub use print::{Names, print, print_node};
+pub use resolve::{Typed, binding_time, check_function, compile, compile_syntax};
+pub use scope::{
+    BindingTime, DEVICE, Function, Kind, Scope, TensorKind, is_function_reserved, is_name_reserved,
+};
+pub use sizes::{sizes_are_dimensions, sizes_of};
+pub use syntax::{Syntax, SyntaxKind};
+pub use validate::InvalidExpr;
+pub use value::Value;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! Built-in functions, and elements at an index, that depend on shapes.
+
+use super::symbol::{Number, Symbol};
+use super::{FLOATS, LENGTH, LowerError, Lowered, Lowerer, ShapeBuilder, ShapeOp, Sym};
+use crate::node::{Builtin, NodeId};
+use crate::ops::{self, EvalError};
+use crate::print::{Anonymous, print_node};
+use crate::value::Value;
+
+impl<B: ShapeBuilder> Lowerer<'_, B> {
+    /// The element at an index that depends on shapes: the sum of all elements, each times whether it is the one.
+    pub(super) fn pick(
+        &mut self,
+        id: NodeId,
+        items: &[Sym<B>],
+        index: &B::Dim,
+        from_end: bool,
+        default: Option<Sym<B>>,
+    ) -> Lowered<B, Sym<B>> {
+        let Ok(len) = i64::try_from(items.len()) else {
+            return Err(LowerError::Evaluate(EvalError::Malformed));
+        };
+        let booleans = items.iter().chain(&default).all(|item| item.bool().is_some()) && !items.is_empty();
+        let (mut total, mut chosen) = (Number::Known(0), Number::Known(0));
+        for (position, item) in (0..len).zip(items) {
+            let Some(item) = item.int().or_else(|| item.bool()) else {
+                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
+            };
+            let mut here =
+                self.operation(ShapeOp::Equal, Number::Dim(index.clone()), Number::Known(position))?;
+            if from_end {
+                let end = Number::Known(position - len);
+                let also = self.operation(ShapeOp::Equal, Number::Dim(index.clone()), end)?;
+                here = self.operation(ShapeOp::Sum, here, also)?;
+            }
+            let item = self.operation(ShapeOp::Prod, here.clone(), item)?;
+            total = self.operation(ShapeOp::Sum, total, item)?;
+            chosen = self.operation(ShapeOp::Sum, chosen, here)?;
+        }
+        if let Some(default) = default {
+            let Some(default) = default.int().or_else(|| default.bool()) else {
+                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
+            };
+            let missing = self.not(chosen)?;
+            let default = self.operation(ShapeOp::Prod, missing, default)?;
+            total = self.operation(ShapeOp::Sum, total, default)?;
+        } else if items.is_empty() {
+            return Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index: 0, len: 0 }));
+        }
+        Ok(if booleans { Symbol::from_bool(total) } else { Symbol::from_int(total) })
+    }
+
+    pub(super) fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B, Sym<B>> {
+        let args = self.nodes(args)?;
+        let known: Option<Vec<Value>> = args
+            .iter()
+            .map(|arg| match arg {
+                Symbol::Known(value) => Some(value.clone()),
+                _ => None,
+            })
+            .collect();
+        if let Some(args) = known {
+            let value = ops::call(builtin, &args).map_err(LowerError::Evaluate)?;
+            let value = Symbol::Known(value);
+            self.charge(value.size())?;
+            return Ok(value);
+        }
+        self.residual_call(id, builtin, &args)
+    }
+
+    /// A call with an argument that depends on shapes.
+    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+        match (builtin, args) {
+            (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
+                match array.clone().into_items() {
+                    Ok(items) => self.reduce(id, builtin, &items),
+                    Err(_) => Err(self.unsupported(id, "its argument is not an array")),
+                }
+            }
+            (Builtin::Min | Builtin::Max, items) => self.reduce(id, builtin, items),
+            (Builtin::Abs, [value]) => {
+                let Some(number) = value.int() else { return Err(self.unsupported(id, FLOATS)) };
+                let negative = self.operation(ShapeOp::Sub, Number::Known(0), number.clone())?;
+                self.operation(ShapeOp::Max, number, negative).map(Symbol::from_int)
+            }
+            (Builtin::CeilDiv, [a, b]) => match (a.int(), b.int()) {
+                (Some(a), Some(b)) => self.divide(id, ShapeOp::CeilDiv, a, b).map(Symbol::from_int),
+                _ => Err(self.unsupported(id, FLOATS)),
+            },
+            (Builtin::Len, [Symbol::Array(items)]) => match i64::try_from(items.len()) {
+                Ok(len) => Ok(Symbol::Known(Value::Int(len))),
+                Err(_) => Err(LowerError::Evaluate(EvalError::Malformed)),
+            },
+            (Builtin::Get, [array, index, default]) => {
+                let Ok(items) = array.clone().into_items() else {
+                    return Err(self.unsupported(id, "its argument is not an array"));
+                };
+                match index {
+                    Symbol::Known(Value::Int(index)) => {
+                        let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+                        Ok(item.unwrap_or(default).clone())
+                    }
+                    Symbol::Int(index) => self.pick(id, &items, index, false, Some(default.clone())),
+                    _ => Err(self.unsupported(id, "its index is not an integer")),
+                }
+            }
+            (Builtin::Range, _) => Err(self.unsupported(id, LENGTH)),
+            (Builtin::Int, [value @ Symbol::Int(_)]) => Ok(value.clone()),
+            _ => Err(self.unsupported(id, FLOATS)),
+        }
+    }
+
+    fn reduce(&mut self, id: NodeId, builtin: Builtin, items: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+        let (op, start) = match builtin {
+            Builtin::Min => (ShapeOp::Min, None),
+            Builtin::Max => (ShapeOp::Max, None),
+            Builtin::Sum => (ShapeOp::Sum, Some(Number::Known(0))),
+            _ => (ShapeOp::Prod, Some(Number::Known(1))),
+        };
+        let mut total = start;
+        for item in items {
+            let Some(item) = item.int() else { return Err(self.unsupported(id, FLOATS)) };
+            total = Some(match total {
+                Some(total) => self.operation(op, total, item)?,
+                None => item,
+            });
+        }
+        match total {
+            Some(total) => Ok(Symbol::from_int(total)),
+            None => Err(LowerError::Evaluate(EvalError::Undefined(print_node(self.expr, id, &Anonymous)))),
+        }
+    }
+}

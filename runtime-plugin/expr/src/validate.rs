@@ -1,0 +1,261 @@
+//! What an expression must satisfy before anyone walks it: the check for trees that were read from an engine.
+//!
+//! Never looks at kinds: evaluation is dynamically typed and answers an ill-typed tree with an error.
+
+use super::node::{Expr, Node, NodeId};
+
+/// Why a list of nodes is not an expression.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidExpr {
+    /// There is no root.
+    #[error("the expression is empty")]
+    Empty,
+    /// More nodes than [`Expr::NODE_LIMIT`].
+    #[error("the expression has {0} nodes, more than {limit}", limit = Expr::NODE_LIMIT)]
+    TooManyNodes(usize),
+    /// More levels than [`Expr::DEPTH_LIMIT`].
+    #[error("node {0} is the root of more than {limit} levels", limit = Expr::DEPTH_LIMIT)]
+    TooDeep(usize),
+    /// A child that does not come before its parent.
+    #[error("node {node} refers to node {child}, which does not come before it")]
+    Order {
+        /// The parent.
+        node: usize,
+        /// The child.
+        child: NodeId,
+    },
+    /// A node with more or less than one parent (the root: none).
+    #[error("node {0} does not have exactly one parent")]
+    NotATree(usize),
+    /// An attribute that the plugin does not have.
+    #[error("node {node} refers to attribute {attribute} of {count}")]
+    Attribute {
+        /// The node.
+        node: usize,
+        /// What it refers to.
+        attribute: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// A tensor that the plugin does not have.
+    #[error("node {node} refers to tensor {tensor} of {count}")]
+    Tensor {
+        /// The node.
+        node: usize,
+        /// What it refers to.
+        tensor: u32,
+        /// How many there are.
+        count: usize,
+    },
+    /// An alignment that is no power of two or above [`Node::ALIGNMENT_LIMIT`].
+    #[error("node {node}: {bytes} bytes are no alignment")]
+    Alignment {
+        /// The node.
+        node: usize,
+        /// What it asks for.
+        bytes: u32,
+    },
+    /// A slot that two comprehensions share, or a variable outside its comprehension.
+    #[error("node {node}: slot {slot} is not the variable of exactly one comprehension around it")]
+    Slot {
+        /// The node.
+        node: usize,
+        /// The slot.
+        slot: u32,
+    },
+}
+
+impl Expr {
+    /// The highest number of levels of a tree: every walk recurses at most this deep.
+    pub const DEPTH_LIMIT: usize = 200;
+
+    /// The highest number of nodes of a tree.
+    pub const NODE_LIMIT: usize = 16_384;
+
+    /// The root.
+    pub(super) fn root(&self) -> NodeId {
+        NodeId::try_from(self.nodes.len().saturating_sub(1)).unwrap_or(NodeId::MAX)
+    }
+
+    /// Checks a tree that was read from somewhere: it is a tree (every node but the root has one parent, which comes
+    /// after it), is at most [`Expr::DEPTH_LIMIT`] levels and [`Expr::NODE_LIMIT`] nodes large, refers to less than `attributes`
+    /// attributes and `tensors` tensors (inputs and outputs), and its variables stand inside their comprehensions.
+    ///
+    /// # Errors
+    /// The first rule that does not hold.
+    pub fn validate(&self, attributes: usize, tensors: usize) -> Result<(), InvalidExpr> {
+        self.check_tree()?;
+        check_references(&self.nodes, attributes, tensors)?;
+        check_slots(&self.nodes)
+    }
+
+    /// The part of [`Expr::validate`] that walks rely on to end soon and to stay shallow.
+    pub(super) fn check_tree(&self) -> Result<(), InvalidExpr> {
+        if self.nodes.is_empty() {
+            return Err(InvalidExpr::Empty);
+        }
+        if self.nodes.len() > Expr::NODE_LIMIT {
+            return Err(InvalidExpr::TooManyNodes(self.nodes.len()));
+        }
+        check_tree(&self.nodes)
+    }
+}
+
+fn check_tree(nodes: &[Node]) -> Result<(), InvalidExpr> {
+    let mut heights: Vec<usize> = Vec::with_capacity(nodes.len());
+    let mut parents = vec![0_usize; nodes.len()];
+    for (index, node) in nodes.iter().enumerate() {
+        let mut height = 1;
+        let mut wrong = None;
+        node.children(&mut |child| match heights.get(child as usize) {
+            Some(below) => {
+                height = height.max(below + 1);
+                if let Some(count) = parents.get_mut(child as usize) {
+                    *count += 1;
+                }
+            }
+            None => wrong = wrong.or(Some(child)),
+        });
+        if let Some(child) = wrong {
+            return Err(InvalidExpr::Order { node: index, child });
+        }
+        if height > Expr::DEPTH_LIMIT {
+            return Err(InvalidExpr::TooDeep(index));
+        }
+        heights.push(height);
+    }
+    let root = nodes.len() - 1;
+    match parents.iter().enumerate().find(|&(index, &count)| count != usize::from(index != root)) {
+        Some((index, _)) => Err(InvalidExpr::NotATree(index)),
+        None => Ok(()),
+    }
+}
+
+fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result<(), InvalidExpr> {
+    for (index, node) in nodes.iter().enumerate() {
+        match *node {
+            Node::Attribute(attribute) if attribute as usize >= attributes => {
+                return Err(InvalidExpr::Attribute { node: index, attribute, count: attributes });
+            }
+            Node::Shape(tensor)
+            | Node::Rank(tensor)
+            | Node::Numel(tensor)
+            | Node::Aligned { tensor, .. }
+            | Node::Values(tensor)
+            | Node::Size(tensor)
+                if tensor as usize >= tensors =>
+            {
+                return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });
+            }
+            Node::Aligned { bytes, .. } if !Node::is_alignment(bytes) => {
+                return Err(InvalidExpr::Alignment { node: index, bytes });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Goes from the root down, which a list of a tree read backwards does.
+fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
+    // The innermost comprehension whose condition or body holds the node.
+    let mut around: Vec<Option<NodeId>> = vec![None; nodes.len()];
+    let mut taken = vec![false; nodes.len()];
+    for (index, node) in nodes.iter().enumerate().rev() {
+        let outer = around.get(index).copied().flatten();
+        match *node {
+            Node::Local(slot) => {
+                let mut scope = outer;
+                loop {
+                    match scope.and_then(|scope| nodes.get(scope as usize)) {
+                        Some(Node::Comprehension { slot: found, .. }) if *found == slot => break,
+                        Some(_) => {
+                            scope = scope.and_then(|scope| around.get(scope as usize).copied().flatten());
+                        }
+                        None => return Err(InvalidExpr::Slot { node: index, slot }),
+                    }
+                }
+            }
+            Node::Comprehension { slot, over, .. } => {
+                match taken.get_mut(slot as usize) {
+                    Some(taken) if !*taken => *taken = true,
+                    _ => return Err(InvalidExpr::Slot { node: index, slot }),
+                }
+                let inside = NodeId::try_from(index).ok();
+                node.children(&mut |child| {
+                    if let Some(scope) = around.get_mut(child as usize) {
+                        *scope = if child == over { outer } else { inside };
+                    }
+                });
+            }
+            _ => node.children(&mut |child| {
+                if let Some(scope) = around.get_mut(child as usize) {
+                    *scope = outer;
+                }
+            }),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::InvalidExpr;
+    use crate::{BinaryOp, Expr, Node, UnaryOp};
+
+    fn check(nodes: Vec<Node>) -> Result<(), InvalidExpr> {
+        Expr { nodes }.validate(1, 1)
+    }
+
+    fn comprehension(slot: u32, over: u32, body: u32) -> Node {
+        Node::Comprehension { slot, over, condition: None, body }
+    }
+
+    #[test]
+    fn a_tree_is_accepted() {
+        assert_eq!(check(vec![Node::Int(1), Node::Int(2), Node::Binary(BinaryOp::Add, 0, 1)]), Ok(()));
+        assert_eq!(check(vec![Node::Shape(0), Node::Local(0), comprehension(0, 0, 1)]), Ok(()));
+    }
+
+    #[test]
+    fn hostile_lists_are_refused() {
+        assert_eq!(check(vec![]), Err(InvalidExpr::Empty));
+        assert_eq!(check(vec![Node::Unary(UnaryOp::Neg, 0)]), Err(InvalidExpr::Order { node: 0, child: 0 }));
+        assert_eq!(check(vec![Node::Int(1), Node::Int(2)]), Err(InvalidExpr::NotATree(0)));
+        assert_eq!(
+            check(vec![Node::Int(1), Node::Binary(BinaryOp::Add, 0, 0)]),
+            Err(InvalidExpr::NotATree(0))
+        );
+        assert!(matches!(check(vec![Node::Attribute(1)]), Err(InvalidExpr::Attribute { .. })));
+        assert!(matches!(check(vec![Node::Numel(u32::MAX)]), Err(InvalidExpr::Tensor { .. })));
+    }
+
+    #[test]
+    fn variables_stay_inside_their_comprehension() {
+        assert_eq!(check(vec![Node::Local(0)]), Err(InvalidExpr::Slot { node: 0, slot: 0 }));
+        let in_its_own_array = vec![Node::Local(0), Node::Int(1), comprehension(0, 0, 1)];
+        assert_eq!(check(in_its_own_array), Err(InvalidExpr::Slot { node: 0, slot: 0 }));
+        let twice = vec![
+            Node::Shape(0),
+            Node::Shape(0),
+            Node::Local(0),
+            comprehension(0, 1, 2),
+            comprehension(0, 0, 3),
+        ];
+        assert_eq!(check(twice), Err(InvalidExpr::Slot { node: 3, slot: 0 }));
+        let huge = vec![Node::Shape(0), Node::Int(0), comprehension(u32::MAX, 0, 1)];
+        assert_eq!(check(huge), Err(InvalidExpr::Slot { node: 2, slot: u32::MAX }));
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let mut deep = vec![Node::Bool(true)];
+        for index in 0..Expr::DEPTH_LIMIT as u32 {
+            assert_eq!(check(deep.clone()), Ok(()));
+            deep.push(Node::Unary(UnaryOp::Not, index));
+        }
+        assert_eq!(check(deep), Err(InvalidExpr::TooDeep(Expr::DEPTH_LIMIT)));
+        let large = vec![Node::Int(0); Expr::NODE_LIMIT + 1];
+        assert_eq!(check(large), Err(InvalidExpr::TooManyNodes(Expr::NODE_LIMIT + 1)));
+    }
+}

@@ -1,0 +1,375 @@
+//! Which of several variants runs: decided as far as shapes allow, and for the rest by the tensors' addresses.
+//!
+//! Owns: what guards come to when everything but addresses is known ([`Decided::of`]), and the small program that is left for
+//! enqueue ([`Choice::pick`]): a decision diagram whose steps each look at the low bits of one address. It is built from the guards
+//! by trying both answers to each question that is left, so it needs no interpreter and takes at most as many steps as there are
+//! questions; parts that come to the same are shared.
+//!
+//! Never: in `pick` no allocation, no lock, no hashing. Never picks a variant whose guard is not true: one that is false and one
+//! that has no value (a division by zero) both leave the choice to the next variant.
+
+use super::steps::{NODE_STEP_LIMIT, Steps, weight};
+use cubinder_expr::value::Value;
+use cubinder_expr::{DeviceFact, Environment, EvalError, Expr, Node};
+
+/// The most residual guards that are looked at for one choice, which bounds its size. A guard with 16 questions that all must hold
+/// takes 33.
+const VISIT_LIMIT: usize = 2048;
+
+/// Guards, with everything known but addresses.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Decided {
+    /// The variants that may run, in order, by their indices in the plugin.
+    pub candidates: Vec<usize>,
+    /// Chooses among the candidates; none where that does not depend on addresses: then the one candidate runs.
+    pub choice: Option<Choice>,
+    /// Variants whose guards have no value, at least for some addresses, and why.
+    pub without_value: Vec<(usize, EvalError)>,
+}
+
+/// Why guards are not decided.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undecided {
+    /// They ask about addresses in too many ways.
+    TooManyWays,
+    /// They take too long.
+    TooManySteps,
+}
+
+impl std::fmt::Display for Undecided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Undecided::TooManyWays => write!(
+                f,
+                "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
+            ),
+            Undecided::TooManySteps => write!(
+                f,
+                "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Undecided {}
+
+/// The program that chooses among candidates.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    /// Each refers to steps before it only, so that it ends.
+    steps: Box<[Step]>,
+    entry: Next,
+}
+
+/// Looks at one address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Step {
+    /// Index over inputs, then outputs.
+    tensor: usize,
+    /// The bits that are zero in an aligned address.
+    mask: u64,
+    aligned: Next,
+    otherwise: Next,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The step with this index.
+    Step(usize),
+    /// The candidate with this index runs.
+    Take(usize),
+    /// None may run.
+    Nothing,
+}
+
+impl Choice {
+    /// Makes every step look at the address of the tensor that `storage_of` returns for its own.
+    pub(super) fn resolve(&mut self, storage_of: impl Fn(usize) -> usize) {
+        self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
+    }
+
+    /// The place of what runs among [`Decided::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
+    /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
+    #[inline]
+    #[must_use]
+    pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
+        let mut next = self.entry;
+        loop {
+            match next {
+                Next::Take(candidate) => return Some(candidate),
+                Next::Nothing => return None,
+                Next::Step(step) => {
+                    let step = self.steps.get(step)?;
+                    let is_aligned = address(step.tensor)? & step.mask == 0;
+                    next = if is_aligned { step.aligned } else { step.otherwise };
+                }
+            }
+        }
+    }
+}
+
+impl Decided {
+    /// Decides among variants with these indices and guards, in order of preference; no guard always holds. `environment` knows
+    /// attributes and shapes and no addresses.
+    ///
+    /// # Errors
+    /// Guards that ask about addresses in too many ways, or take too long.
+    pub fn of<'g>(
+        guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
+        environment: &dyn Environment,
+        budget: &mut Steps,
+    ) -> Result<Decided, Undecided> {
+        let mut maker =
+            Maker { environment, budget, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
+        let mut candidates = Vec::new();
+        let mut open = Vec::new();
+        let mut below = Next::Nothing;
+        for (variant, guard) in guards {
+            match maker.without_addresses(variant, guard)? {
+                Verdict::Holds => {
+                    below = Next::Take(candidates.len());
+                    candidates.push(variant);
+                    break;
+                }
+                Verdict::Fails => {}
+                Verdict::Open(residual) => {
+                    open.push((variant, candidates.len(), residual));
+                    candidates.push(variant);
+                }
+            }
+        }
+        for (variant, candidate, residual) in open.iter().rev() {
+            let mut way =
+                Way { variant: *variant, holds: Next::Take(*candidate), fails: below, seen: Vec::new() };
+            below = maker.decide(residual, &mut Vec::new(), &mut way)?;
+        }
+        let mut entry = below;
+        let (candidates, steps) = without_unreached(&candidates, maker.steps, &mut entry);
+        let choice = matches!(entry, Next::Step(_)).then_some(Choice { steps, entry });
+        Ok(Decided { candidates, choice, without_value: maker.without_value })
+    }
+
+    /// The variant that runs for these addresses (see [`Choice::pick`]), by its index in the plugin.
+    #[must_use]
+    pub fn pick(&self, address: impl Fn(usize) -> Option<u64>) -> Option<usize> {
+        let place = match &self.choice {
+            Some(choice) => choice.pick(address)?,
+            None => 0,
+        };
+        self.candidates.get(place).copied()
+    }
+}
+
+/// What a guard comes to while no address is known.
+enum Verdict {
+    Holds,
+    /// It is false or has no value, whatever the addresses.
+    Fails,
+    /// What is left of it.
+    Open(Expr),
+}
+
+/// Leaves out the steps and candidates that `entry` does not lead to. Guards behind one that turns out to hold for all addresses
+/// leave such steps.
+fn without_unreached(candidates: &[usize], steps: Vec<Step>, entry: &mut Next) -> (Vec<usize>, Box<[Step]>) {
+    let mut is_reached = vec![false; steps.len()];
+    let mut is_taken = vec![false; candidates.len()];
+    let mut reach = |next: Next, is_reached: &mut [bool]| {
+        let mark = match next {
+            Next::Step(step) => is_reached.get_mut(step),
+            Next::Take(candidate) => is_taken.get_mut(candidate),
+            Next::Nothing => None,
+        };
+        mark.into_iter().for_each(|mark| *mark = true);
+    };
+    reach(*entry, &mut is_reached);
+    // Steps refer to steps before them only.
+    for (index, step) in steps.iter().enumerate().rev() {
+        if is_reached.get(index).copied().unwrap_or_default() {
+            reach(step.aligned, &mut is_reached);
+            reach(step.otherwise, &mut is_reached);
+        }
+    }
+    let [step_places, candidate_places] = [&is_reached, &is_taken].map(|marks| places(marks));
+    let place = |places: &[usize], old: usize| places.get(old).copied().unwrap_or(0);
+    let renumbered = |next: Next| match next {
+        Next::Step(step) => Next::Step(place(&step_places, step)),
+        Next::Take(candidate) => Next::Take(place(&candidate_places, candidate)),
+        Next::Nothing => Next::Nothing,
+    };
+    *entry = renumbered(*entry);
+    let kept = candidates.iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
+    let kept = kept.map(|(candidate, _)| *candidate).collect();
+    let steps = steps.into_iter().zip(&is_reached).filter(|(_, is_reached)| **is_reached);
+    let steps = steps.map(|(step, _)| Step {
+        aligned: renumbered(step.aligned),
+        otherwise: renumbered(step.otherwise),
+        ..step
+    });
+    (kept, steps.collect())
+}
+
+/// How many marks before each one are set.
+fn places(marks: &[bool]) -> Vec<usize> {
+    let count_before = |count: &mut usize, mark: &bool| {
+        let before = *count;
+        *count += usize::from(*mark);
+        Some(before)
+    };
+    marks.iter().scan(0, count_before).collect()
+}
+
+/// An answer about an address.
+#[derive(Debug, Clone, Copy)]
+struct Fact {
+    tensor: u32,
+    bytes: u32,
+    is_aligned: bool,
+}
+
+/// What is known, with some answers about addresses.
+struct Known<'a> {
+    environment: &'a dyn Environment,
+    facts: &'a [Fact],
+}
+
+impl Environment for Known<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.environment.attribute(index)
+    }
+
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.environment.shape(tensor)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.environment.rank(tensor)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.environment.device(fact)
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.environment.values(tensor)
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.environment.size(tensor)
+    }
+
+    /// What is a multiple of 16 is one of 8, and what is none of 8 is none of 16.
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let told = self.facts.iter().filter(|fact| fact.tensor == tensor);
+        let told = told
+            .copied()
+            .find(|fact| if fact.is_aligned { bytes <= fact.bytes } else { bytes >= fact.bytes });
+        told.map(|fact| fact.is_aligned).or_else(|| (bytes == 1).then_some(true))
+    }
+}
+
+struct Maker<'a> {
+    environment: &'a dyn Environment,
+    budget: &'a mut Steps,
+    steps: Vec<Step>,
+    without_value: Vec<(usize, EvalError)>,
+    visits: usize,
+}
+
+/// Where the parts of one guard lead.
+struct Way {
+    variant: usize,
+    holds: Next,
+    fails: Next,
+    /// Residual guards that were seen before, and what they came to.
+    seen: Vec<(Expr, Next)>,
+}
+
+impl Maker<'_> {
+    fn spend(&mut self, steps: usize) -> Result<(), Undecided> {
+        self.budget.charge(steps).map_err(|_| Undecided::TooManySteps)
+    }
+
+    /// Evaluation comes to an address, or to the same whatever the addresses are.
+    fn without_addresses(&mut self, variant: usize, guard: Option<&Expr>) -> Result<Verdict, Undecided> {
+        let Some(guard) = guard else { return Ok(Verdict::Holds) };
+        self.spend(1)?;
+        let known = Known { environment: self.environment, facts: &[] };
+        let residual = match self.budget.value(guard, &known) {
+            Ok(Value::Bool(true)) => return Ok(Verdict::Holds),
+            Ok(_) => return Ok(Verdict::Fails),
+            Err(EvalError::UnknownAddress(_)) => self.budget.bind(guard, &known),
+            Err(error) => return self.fails_with(variant, error).map(|()| Verdict::Fails),
+        };
+        Ok(Verdict::Open(residual))
+    }
+
+    /// Keeps why a guard has no value.
+    fn fails_with(&mut self, variant: usize, error: EvalError) -> Result<(), Undecided> {
+        if self.budget.is_spent() {
+            return Err(Undecided::TooManySteps);
+        }
+        if !self.without_value.iter().any(|(known, _)| *known == variant) {
+            self.without_value.push((variant, error));
+        }
+        Ok(())
+    }
+
+    /// What a guard comes to after the answers `facts`, which are those that led to it: at most one for each of its questions, and
+    /// so is the depth of the recursion.
+    fn decide(&mut self, residual: &Expr, facts: &mut Vec<Fact>, way: &mut Way) -> Result<Next, Undecided> {
+        self.visits += 1;
+        if self.visits > VISIT_LIMIT {
+            return Err(Undecided::TooManyWays);
+        }
+        let weight = weight(&residual.nodes);
+        self.spend(weight)?;
+        let known = Known { environment: self.environment, facts };
+        let questions = residual.nodes.iter().filter_map(|node| match *node {
+            Node::Aligned { tensor, bytes } => Some((tensor, bytes, known.aligned(tensor, bytes).is_none())),
+            _ => None,
+        });
+        let (mut first, mut is_folded) = (None, true);
+        for (tensor, bytes, is_open) in questions {
+            is_folded &= is_open;
+            first = first.or(is_open.then_some((tensor, bytes)));
+        }
+        let Some((tensor, bytes)) = first else {
+            return match self.budget.value(residual, &known) {
+                Ok(Value::Bool(true)) => Ok(way.holds),
+                Ok(_) => Ok(way.fails),
+                Err(error) => self.fails_with(way.variant, error).map(|()| way.fails),
+            };
+        };
+        // A residual that holds no answered question any more says by itself what it comes to.
+        if is_folded {
+            let alike = |(seen, _): &&(Expr, Next)| seen.nodes.len() == residual.nodes.len();
+            self.spend(way.seen.iter().filter(alike).count().saturating_mul(weight))?;
+            if let Some((_, next)) = way.seen.iter().find(|(seen, _)| seen == residual) {
+                return Ok(*next);
+            }
+        }
+        let [aligned, otherwise] = [true, false].map(|is_aligned| {
+            facts.push(Fact { tensor, bytes, is_aligned });
+            let rest = self.budget.bind(residual, &Known { environment: self.environment, facts });
+            let next = self.spend(1).and_then(|()| self.decide(&rest, facts, way));
+            facts.pop();
+            next
+        });
+        let (aligned, otherwise) = (aligned?, otherwise?);
+        let next = if aligned == otherwise {
+            aligned
+        } else {
+            let mask = u64::from(bytes.saturating_sub(1));
+            self.steps.push(Step { tensor: tensor as usize, mask, aligned, otherwise });
+            Next::Step(self.steps.len() - 1)
+        };
+        if is_folded {
+            way.seen.push((residual.clone(), next));
+        }
+        Ok(next)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,133 @@
+//! What is known of a node, and how it is shown.
+
+use super::device::Device;
+use super::rules::UNKNOWN_EXTENT;
+use cubinder_expr::value::Value;
+use cubinder_expr::{DeviceFact, Environment};
+use cubinder_model::model::Plugin;
+
+/// A node's attributes with as much of its tensors' shapes and addresses as is known.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Facts<'a> {
+    /// One value for each of the plugin's attributes.
+    pub attributes: &'a [Value],
+    /// The ranks of the inputs, then of the outputs, as far as they are known before the shapes.
+    pub ranks: &'a [usize],
+    /// The shapes of the inputs, then of the outputs as far as they are known. One with a negative dimension is not known but for its
+    /// rank.
+    pub shapes: &'a [&'a [i64]],
+    /// The values of shape inputs, by the inputs' indices: empty for an input that is none, and empty altogether while they are not
+    /// known.
+    pub values: &'a [&'a [i64]],
+    /// What size tensors hold, by index over inputs, then outputs; none for every other tensor and before the kernels have run. Empty
+    /// where nothing is known.
+    pub sizes: &'a [Option<i64>],
+    /// The device that launches run on; none where there is none, or where it is not known yet.
+    pub device: Option<Device>,
+    /// Of what each tensor's address is a multiple, bytes; the address itself will do, and a null address is 0. Empty while
+    /// addresses are not known.
+    pub alignments: &'a [u64],
+}
+
+impl Environment for Facts<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.attributes.get(index as usize)
+    }
+
+    /// None too where a dimension is not known: nothing is to be computed with what stands there.
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        let shape = self.shapes.get(tensor as usize).copied();
+        shape.filter(|shape| shape.iter().all(|extent| *extent >= 0))
+    }
+
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        let alignment = self.alignments.get(tensor as usize)?;
+        Some(bytes != 0 && alignment % u64::from(bytes) == 0)
+    }
+
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.device.as_ref().map(|device| device.fact(fact))
+    }
+
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.values.get(tensor as usize).copied()
+    }
+
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.sizes.get(tensor as usize).copied().flatten()
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        let shape = || self.shapes.get(tensor as usize).map(|shape| shape.len());
+        self.ranks.get(tensor as usize).copied().or_else(shape)
+    }
+}
+
+/// Elements and letters of an attribute that are shown; nobody reads more, and an engine's author decides how many there are.
+const SHOWN: usize = 64;
+
+/// The attributes and shapes that an error is about, for its end: `; k = 1, x is 2x3`. Empty where nothing is known.
+#[must_use]
+pub fn describe(plugin: &Plugin, facts: &Facts<'_>) -> String {
+    let attributes = plugin.attributes.iter().zip(facts.attributes);
+    let mut known: Vec<String> =
+        attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, brief(value))).collect();
+    for (index, shape) in facts.shapes.iter().enumerate() {
+        let name = plugin.tensor_name(index).unwrap_or("?");
+        let is_shape_input = plugin.inputs.get(index).is_some_and(|input| input.values.is_some());
+        known.push(match shape.contains(&UNKNOWN_EXTENT) && is_shape_input {
+            true => format!("{name}: shape not known"),
+            false => format!("{name} is {}", shape_text(shape)),
+        });
+    }
+    for (index, values) in facts.values.iter().enumerate() {
+        if plugin.inputs.get(index).is_some_and(|input| input.values.is_some()) {
+            let values = Value::Array(values.iter().copied().map(Value::Int).collect());
+            known.push(format!("{} holds {}", plugin.tensor_name(index).unwrap_or("?"), brief(&values)));
+        }
+    }
+    if facts.shapes.is_empty() {
+        for (index, rank) in facts.ranks.iter().enumerate() {
+            known.push(format!("{} has rank {rank}", plugin.tensor_name(index).unwrap_or("?")));
+        }
+    }
+    for (index, alignment) in facts.alignments.iter().enumerate() {
+        let name = plugin.tensor_name(index).unwrap_or("?");
+        known.push(match alignment.trailing_zeros() {
+            _ if *alignment == 0 => format!("{name} is null"),
+            // No kernel needs more, and nobody wants to read it.
+            zeros => format!("{name} is aligned to {}", 1_u32 << zeros.min(12)),
+        });
+    }
+    if known.is_empty() { String::new() } else { format!("; {}", known.join(", ")) }
+}
+
+/// A value as it is written, cut where it is long.
+fn brief(value: &Value) -> String {
+    match value {
+        Value::Array(items) if items.len() > SHOWN => {
+            let shown: Vec<String> = items.iter().take(SHOWN).map(brief).collect();
+            format!("[{}, ... {} elements]", shown.join(", "), items.len())
+        }
+        Value::Array(items) => {
+            let shown: Vec<String> = items.iter().map(brief).collect();
+            format!("[{}]", shown.join(", "))
+        }
+        Value::Str(text) => match text.char_indices().nth(SHOWN) {
+            Some((end, _)) => {
+                format!("{}... {} bytes", Value::Str(text[..end].to_owned()), text.len())
+            }
+            None => value.to_string(),
+        },
+        other => other.to_string(),
+    }
+}
+
+/// A shape as people write it: `10x3x32x32`, `a scalar` for rank 0.
+#[must_use]
+pub fn shape_text(shape: &[i64]) -> String {
+    if shape.is_empty() {
+        return "a scalar".to_owned();
+    }
+    shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x")
+}

@@ -1,0 +1,593 @@
+//! What TensorRT launches itself: one kernel of a node, without any plugin library beside the engine.
+//!
+//! TensorRT's ahead-of-time interface (`IPluginV3QuickAOTBuild`, `impl/NvInferPythonPlugin.h`, TensorRT Enterprise 11.4) takes a kernel's
+//! code, its grid, block and dynamic shared memory, and scalars, all of them expressions of the inputs' dimensions; and it passes the
+//! inputs' addresses, then the scalars as 32-bit integers, then the outputs' addresses, an output that shares an input's memory left out.
+//!
+//! Owns: which launches can go that way ([`obstacles`], and [`misfit`] for kernels of other compilers), how the author's arguments become such integers ([`words`]), and the expressions
+//! of a launch ([`lower`]). The compiler writes a wrapper kernel by it, which puts the arguments together again, and the runtime library
+//! gives TensorRT the expressions, so that both count alike. Never: no CUDA text, no TensorRT, no number that was cut to fit.
+
+mod evaluate;
+mod limits;
+mod obstacles;
+mod own;
+#[cfg(test)]
+mod tests;
+mod unproved;
+
+use std::fmt;
+
+use crate as launch;
+use crate::{Limit, Problem, Role};
+use cubinder_expr::data_type::ScalarType;
+use cubinder_expr::value::Value;
+use cubinder_expr::{
+    BinaryOp, Builtin, Environment, EvalError, Expr, LowerError, Node, ShapeBuilder, ShapeOp, Symbol,
+    lower_scalar, lower_value,
+};
+use cubinder_model::code::TargetKind;
+use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
+use cubinder_model::model::{ArgValue, Guard, Launch, Plugin, Requirement, Variant};
+
+pub use evaluate::{NoNumber, evaluate};
+pub use limits::{limits, sizes};
+pub use obstacles::{Obstacle, obstacles};
+pub use own::{Misfit, misfit};
+pub use unproved::{Unproved, running, unproved, writes};
+
+/// One of the 32-bit integers that TensorRT passes between the inputs and the outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Word {
+    /// Other than 0 where there is nothing to do, or the shapes are not what the plugin requires: TensorRT launches a grid of one block then, since it
+    /// takes none of 0.
+    Nothing,
+    /// An element of an argument, or half of one.
+    Element {
+        /// The argument, by its index in the kernel's order.
+        arg: usize,
+        /// Which element of an array; 0 of a scalar.
+        element: usize,
+        /// Which part of it.
+        part: Part,
+    },
+}
+
+/// Which bits of a value a word has. A value of fewer than 32 bits is a whole number of 32, with its sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All of them.
+    Whole,
+    /// The low 32 of 64.
+    Low,
+    /// The high 32 of 64.
+    High,
+}
+
+impl Part {
+    /// The parts of a value of this type, in the order in which they are passed.
+    #[must_use]
+    pub fn of(ty: ScalarType) -> &'static [Part] {
+        if ty.size() > 4 { &[Part::Low, Part::High] } else { &[Part::Whole] }
+    }
+}
+
+/// The words of a launch of a kernel around the author's, in the order in which TensorRT passes them.
+#[must_use]
+pub fn words(launch: &Launch) -> Vec<Word> {
+    let elements = |value: &ArgValue| match value {
+        ArgValue::Scalar { ty, .. } => Some((*ty, 1)),
+        ArgValue::Array { ty, len, .. } => Some((*ty, *len as usize)),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => None,
+    };
+    let of_args = launch.args.iter().enumerate().filter_map(|(arg, it)| Some((arg, elements(&it.value)?)));
+    let of_args = of_args.flat_map(|(arg, (ty, count))| {
+        (0..count).flat_map(move |element| {
+            Part::of(ty).iter().map(move |part| Word::Element { arg, element, part: *part })
+        })
+    });
+    std::iter::once(Word::Nothing).chain(of_args).collect()
+}
+
+/// Whether TensorRT launches the kernels of a plugin itself: its code is for that.
+#[must_use]
+pub fn is_native(plugin: &Plugin) -> bool {
+    let mut launches = plugin.variants.iter().flat_map(Variant::launches);
+    launches.any(|launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native))
+}
+
+/// The most dynamic shared memory that a block gets without `cuFuncSetAttribute` (CUDA Programming Guide 13.0, "Shared Memory"), bytes. Whether TensorRT
+/// calls it is not known.
+pub const SHARED_BYTES: i64 = 48 << 10;
+
+/// How the symbols of kernels begin that TensorRT launches: those that are made around an author's.
+const AROUND: &str = "cubinder__";
+/// And those that it launches as another compiler made them.
+const OWN: &str = "cubinder_own__";
+/// What stands in them between the namespace and the name of the op.
+const BETWEEN: &str = "__";
+
+/// The symbol of the kernels around those of an op that TensorRT launches: `cubinder__sample__circ_pad_plugin`.
+#[must_use]
+pub fn symbol(namespace: &str, name: &str) -> String {
+    symbol_of(AROUND, namespace, name)
+}
+
+/// What the kernels of an op are called that another compiler made, and that TensorRT launches as they are.
+#[must_use]
+pub fn own_symbol(namespace: &str, name: &str) -> String {
+    symbol_of(OWN, namespace, name)
+}
+
+fn symbol_of(begin: &str, namespace: &str, name: &str) -> String {
+    let plain = |text: &str| -> String {
+        text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+    };
+    format!("{begin}{}{BETWEEN}{}", plain(namespace), plain(name))
+}
+
+/// The op that a symbol is of, as far as a symbol can say it: `sample::circ_pad_plugin`. None for any other symbol.
+#[must_use]
+pub fn op_of_symbol(symbol: &str) -> Option<String> {
+    let rest = symbol.strip_prefix(OWN).or_else(|| symbol.strip_prefix(AROUND))?;
+    let (namespace, name) = rest.split_once(BETWEEN)?;
+    Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
+}
+
+/// Whether what TensorRT launches is the author's kernel as another compiler made it ([`misfit`]): then it is not told that there is nothing to do.
+#[must_use]
+pub fn is_own(launch: &Launch) -> bool {
+    launch.code.iter().any(|code| code.symbol.starts_with(OWN))
+}
+
+/// What TensorRT is told of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Lowered<D> {
+    /// Blocks in x, y and z, at least 1 each.
+    pub grid: [D; 3],
+    /// Threads of a block in x, y and z.
+    pub block: [D; 3],
+    /// Dynamic shared memory of a block, bytes.
+    pub shared_bytes: D,
+    /// What [`words`] says, in that order; of a kernel that is launched as another compiler made it without [`Word::Nothing`].
+    pub words: Vec<D>,
+}
+
+/// Why a part of a launch cannot be told to TensorRT.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Fault<E> {
+    /// The part.
+    pub role: Role,
+    /// What is wrong with it.
+    pub cause: Cause<E>,
+}
+
+/// What is wrong with a part of a launch.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause<E> {
+    /// TensorRT's operations cannot say it, or the builder refused.
+    Lower(LowerError<E>),
+    /// Its value does not do.
+    Value(Problem),
+}
+
+impl<E: fmt::Display> fmt::Display for Fault<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.cause {
+            Cause::Lower(error) => write!(f, "{}: {error}", self.role),
+            Cause::Value(problem) => write!(f, "{} {problem}", self.role),
+        }
+    }
+}
+
+/// The expressions of a launch that is done where `when` holds, or always. `env` gives attributes and ranks; `builder` gives the dimensions of
+/// inputs and outputs. Where one of the plugin's requirements that are `required` does not hold nothing is done, either: the wrong shapes are not read, and nobody says so. A kernel that is meant to begin before the work before it has ended begins in its turn: what it waits for is over then.
+///
+/// # Errors
+/// Where a part has no value for any shape, a value that the kernel does not take, or one that TensorRT's operations cannot say.
+pub fn lower<B: ShapeBuilder>(
+    plugin: &Plugin,
+    when: Option<&Guard>,
+    required: &[&Requirement],
+    launch: &Launch,
+    env: &dyn Environment,
+    builder: &mut B,
+) -> Result<Lowered<B::Dim>, Fault<B::Error>> {
+    let mut lowering = Lowering { env, builder, spared: None };
+    let left_out = when.map(|when| lowering.left_out(when)).transpose()?;
+    if matches!(left_out, Some(Truth::Known(true))) {
+        return lowering.idle(launch).map_err(of_grid);
+    }
+    let left_out = left_out.and_then(Truth::dim);
+    let empty = lowering.emptiness(plugin, launch).map_err(of_grid)?;
+    lowering.spared = lowering.either(empty, left_out.clone()).map_err(of_grid)?;
+    let grid = lowering.extents(&launch.grid, Role::Grid, 0, MAX_GRID)?;
+    if grid.iter().any(|extent| matches!(extent, Extent::Known(0))) {
+        return lowering.idle(launch).map_err(of_grid);
+    }
+    let mut nothing = lowering.empty(&grid, left_out).map_err(of_grid)?;
+    for requirement in required {
+        let broken = match lowering.unmet(&requirement.expr, &requirement.text)? {
+            Truth::Known(false) => continue,
+            Truth::Known(true) => return lowering.idle(launch).map_err(of_grid),
+            Truth::Dim(broken) => Some(broken),
+        };
+        nothing = lowering.either(nothing, broken).map_err(of_grid)?;
+    }
+    let block = lowering.extents(&launch.block, Role::Block, 1, MAX_BLOCK)?;
+    threads(&block)?;
+    let shared_bytes = lowering.extent(&launch.shared_bytes, Role::SharedBytes, 0, SHARED_BYTES)?;
+    // One block leaves at once, whatever the expressions come to then. What is known of it is right then, too.
+    let grid = lowering.selected(&grid, nothing.as_ref(), Role::Grid, |_| true)?;
+    let block = lowering.selected(&block, nothing.as_ref(), Role::Block, |extent| !extent.is_known())?;
+    let instead = nothing.as_ref().filter(|_| !shared_bytes.is_known());
+    let shared_bytes = lowering.select(&shared_bytes, instead, 0).map_err(fault(Role::SharedBytes))?;
+    let mut words = Vec::new();
+    if !is_own(launch) {
+        words.push(match nothing {
+            Some(nothing) => nothing,
+            None => lowering.constant(0).map_err(of_grid)?,
+        });
+    }
+    for arg in &launch.args {
+        match &arg.value {
+            ArgValue::Scalar { ty, expr } => {
+                let role = || Role::Argument(arg.name.clone());
+                let value = lowering.value(expr, role())?;
+                lowering.append(&mut words, *ty, value, &role)?;
+            }
+            ArgValue::Array { ty, len, expr } => {
+                let value = lowering.value(expr, Role::Argument(arg.name.clone()))?;
+                for (index, item) in items(value, *len, &arg.name)?.into_iter().enumerate() {
+                    lowering.append(&mut words, *ty, item, &|| Role::Element(arg.name.clone(), index))?;
+                }
+            }
+            ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => {}
+        }
+    }
+    Ok(Lowered { grid, block, shared_bytes, words })
+}
+
+/// The elements of an array argument: exactly `len`.
+fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symbol<D>>, Fault<E>> {
+    let wrong = |problem| Fault { role: Role::Argument(name.to_owned()), cause: Cause::Value(problem) };
+    let items = match value {
+        Symbol::Known(Value::Array(items)) => items.into_iter().map(Symbol::Known).collect(),
+        Symbol::Array(items) => items,
+        Symbol::Known(found) => return Err(wrong(Problem::Kind { found, expected: "an array" })),
+        Symbol::Int(_) | Symbol::Bool(_) => {
+            return Err(wrong(Problem::NoValue("it is no array".to_owned())));
+        }
+    };
+    match u32::try_from(items.len()) {
+        Ok(found) if found == len => Ok(items),
+        _ => Err(wrong(Problem::Length { found: items.len(), expected: len })),
+    }
+}
+
+/// Whether the expression divides by what is no number of the manifest's.
+fn divides(expr: &Expr) -> bool {
+    let is_number = |divisor: u32| matches!(expr.nodes.get(divisor as usize), Some(Node::Int(_)));
+    expr.nodes.iter().any(|node| match node {
+        Node::Binary(BinaryOp::FloorDiv | BinaryOp::Mod, _, divisor) => !is_number(*divisor),
+        Node::Call(Builtin::CeilDiv, operands) => operands.get(1).is_some_and(|divisor| !is_number(*divisor)),
+        _ => false,
+    })
+}
+
+impl<D> Extent<D> {
+    fn is_known(&self) -> bool {
+        matches!(self, Extent::Known(_))
+    }
+}
+
+/// Threads of a block, where shapes decide none of it.
+fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), Fault<E>> {
+    let [Extent::Known(x), Extent::Known(y), Extent::Known(z)] = block else { return Ok(()) };
+    let value = x.saturating_mul(*y).saturating_mul(*z);
+    if value <= MAX_THREADS {
+        return Ok(());
+    }
+    let problem = Problem::TooLarge { value, most: MAX_THREADS, limit: Limit::Cuda };
+    Err(Fault { role: Role::Threads, cause: Cause::Value(problem) })
+}
+
+fn fault<E>(role: Role) -> impl FnOnce(LowerError<E>) -> Fault<E> {
+    move |error| Fault { role, cause: Cause::Lower(error) }
+}
+
+/// Of what is made for the grid, where nothing else is to blame.
+fn of_grid<E>(error: LowerError<E>) -> Fault<E> {
+    Fault { role: Role::Grid('x'), cause: Cause::Lower(error) }
+}
+
+/// A boolean.
+enum Truth<D> {
+    /// Shapes do not decide it.
+    Known(bool),
+    /// They do: 1 where it is true.
+    Dim(D),
+}
+
+impl<D> Truth<D> {
+    fn dim(self) -> Option<D> {
+        match self {
+            Truth::Known(_) => None,
+            Truth::Dim(dim) => Some(dim),
+        }
+    }
+}
+
+/// A part of grid or block, or shared memory.
+enum Extent<D> {
+    /// Shapes do not decide it.
+    Known(i64),
+    /// They do.
+    Dim(D),
+}
+
+struct Lowering<'a, B: ShapeBuilder> {
+    env: &'a dyn Environment,
+    builder: &'a mut B,
+    /// See [`lower_value`]: 1 where a tensor of the launch is empty, so that its grid may be 0.
+    spared: Option<B::Dim>,
+}
+
+type Answer<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
+
+impl<B: ShapeBuilder> Lowering<'_, B> {
+    fn constant(&mut self, value: i64) -> Answer<B, B::Dim> {
+        self.builder.constant(value).map_err(LowerError::Builder)
+    }
+
+    fn operation(&mut self, op: ShapeOp, a: &B::Dim, b: &B::Dim) -> Answer<B, B::Dim> {
+        self.builder.operation(op, a, b).map_err(LowerError::Builder)
+    }
+
+    fn with_constant(&mut self, op: ShapeOp, a: &B::Dim, b: i64) -> Answer<B, B::Dim> {
+        let b = self.constant(b)?;
+        self.operation(op, a, &b)
+    }
+
+    /// 1 where an output is empty, or a tensor that the launch is given; none where the launch divides nowhere by what depends on shapes.
+    fn emptiness(&mut self, plugin: &Plugin, launch: &Launch) -> Answer<B, Option<B::Dim>> {
+        let exprs = launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]);
+        let exprs = exprs.chain(launch.args.iter().filter_map(|arg| arg.value.expr()));
+        if !exprs.into_iter().any(divides) {
+            return Ok(None);
+        }
+        let outputs = plugin.inputs.len()..plugin.tensor_count();
+        let outputs = outputs.filter_map(|index| u32::try_from(index).ok());
+        let mut tensors: Vec<u32> =
+            launch.args.iter().filter_map(|arg| arg.value.tensor()).chain(outputs).collect();
+        tensors.sort_unstable();
+        tensors.dedup();
+        let mut least: Option<B::Dim> = None;
+        for tensor in tensors {
+            let rank = self.env.rank(tensor);
+            let rank = rank.ok_or(LowerError::Evaluate(EvalError::UnknownTensor(tensor)))?;
+            for axis in 0..rank {
+                let dim = self.builder.dim(tensor, axis).map_err(LowerError::Builder)?;
+                least = Some(match least {
+                    Some(least) => self.operation(ShapeOp::Min, &least, &dim)?,
+                    None => dim,
+                });
+            }
+        }
+        least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()
+    }
+
+    /// Whether a step is left out: its condition does not hold.
+    fn left_out(&mut self, when: &Guard) -> Result<Truth<B::Dim>, Fault<B::Error>> {
+        self.unmet(&when.expr, &when.text)
+    }
+
+    /// Whether a condition does not hold.
+    fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, Fault<B::Error>> {
+        let lowered = self.negated(condition);
+        lowered.map_err(fault(Role::Condition(text.to_owned())))
+    }
+
+    fn negated(&mut self, condition: &Expr) -> Answer<B, Truth<B::Dim>> {
+        match lower_value(condition, self.env, self.builder, None)? {
+            Symbol::Known(Value::Bool(holds)) => Ok(Truth::Known(!holds)),
+            Symbol::Bool(holds) => {
+                let one = self.constant(1)?;
+                self.operation(ShapeOp::Sub, &one, &holds).map(Truth::Dim)
+            }
+            Symbol::Known(_) | Symbol::Int(_) | Symbol::Array(_) => {
+                Err(LowerError::Evaluate(EvalError::Malformed))
+            }
+        }
+    }
+
+    /// What does nothing for any shape: one block that leaves at once.
+    fn idle(&mut self, launch: &Launch) -> Answer<B, Lowered<B::Dim>> {
+        let (zero, one) = (self.constant(0)?, self.constant(1)?);
+        let ones = || [one.clone(), one.clone(), one.clone()];
+        let passed = words(launch).into_iter().filter(|word| *word != Word::Nothing || !is_own(launch));
+        let words =
+            passed.map(|word| if word == Word::Nothing { one.clone() } else { zero.clone() }).collect();
+        Ok(Lowered { grid: ones(), block: ones(), shared_bytes: zero.clone(), words })
+    }
+
+    /// 1 where one of both is.
+    fn either(&mut self, one: Option<B::Dim>, other: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
+        match (one, other) {
+            (Some(one), Some(other)) => self.operation(ShapeOp::Max, &one, &other).map(Some),
+            (one, other) => Ok(one.or(other)),
+        }
+    }
+
+    /// 1 where the launch is left out, and where an extent of the grid is 0; none where neither can be.
+    fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
+        let mut least: Option<B::Dim> = None;
+        for extent in grid {
+            let extent = match extent {
+                Extent::Known(1..) => continue,
+                Extent::Known(value) => self.constant(*value)?,
+                Extent::Dim(dim) => dim.clone(),
+            };
+            least = Some(match least {
+                Some(least) => self.operation(ShapeOp::Min, &least, &extent)?,
+                None => extent,
+            });
+        }
+        let is_empty = least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()?;
+        self.either(is_empty, left_out)
+    }
+
+    /// The extents that are `chosen` as 1 where there is nothing to do, and all others as they are.
+    fn selected(
+        &mut self,
+        extents: &[Extent<B::Dim>; 3],
+        nothing: Option<&B::Dim>,
+        role: fn(char) -> Role,
+        chosen: fn(&Extent<B::Dim>) -> bool,
+    ) -> Result<[B::Dim; 3], Fault<B::Error>> {
+        let mut one = |extent: &Extent<B::Dim>, axis| {
+            self.select(extent, nothing.filter(|_| chosen(extent)), 1).map_err(fault(role(axis)))
+        };
+        let [x, y, z] = extents;
+        Ok([one(x, 'x')?, one(y, 'y')?, one(z, 'z')?])
+    }
+
+    /// The extent, or `instead` where there is nothing to do.
+    fn select(
+        &mut self,
+        extent: &Extent<B::Dim>,
+        nothing: Option<&B::Dim>,
+        instead: i64,
+    ) -> Answer<B, B::Dim> {
+        let dim = match (extent, nothing) {
+            (Extent::Known(value), None) => return self.constant(*value),
+            (Extent::Known(value), Some(_)) if *value == instead => return self.constant(*value),
+            (Extent::Known(value), Some(_)) => self.constant(*value)?,
+            (Extent::Dim(dim), None) => return Ok(dim.clone()),
+            (Extent::Dim(dim), Some(_)) => dim.clone(),
+        };
+        let Some(nothing) = nothing else { return Ok(dim) };
+        let one = self.constant(1)?;
+        let something = self.operation(ShapeOp::Sub, &one, nothing)?;
+        let kept = self.operation(ShapeOp::Prod, &dim, &something)?;
+        match instead {
+            0 => Ok(kept),
+            _ => self.operation(ShapeOp::Sum, &kept, nothing),
+        }
+    }
+
+    fn value(&mut self, expr: &Expr, role: Role) -> Result<Symbol<B::Dim>, Fault<B::Error>> {
+        let spared = self.spared.clone();
+        lower_value(expr, self.env, self.builder, spared.as_ref()).map_err(fault(role))
+    }
+
+    fn extents(
+        &mut self,
+        exprs: &[Expr; 3],
+        role: fn(char) -> Role,
+        least: i64,
+        most: [i64; 3],
+    ) -> Result<[Extent<B::Dim>; 3], Fault<B::Error>> {
+        Ok([
+            self.extent(&exprs[0], role('x'), least, most[0])?,
+            self.extent(&exprs[1], role('y'), least, most[1])?,
+            self.extent(&exprs[2], role('z'), least, most[2])?,
+        ])
+    }
+
+    /// What shapes do not decide is held against what CUDA takes here: nobody asks later.
+    fn extent(
+        &mut self,
+        expr: &Expr,
+        role: Role,
+        least: i64,
+        most: i64,
+    ) -> Result<Extent<B::Dim>, Fault<B::Error>> {
+        let wrong = |role, problem| Err(Fault { role, cause: Cause::Value(problem) });
+        match self.value(expr, role.clone())? {
+            Symbol::Int(dim) => Ok(Extent::Dim(dim)),
+            Symbol::Known(Value::Int(value)) if value < least => {
+                wrong(role, Problem::TooSmall { value, least })
+            }
+            Symbol::Known(Value::Int(value)) if value > most => {
+                wrong(role, Problem::TooLarge { value, most, limit: Limit::Cuda })
+            }
+            Symbol::Known(Value::Int(value)) => Ok(Extent::Known(value)),
+            Symbol::Known(found) => wrong(role, Problem::Kind { found, expected: "an integer" }),
+            // Says in its own words that this is no integer.
+            Symbol::Bool(_) | Symbol::Array(_) => {
+                lower_scalar(expr, self.env, self.builder).map(Extent::Dim).map_err(fault(role))
+            }
+        }
+    }
+
+    /// Appends the words of one value of type `ty`.
+    fn append(
+        &mut self,
+        words: &mut Vec<B::Dim>,
+        ty: ScalarType,
+        value: Symbol<B::Dim>,
+        role: &dyn Fn() -> Role,
+    ) -> Result<(), Fault<B::Error>> {
+        let problem = |problem| Fault { role: role(), cause: Cause::Value(problem) };
+        let dim = match (value, ty) {
+            (Symbol::Known(value), _) => {
+                for word in known_words(ty, &value).map_err(problem)? {
+                    words.push(self.constant(word.into()).map_err(fault(role()))?);
+                }
+                return Ok(());
+            }
+            (
+                Symbol::Int(dim),
+                ScalarType::Int { .. } | ScalarType::UInt { .. } | ScalarType::Natural { .. },
+            ) => dim,
+            (Symbol::Bool(dim), ScalarType::Bool) => dim,
+            (Symbol::Int(_), ScalarType::F32 | ScalarType::F64) => {
+                return Err(problem(Problem::NoValue(
+                    "it is a float that depends on shapes, and TensorRT computes integers alone".to_owned(),
+                )));
+            }
+            (Symbol::Int(_) | Symbol::Bool(_) | Symbol::Array(_), _) => {
+                return Err(problem(Problem::NoValue("it is of another kind than the parameter".to_owned())));
+            }
+        };
+        let failed = |error| fault(role())(error);
+        match ty {
+            ScalarType::UInt { bytes: 4 } => words.push(self.low(&dim).map_err(failed)?),
+            _ if ty.size() > 4 => {
+                words.push(self.low(&dim).map_err(failed)?);
+                words.push(self.with_constant(ShapeOp::FloorDiv, &dim, WORDS).map_err(failed)?);
+            }
+            _ => words.push(dim),
+        }
+        Ok(())
+    }
+
+    /// The low 32 bits as a signed number: all that goes through a 32-bit integer unchanged.
+    fn low(&mut self, dim: &B::Dim) -> Answer<B, B::Dim> {
+        let high = self.with_constant(ShapeOp::FloorDiv, dim, WORDS)?;
+        let above = self.with_constant(ShapeOp::Prod, &high, WORDS)?;
+        let rest = self.operation(ShapeOp::Sub, dim, &above)?;
+        let is_negative = self.with_constant(ShapeOp::FloorDiv, &rest, WORDS / 2)?;
+        let less = self.with_constant(ShapeOp::Prod, &is_negative, WORDS)?;
+        self.operation(ShapeOp::Sub, &rest, &less)
+    }
+}
+
+/// How many numbers 32 bits hold.
+const WORDS: i64 = 1 << 32;
+
+/// The words of a value that is known.
+fn known_words(ty: ScalarType, value: &Value) -> Result<Vec<i32>, Problem> {
+    let mut bytes = Vec::new();
+    launch::append(&mut bytes, ty, value)?;
+    if let ([_] | [_, _], Value::Int(value)) = (bytes.as_slice(), value) {
+        // It fits 16 bits, or it would have been refused.
+        return Ok(i32::try_from(*value).into_iter().collect());
+    }
+    if let [one] = bytes.as_slice() {
+        return Ok(vec![i32::from(*one)]);
+    }
+    let words = bytes.chunks_exact(4).filter_map(|chunk| chunk.try_into().ok());
+    Ok(words.map(i32::from_le_bytes).collect())
+}

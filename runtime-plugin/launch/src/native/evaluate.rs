@@ -1,0 +1,95 @@
+//! What TensorRT passes, in numbers: for whoever launches in its place.
+
+use std::fmt;
+
+use super::{Cause, Fault, lower};
+use crate::{Evaluated, Passed, Problem, Role};
+use cubinder_expr::value::Value;
+use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
+use cubinder_model::model::{Guard, Launch, Plugin};
+
+/// Why a number of a launch is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoNumber {
+    /// It depends on a dimension that is not known.
+    Dimension,
+    /// It is divided by zero, which TensorRT refuses.
+    Division,
+}
+
+impl fmt::Display for NoNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NoNumber::Dimension => "a dimension is not known",
+            NoNumber::Division => "TensorRT refuses a division by zero",
+        })
+    }
+}
+
+/// Computes at once what TensorRT computes when shapes are known.
+struct Numbers<'a>(&'a dyn Environment);
+
+impl ShapeBuilder for Numbers<'_> {
+    type Dim = i64;
+    type Error = NoNumber;
+
+    fn constant(&mut self, value: i64) -> Result<i64, NoNumber> {
+        Ok(value)
+    }
+
+    fn dim(&mut self, tensor: u32, axis: usize) -> Result<i64, NoNumber> {
+        self.0.shape(tensor).and_then(|shape| shape.get(axis)).copied().ok_or(NoNumber::Dimension)
+    }
+
+    fn value_count(&mut self, _: u32) -> Result<usize, NoNumber> {
+        Err(NoNumber::Dimension)
+    }
+
+    fn value(&mut self, _: u32, _: usize) -> Result<i64, NoNumber> {
+        Err(NoNumber::Dimension)
+    }
+
+    fn size(&mut self, _: u32) -> Result<i64, NoNumber> {
+        Err(NoNumber::Dimension)
+    }
+
+    fn operation(&mut self, op: ShapeOp, a: &i64, b: &i64) -> Result<i64, NoNumber> {
+        op.apply(*a, *b).ok_or(NoNumber::Division)
+    }
+}
+
+/// The launch as TensorRT does it: addresses of the inputs, the words, addresses of the outputs. It is never empty, because TensorRT launches
+/// one block where there is nothing to do. That requirements hold is the caller's to see. `env` gives attributes, and the shapes of inputs and outputs.
+///
+/// # Errors
+/// As [`lower`], and a number that does not fit what it is for.
+pub fn evaluate(
+    plugin: &Plugin,
+    when: Option<&Guard>,
+    launch: &Launch,
+    env: &dyn Environment,
+) -> Result<Evaluated, Fault<NoNumber>> {
+    let lowered = lower(plugin, when, &[], launch, env, &mut Numbers(env))?;
+    let fits = |role: Role, value: i64| {
+        let problem = Problem::TooLarge { value, most: u32::MAX.into(), limit: crate::Limit::Cuda };
+        u32::try_from(value).map_err(|_| Fault { role, cause: Cause::Value(problem) })
+    };
+    let [x, y, z] = lowered.grid;
+    let grid = [fits(Role::Grid('x'), x)?, fits(Role::Grid('y'), y)?, fits(Role::Grid('z'), z)?];
+    let [x, y, z] = lowered.block;
+    let block = [fits(Role::Block('x'), x)?, fits(Role::Block('y'), y)?, fits(Role::Block('z'), z)?];
+    let shared_bytes = fits(Role::SharedBytes, lowered.shared_bytes)?;
+    let mut numbers = Vec::new();
+    let mut words = Vec::new();
+    for value in lowered.words {
+        // As TensorRT stores it: what does not fit is cut.
+        #[allow(clippy::cast_possible_truncation)]
+        let word = value as i32;
+        words.push(Passed::Numbers { start: numbers.len(), value: Value::Int(word.into()) });
+        numbers.extend_from_slice(&word.to_le_bytes());
+    }
+    let inputs = (0..plugin.inputs.len()).map(Passed::Input);
+    let outputs = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
+    let args = inputs.chain(words).chain(outputs.map(|(index, _)| Passed::Output(index))).collect();
+    Ok(Evaluated { grid, block, shared_bytes, cluster: None, args, numbers })
+}

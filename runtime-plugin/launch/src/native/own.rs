@@ -1,0 +1,101 @@
+//! Kernels that other compilers made and that TensorRT launches as they are: there is no kernel around them that puts arguments together.
+
+use std::fmt;
+
+use cubinder_model::model::{Arg, ArgValue, Plugin};
+
+/// Why a kernel cannot be given what TensorRT passes: the inputs' addresses, then 32-bit integers, then the addresses of the outputs that have memory
+/// of their own, in the manifest's order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Misfit {
+    /// TensorRT passes an address there, and the kernel takes something else.
+    Address {
+        /// The parameter, from 1; one behind the last where there are too few.
+        number: usize,
+        /// Whose address.
+        tensor: String,
+        /// What the kernel takes there.
+        found: Option<String>,
+    },
+    /// A number of another size than 32 bits, or several by value.
+    Number {
+        /// The parameter's name.
+        name: String,
+        /// How many bytes the kernel takes.
+        bytes: u64,
+    },
+    /// Something behind the outputs.
+    Extra {
+        /// The parameter's name.
+        name: String,
+    },
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Misfit::Address { number, tensor, found } => {
+                write!(
+                    f,
+                    "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes "
+                )?;
+                match found {
+                    Some(name) => write!(f, "`{name}` there"),
+                    None => f.write_str("fewer"),
+                }
+            }
+            Misfit::Number { name, bytes } => {
+                let plural = if *bytes == 1 { "" } else { "s" };
+                write!(f, "`{name}` has {bytes} byte{plural}, and TensorRT passes integers of 4")
+            }
+            Misfit::Extra { name } => {
+                write!(f, "TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")
+            }
+        }
+    }
+}
+
+/// What is wrong first with the arguments of a kernel that is launched as it is, in the kernel's order.
+#[must_use]
+pub fn misfit(plugin: &Plugin, args: &[Arg]) -> Option<Misfit> {
+    let own = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
+    let outputs: Vec<(usize, &str)> =
+        own.map(|(index, output)| (plugin.inputs.len() + index, output.name.as_str())).collect();
+    let inputs = plugin.inputs.iter().map(|input| input.name.as_str()).enumerate();
+    let is = |arg: &Arg, tensor: usize| arg.value.tensor().is_some_and(|it| it as usize == tensor);
+    let missing = |at: usize, tensor: &str| {
+        let found = args.get(at).map(|arg| arg.name.clone());
+        Misfit::Address { number: at + 1, tensor: tensor.to_owned(), found }
+    };
+    for (index, name) in inputs {
+        if !args.get(index).is_some_and(|arg| is(arg, index)) {
+            return Some(missing(index, name));
+        }
+    }
+    let behind = args.get(plugin.inputs.len()..).unwrap_or_default();
+    let numbers =
+        behind.iter().take_while(|arg| matches!(arg.value, ArgValue::Scalar { .. } | ArgValue::Array { .. }));
+    let numbers: Vec<&Arg> = numbers.collect();
+    if let Some(wrong) = numbers.iter().find_map(|arg| number(arg)) {
+        return Some(wrong);
+    }
+    let first = plugin.inputs.len() + numbers.len();
+    for (at, (tensor, name)) in (first..).zip(&outputs) {
+        if !args.get(at).is_some_and(|arg| is(arg, *tensor)) {
+            return Some(missing(at, name));
+        }
+    }
+    let extra = args.get(first + outputs.len())?;
+    Some(Misfit::Extra { name: extra.name.clone() })
+}
+
+/// What is wrong with a number.
+fn number(arg: &Arg) -> Option<Misfit> {
+    let bytes = match &arg.value {
+        ArgValue::Scalar { ty, .. } => u64::from(ty.size()),
+        ArgValue::Array { ty, len, .. } => u64::from(ty.size()) * u64::from(*len),
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => return None,
+    };
+    let is_array = matches!(arg.value, ArgValue::Array { .. });
+    (bytes != 4 || is_array).then(|| Misfit::Number { name: arg.name.clone(), bytes })
+}

@@ -1,0 +1,100 @@
+//! What nobody checks when TensorRT launches: it has to be proved before, or said.
+
+use super::SHARED_BYTES;
+use crate::Role;
+use crate::proof::{Domain, Verdict};
+use cubinder_expr::data_type::ScalarType;
+use cubinder_expr::{BinaryOp, BindingTime, Expr, Node, binding_time, is_within, joined};
+use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_THREADS};
+use cubinder_model::model::{ArgValue, Guard, Interval, Launch, Output, Plugin};
+
+/// A part of a launch that is not proved to fit what it is for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unproved {
+    /// The part.
+    pub role: Role,
+    /// What fits.
+    pub range: Interval,
+    /// Whether it is proved that it never does.
+    pub never: bool,
+}
+
+/// What holds wherever the kernel does anything: the step's condition, and a grid without a 0.
+#[must_use]
+pub fn running(when: Option<&Guard>, launch: &Launch) -> Option<Expr> {
+    let some = Interval { min: 1, max: i64::MAX };
+    let grid = launch.grid.iter().filter(|extent| extent.constant().is_none_or(|blocks| blocks < 1));
+    let parts: Vec<Expr> = grid.map(|extent| is_within(extent, some)).collect();
+    joined(BinaryOp::And, parts.iter().chain(when.map(|when| &when.expr)))
+}
+
+/// For each output that the kernel writes, by name, that it does so wherever the output has elements; nothing where the kernel always runs.
+#[must_use]
+pub fn writes(plugin: &Plugin, when: Option<&Guard>, launch: &Launch) -> Vec<(String, Expr)> {
+    let Some(running) = running(when, launch) else { return Vec::new() };
+    let first = u32::try_from(plugin.inputs.len()).unwrap_or(u32::MAX);
+    let is_written = |tensor: u32| launch.args.iter().any(|arg| arg.value == ArgValue::Tensor(tensor));
+    let outputs = (first..).zip(&plugin.outputs);
+    let written = outputs.filter(|(tensor, output)| output.alias.is_none() && is_written(*tensor));
+    let statement = |(tensor, output): (u32, &Output)| {
+        let numel = Expr { nodes: vec![Node::Numel(tensor)] };
+        let is_empty = is_within(&numel, Interval { min: 0, max: 0 });
+        Some((output.name.clone(), joined(BinaryOp::Or, [&is_empty, &running])?))
+    };
+    written.filter_map(statement).collect()
+}
+
+/// The parts of a launch that are not proved to fit what they are for, in every case of `domain` that is [`running`]: TensorRT computes them in
+/// 64 bits that wrap, and keeps 32. `declared` is the shared memory that the kernel has anyway, bytes.
+#[must_use]
+pub fn unproved(domain: &Domain<'_>, launch: &Launch, declared: u32) -> Vec<Unproved> {
+    let fits = |expr: &Expr, range| {
+        domain.within(expr, range) == Verdict::Proved && domain.has_value(expr) == Verdict::Proved
+    };
+    let is = |expr: &Expr, min, max| domain.within(expr, Interval { min, max }) == Verdict::Proved;
+    let parts = extents(launch, declared).into_iter().chain(arguments(launch));
+    let open = parts.filter(|(_, expr, range)| !fits(expr, *range));
+    open.map(|(role, expr, range)| {
+        let below = range.min.checked_sub(1).is_some_and(|max| is(&expr, i64::MIN, max));
+        let above = range.max.checked_add(1).is_some_and(|min| is(&expr, min, i64::MAX));
+        // Of no case at all both are true.
+        Unproved { role, range, never: below != above }
+    })
+    .collect()
+}
+
+/// Grid, block, threads of a block and shared memory, with what CUDA takes.
+fn extents(launch: &Launch, declared: u32) -> Vec<(Role, Expr, Interval)> {
+    let axes = ['x', 'y', 'z'];
+    let within = |min, most: [i64; 3]| most.map(|max| Interval { min, max });
+    let grid = launch.grid.iter().zip(within(0, MAX_GRID)).zip(axes);
+    let grid = grid.map(|((expr, range), axis)| (Role::Grid(axis), expr.clone(), range));
+    let block = launch.block.iter().zip(within(1, MAX_BLOCK)).zip(axes);
+    let block = block.map(|((expr, range), axis)| (Role::Block(axis), expr.clone(), range));
+    let axes: Vec<&Expr> = launch.block.iter().filter(|axis| axis.constant() != Some(1)).collect();
+    let is_product = axes.len() > 1 && axes.iter().any(|axis| axis.constant().is_none());
+    let threads = joined(BinaryOp::Mul, axes).filter(|_| is_product);
+    let threads = threads.map(|threads| (Role::Threads, threads, Interval { min: 1, max: MAX_THREADS }));
+    // More than there is anyway a kernel cannot declare: ptxas refuses it.
+    let left = (SHARED_BYTES - i64::from(declared)).max(0);
+    let shared = (Role::SharedBytes, launch.shared_bytes.clone(), Interval { min: 0, max: left });
+    grid.chain(block).chain(threads).chain([shared]).collect()
+}
+
+/// The integers that depend on shapes, with what their types hold: those that attributes decide are held against it when they are lowered.
+fn arguments(launch: &Launch) -> impl Iterator<Item = (Role, Expr, Interval)> {
+    launch.args.iter().filter_map(|arg| match &arg.value {
+        ArgValue::Scalar { ty, expr } | ArgValue::Array { ty, expr, .. } => {
+            let is_of_shapes = binding_time(expr) == BindingTime::Shape;
+            Some((Role::Argument(arg.name.clone()), expr.clone(), range(*ty).filter(|_| is_of_shapes)?))
+        }
+        ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => None,
+    })
+}
+
+/// The integers that a type holds, as far as expressions have them; `None` for other types.
+fn range(ty: ScalarType) -> Option<Interval> {
+    let (least, greatest) = ty.integers()?;
+    let end = |end: i128| i64::try_from(end).unwrap_or(i64::MAX);
+    Some(Interval { min: end(least), max: end(greatest) })
+}

@@ -1,0 +1,382 @@
+//! A launch's expressions become the numbers that a driver takes.
+
+use super::error::{Limit, Problem, Role};
+use super::pack;
+use super::sequence::ScratchPlace;
+use super::steps::Steps;
+use cubinder_expr::value::Value;
+use cubinder_expr::{BinaryOp, Environment, Expr, Node};
+use cubinder_model::code::Target;
+use cubinder_model::cuda_limits::{
+    HAS_CLUSTERS, MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS,
+};
+use cubinder_model::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_BYTES, Plugin};
+
+const AXES: [char; 3] = ['x', 'y', 'z'];
+
+/// What a kernel takes on a device, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Takes<'a> {
+    /// The most threads of a block.
+    pub max_threads: u32,
+    /// The most dynamic shared memory of a block, bytes.
+    pub max_shared_bytes: u32,
+    /// Which clusters it can be launched in.
+    pub clusters: Clusters,
+    /// Sizes of the kernel's parameters in bytes, where they are known.
+    pub params: Option<&'a [u32]>,
+}
+
+impl Takes<'_> {
+    /// Nothing is known: what only the kernel and the device decide is not checked.
+    pub const ANYTHING: Takes<'static> = Takes {
+        max_threads: u32::MAX,
+        max_shared_bytes: u32::MAX,
+        clusters: Clusters::Most(MAX_CLUSTER),
+        params: None,
+    };
+}
+
+/// Which clusters a kernel can be launched in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Clusters {
+    /// Those of at most so many blocks.
+    Most(u32),
+    /// None: the device has no clusters.
+    NotOnDevice,
+    /// None: the device has clusters, and the code for this target was compiled without what a kernel does in one.
+    NotInCode(Target),
+}
+
+impl Clusters {
+    /// Those of a kernel from the code for `target`, on a device that has clusters or not. Code for GPUs before [`HAS_CLUSTERS`], which the
+    /// driver takes on later ones where it is PTX, cannot tell the blocks of a cluster from one another.
+    #[must_use]
+    pub fn of(device_has: bool, target: Target) -> Clusters {
+        match (device_has, target.arch.major >= HAS_CLUSTERS) {
+            (false, _) => Clusters::NotOnDevice,
+            (true, false) => Clusters::NotInCode(target),
+            (true, true) => Clusters::Most(MAX_CLUSTER),
+        }
+    }
+
+    /// The larger of two.
+    #[must_use]
+    pub fn or(self, other: Clusters) -> Clusters {
+        match (self, other) {
+            (Clusters::Most(one), Clusters::Most(other)) => Clusters::Most(one.max(other)),
+            (most @ Clusters::Most(_), _) | (_, most @ Clusters::Most(_)) => most,
+            (code @ Clusters::NotInCode(_), _) | (_, code @ Clusters::NotInCode(_)) => code,
+            (Clusters::NotOnDevice, Clusters::NotOnDevice) => Clusters::NotOnDevice,
+        }
+    }
+}
+
+/// One launch, in numbers. Only [`super::Sequencing`] makes one, and it keeps what is said here.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Evaluated {
+    /// Blocks in x, y and z. Where one is 0 there is rightly nothing to launch (see [`super::Sequencing`]): nothing else was evaluated,
+    /// and an extent that has no value counts as 0, too.
+    pub grid: [u32; 3],
+    /// Threads of a block in x, y and z; 0 where there is nothing to launch.
+    pub block: [u32; 3],
+    /// Dynamic shared memory of a block, bytes.
+    pub shared_bytes: u32,
+    /// Blocks of a cluster in x, y and z, where the kernel runs in clusters.
+    pub cluster: Option<[u32; 3]>,
+    /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
+    pub args: Vec<Passed>,
+    /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
+    pub numbers: Vec<u8>,
+}
+
+/// What one argument passes.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Passed {
+    /// The address of an input, by its index among the inputs; below their number. No output shares its memory.
+    Input(usize),
+    /// The address of an output, by its index among the outputs; below their number. Also passed for the input whose memory it
+    /// shares ([`Plugin::storage_of`]).
+    Output(usize),
+    /// The address of a scratch buffer of the variant, by its index; below their number.
+    Scratch(usize),
+    /// Numbers by value.
+    Numbers {
+        /// Where their bytes begin in [`Evaluated::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
+        start: usize,
+        /// What they are: one value or an array.
+        value: Value,
+    },
+}
+
+impl Evaluated {
+    /// Whether there is nothing to launch: an extent of the grid is 0, and rightly so.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.grid.contains(&0)
+    }
+}
+
+pub(super) type Fault = (Role, Problem);
+
+/// What expressions are evaluated with.
+pub(super) struct Given<'a> {
+    pub(super) environment: &'a dyn Environment,
+    pub(super) steps: &'a mut Steps,
+}
+
+impl Given<'_> {
+    pub(super) fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
+        let value = self.steps.value(expr, self.environment);
+        value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
+    }
+
+    /// Whether a tensor is known to have no elements.
+    pub(super) fn is_empty(&self, tensor: usize) -> bool {
+        let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
+        shape.is_some_and(|shape| shape.contains(&0))
+    }
+}
+
+/// What a launch may be given beside numbers.
+#[derive(Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) plugin: &'a Plugin,
+    pub(super) scratch: &'a [ScratchPlace],
+}
+
+/// Evaluates and checks a launch for a kernel that takes what `takes` says.
+pub(super) fn numbers_of(
+    place: Place<'_>,
+    launch: &Launch,
+    takes: &Takes<'_>,
+    given: &mut Given<'_>,
+) -> Result<Evaluated, Fault> {
+    let grid = grid(place, launch, given)?;
+    if grid.contains(&0) {
+        return Ok(Evaluated { grid, ..Evaluated::default() });
+    }
+    let block = block(launch, takes, given)?;
+    let shared_bytes = shared_bytes(launch, takes, given)?;
+    let cluster = cluster(launch, grid, takes, given)?;
+    let mut arguments = Arguments::default();
+    for arg in &launch.args {
+        arguments.add(place, arg, given)?;
+    }
+    arguments.check(launch, takes.params)?;
+    Ok(Evaluated { grid, block, shared_bytes, cluster, args: arguments.list, numbers: arguments.numbers })
+}
+
+/// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
+/// something is empty that the launch is given.
+fn grid(place: Place<'_>, launch: &Launch, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+    let mut extent = |axis: usize| {
+        let role = Role::Grid(AXES[axis]);
+        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
+    };
+    let extents = [extent(0), extent(1), extent(2)];
+    if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
+        let mut outputs = place.plugin.inputs.len()..place.plugin.tensor_count();
+        let is_empty = |arg: &Arg| match arg.value {
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => given.is_empty(tensor as usize),
+            ArgValue::Scratch(index) => {
+                place.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
+            }
+            ArgValue::Scalar { .. } | ArgValue::Array { .. } => false,
+        };
+        if outputs.any(|output| given.is_empty(output)) || launch.args.iter().any(is_empty) {
+            return Ok(extents.map(|extent| extent.unwrap_or(0)));
+        }
+        let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+        let rounds_down = launch.grid[axis].nodes.iter().any(divides);
+        return Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }));
+    }
+    let [x, y, z] = extents;
+    Ok([x?, y?, z?])
+}
+
+/// Clusters divide the grid into wholes (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+fn cluster(
+    launch: &Launch,
+    grid: [u32; 3],
+    takes: &Takes<'_>,
+    given: &mut Given<'_>,
+) -> Result<Option<[u32; 3]>, Fault> {
+    let Some(extents) = &launch.cluster else { return Ok(None) };
+    let missing = match takes.clusters {
+        Clusters::Most(_) => None,
+        Clusters::NotOnDevice => Some(Problem::NoClusters),
+        Clusters::NotInCode(target) => Some(Problem::NoClustersInCode { target }),
+    };
+    let most = if let Clusters::Most(most) = takes.clusters { most } else { MAX_CLUSTER };
+    let mut cluster = [0; 3];
+    for axis in 0..3 {
+        let most = i64::from(most);
+        cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, given) {
+            Err((role, Problem::TooLarge { value, most, .. })) => {
+                return Err((role, Problem::TooLarge { value, most, limit: Limit::Cluster }));
+            }
+            bounded => bounded?,
+        };
+    }
+    // Each is at most what all of them may be, which is a small number.
+    let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
+    at_most(Role::ClusterBlocks, blocks, i64::from(most), Limit::Cluster)?;
+    if let Some(missing) = missing {
+        // A cluster of one block is what every other block is, too.
+        return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
+    }
+    for axis in 0..3 {
+        if !grid[axis].is_multiple_of(cluster[axis]) {
+            let problem = Problem::NoMultiple { value: i64::from(grid[axis]), of: cluster[axis] };
+            return Err((Role::Grid(AXES[axis]), problem));
+        }
+    }
+    Ok(Some(cluster))
+}
+
+fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+    let mut block = [0; 3];
+    for axis in 0..3 {
+        let role = Role::Block(AXES[axis]);
+        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], given)?;
+    }
+    // At most 1024 * 1024 * 64.
+    let threads: i64 = block.iter().copied().map(i64::from).product();
+    at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
+    at_most(Role::Threads, threads, i64::from(takes.max_threads), Limit::Kernel)?;
+    Ok(block)
+}
+
+fn shared_bytes(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, given)?;
+    at_most(Role::SharedBytes, i64::from(bytes), i64::from(takes.max_shared_bytes), Limit::Kernel)?;
+    Ok(bytes)
+}
+
+fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Result<(), Fault> {
+    if value > most { Err((role, Problem::TooLarge { value, most, limit })) } else { Ok(()) }
+}
+
+/// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
+fn bounded(role: Role, expr: &Expr, least: i64, most: i64, given: &mut Given<'_>) -> Result<u32, Fault> {
+    let found = match given.value(expr) {
+        Ok(found) => found,
+        Err(problem) => return Err((role, problem)),
+    };
+    let Value::Int(value) = found else {
+        return Err((role, Problem::Kind { found, expected: "an integer" }));
+    };
+    if value < least {
+        return Err((role, Problem::TooSmall { value, least }));
+    }
+    match u32::try_from(value) {
+        Ok(fits) if value <= most => Ok(fits),
+        _ => Err((role, Problem::TooLarge { value, most, limit: Limit::Cuda })),
+    }
+}
+
+/// The arguments so far.
+#[derive(Default)]
+struct Arguments {
+    list: Vec<Passed>,
+    /// Each argument's size in the kernel's parameters, bytes.
+    sizes: Vec<usize>,
+    /// The numbers' bytes, each argument aligned to its type.
+    numbers: Vec<u8>,
+    /// Where the next parameter would start in the kernel's own layout, bytes.
+    end: usize,
+}
+
+impl Arguments {
+    fn add(&mut self, place: Place<'_>, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
+        let fault = |problem| (Role::Argument(arg.name.clone()), problem);
+        match &arg.value {
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
+                let tensor = tensor_place(place.plugin, *tensor).map_err(fault)?;
+                self.push(tensor, size_of::<u64>(), align_of::<u64>());
+            }
+            ArgValue::Scratch(index) => {
+                let (index, count) = (*index, place.scratch.len());
+                let place = usize::try_from(index).ok().filter(|index| *index < count);
+                let place = place.ok_or_else(|| fault(Problem::NoSuchScratch { index, count }))?;
+                self.push(Passed::Scratch(place), size_of::<u64>(), align_of::<u64>());
+            }
+            ArgValue::Scalar { ty, expr } => {
+                let value = given.value(expr).map_err(fault)?;
+                let start = self.align_numbers(pack::alignment(*ty));
+                pack::append(&mut self.numbers, *ty, &value).map_err(fault)?;
+                self.push_numbers(start, value, pack::alignment(*ty));
+            }
+            ArgValue::Array { ty, len, expr } => {
+                let values = match given.value(expr).map_err(fault)? {
+                    Value::Array(values) => values,
+                    found => return Err(fault(Problem::Kind { found, expected: "an array" })),
+                };
+                if u32::try_from(values.len()) != Ok(*len) {
+                    return Err(fault(Problem::Length { found: values.len(), expected: *len }));
+                }
+                let start = self.align_numbers(pack::alignment(*ty));
+                for (index, value) in values.iter().enumerate() {
+                    pack::append(&mut self.numbers, *ty, value)
+                        .map_err(|problem| (Role::Element(arg.name.clone(), index), problem))?;
+                }
+                if values.is_empty() {
+                    // An empty class has one byte in C++.
+                    self.numbers.push(0);
+                }
+                self.push_numbers(start, Value::Array(values), pack::alignment(*ty));
+            }
+        }
+        Ok(())
+    }
+
+    fn align_numbers(&mut self, alignment: usize) -> usize {
+        let start = self.numbers.len().next_multiple_of(alignment);
+        self.numbers.resize(start, 0);
+        start
+    }
+
+    fn push_numbers(&mut self, start: usize, value: Value, alignment: usize) {
+        self.push(Passed::Numbers { start, value }, self.numbers.len() - start, alignment);
+    }
+
+    fn push(&mut self, argument: Passed, size: usize, alignment: usize) {
+        self.list.push(argument);
+        self.sizes.push(size);
+        self.end = self.end.next_multiple_of(alignment) + size;
+    }
+
+    /// Compares the arguments with the parameters of the kernel that was loaded: the driver reads as many bytes as those
+    /// have.
+    fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Result<(), Fault> {
+        let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
+        at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;
+        at_most(Role::Arguments, as_int(self.end), as_int(MAX_PARAMETER_BYTES), Limit::Cuda)?;
+        let Some(params) = params else {
+            return Ok(());
+        };
+        if params.len() != self.list.len() {
+            let problem = Problem::ParameterCount { found: self.list.len(), expected: params.len() };
+            return Err((Role::ArgumentCount, problem));
+        }
+        for ((arg, size), expected) in launch.args.iter().zip(&self.sizes).zip(params) {
+            if u32::try_from(*size) != Ok(*expected) {
+                let found = u32::try_from(*size).unwrap_or(u32::MAX);
+                let problem = Problem::ParameterBytes { found, expected: *expected };
+                return Err((Role::Argument(arg.name.clone()), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn tensor_place(plugin: &Plugin, tensor: u32) -> Result<Passed, Problem> {
+    let (inputs, count) = (plugin.inputs.len(), plugin.tensor_count());
+    match usize::try_from(tensor).map(|index| plugin.storage_of(index)) {
+        Ok(index) if index < inputs => Ok(Passed::Input(index)),
+        Ok(index) if index < count => Ok(Passed::Output(index - inputs)),
+        _ => Err(Problem::NoSuchTensor { index: tensor, count }),
+    }
+}

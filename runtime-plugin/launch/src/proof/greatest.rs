@@ -1,0 +1,57 @@
+//! What an integer is at most, over all cases of a domain.
+
+use super::frame::Frame;
+use super::pool::Meter;
+use super::{Domain, FEW_RANKS, choices};
+use cubinder_expr::{Expr, Stop};
+
+/// The greatest value that bounds allow an integer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Greatest {
+    /// It has a value in no case.
+    Nothing,
+    /// No value is above this one, where it has one.
+    Value(i64),
+    /// Nothing is known of it.
+    Unknown,
+}
+
+impl Domain<'_> {
+    /// What an integer is at most, in the cases in which it has a value: cheap, and no case need come to it.
+    #[must_use]
+    pub fn greatest(&self, value: &Expr) -> Greatest {
+        let mut meter = Meter::new(self.pool);
+        if meter.is_spent() || !self.provable(value) {
+            return Greatest::Unknown;
+        }
+        let Some(coarse) = self.coarse(&mut meter) else { return Greatest::Nothing };
+        let whole = of_frame(&coarse, value, &mut meter);
+        if coarse.is_fine() || choices(&coarse.ranks()) > FEW_RANKS {
+            return whole;
+        }
+        let fine = self.fine(&coarse);
+        let mut most = Greatest::Nothing;
+        for at in 0..fine.ranks.len() {
+            if meter.is_spent() {
+                return whole;
+            }
+            if let Some(frame) = fine.frame(self, at, &mut meter) {
+                most = most.max(of_frame(frame, value, &mut meter));
+            }
+        }
+        if fine.complete { most.min(whole) } else { whole }
+    }
+}
+
+fn of_frame(frame: &Frame<'_>, value: &Expr, meter: &mut Meter<'_>) -> Greatest {
+    match frame.extent(value, meter) {
+        Ok(extent) => extent.ints().map_or(Greatest::Unknown, |ints| match ints.high {
+            // What is beyond has been cut off, and nothing is said of it.
+            i64::MAX => Greatest::Unknown,
+            high => Greatest::Value(high),
+        }),
+        Err(Stop::Contradiction) => Greatest::Nothing,
+        Err(Stop::Error(error)) if error.is_about_values() => Greatest::Nothing,
+        Err(Stop::Error(_)) => Greatest::Unknown,
+    }
+}

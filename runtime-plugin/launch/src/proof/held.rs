@@ -1,0 +1,34 @@
+//! What shape inputs hold, as cases choose it: like an attribute that is a list of integers.
+
+use cubinder_expr::value::Value;
+use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
+
+/// What a shape input holds, as an attribute; none where it is none. `count` is how many values it may have, where it has a dimension.
+pub(super) fn held(input: &Input, count: Interval) -> Option<Attribute> {
+    let values = input.values?;
+    let ty = AttributeType { element: AttributeElement::I64, list: true };
+    let length = if input.rank_max == 0 { Interval { min: 1, max: 1 } } else { count };
+    Some(Attribute {
+        length: Some(length),
+        minimum: Some(Value::Int(values.min)),
+        maximum: Some(Value::Int(values.max)),
+        ..Attribute::new(input.name.clone(), ty)
+    })
+}
+
+/// What each input holds: as many lists as there are inputs, empty for those that are no shape inputs, from what was chosen for these.
+/// None where that does not fit.
+pub(super) fn by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
+    let mut chosen = chosen.iter();
+    let of = |input: &Input| match input.values {
+        Some(_) => chosen.next().and_then(Value::as_ints),
+        None => Some(Vec::new()),
+    };
+    let values = plugin.inputs.iter().map(of).collect::<Option<Vec<Vec<i64>>>>()?;
+    chosen.next().is_none().then_some(values)
+}
+
+/// The shape of a shape input that holds these values.
+pub(super) fn shape(input: &Input, values: &[i64]) -> Vec<i64> {
+    if input.rank_max == 0 { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] }
+}

@@ -1,0 +1,272 @@
+//! Making a case against a claim smaller.
+//!
+//! Every step leads to a point with a smaller key that still refutes, so it ends; it finds a small case, not surely the smallest.
+
+use super::case::{Point, Trial, Tried};
+use super::search::groups;
+use super::{Case, Domain};
+use cubinder_expr::value::Value;
+
+/// The smallest case that was found from a point that refutes. None where the steps did not even suffice for the point.
+pub(super) fn shrink<'p>(
+    domain: &Domain<'p>,
+    trial: &mut Trial<'_, 'p>,
+    point: Point,
+) -> Option<(Point, Case)> {
+    let Tried::Refuted(case) = trial.run(&point) else { return None };
+    if domain.is_hasty {
+        return Some((point, case));
+    }
+    let mut shrinker = Shrinker { domain, trial, best: point, case };
+    // Each round makes the key smaller; most end after two.
+    const ROUNDS: usize = 16;
+    for _ in 0..ROUNDS {
+        let before = shrinker.best.clone();
+        shrinker.round();
+        if shrinker.best == before {
+            break;
+        }
+    }
+    Some((shrinker.best, shrinker.case))
+}
+
+struct Shrinker<'s, 'd, 'p> {
+    domain: &'s Domain<'p>,
+    trial: &'s mut Trial<'d, 'p>,
+    best: Point,
+    case: Case,
+}
+
+impl Shrinker<'_, '_, '_> {
+    /// Whether nothing is taken any more. Points of many tensors are large: then none is even made.
+    fn is_spent(&self) -> bool {
+        self.trial.steps == 0
+    }
+
+    /// Takes a point if it is smaller and refutes.
+    fn take(&mut self, point: Point) -> bool {
+        let plugin = self.domain.plugin;
+        if self.is_spent() {
+            return false;
+        }
+        self.trial.steps = self.trial.steps.saturating_sub(point.size() / 8);
+        if point.key(plugin).partial_cmp(&self.best.key(plugin)) != Some(std::cmp::Ordering::Less) {
+            return false;
+        }
+        match self.trial.run(&point) {
+            Tried::Refuted(case) => {
+                self.best = point;
+                self.case = case;
+                true
+            }
+            Tried::Outside | Tried::Holds | Tried::Unknown => false,
+        }
+    }
+
+    fn round(&mut self) {
+        self.drop_axes();
+        let ranks: Vec<usize> = self.best.inputs.iter().map(Vec::len).collect();
+        let count: usize = ranks.iter().sum();
+        let singles = (0..count).map(|place| vec![place]);
+        for group in groups(&ranks).into_iter().chain(singles) {
+            self.lower(&group);
+        }
+        self.move_sizes(count);
+        for index in 0..self.best.attributes.len() {
+            self.plainer(index);
+        }
+    }
+
+    /// Fewer dimensions: of every input, then of one.
+    fn drop_axes(&mut self) {
+        let highest = self.best.inputs.iter().map(Vec::len).max().unwrap_or(0);
+        for axis in 0..highest {
+            if self.is_spent() {
+                return;
+            }
+            let mut point = self.best.clone();
+            for shape in point.inputs.iter_mut().filter(|shape| axis < shape.len()) {
+                shape.remove(axis);
+            }
+            self.take(point);
+            for input in 0..self.best.inputs.len() {
+                if self.is_spent() {
+                    return;
+                }
+                let mut point = self.best.clone();
+                if let Some(shape) = point.inputs.get_mut(input).filter(|shape| axis < shape.len()) {
+                    shape.remove(axis);
+                    self.take(point);
+                }
+            }
+        }
+    }
+
+    /// The sizes of all inputs in one list.
+    fn sizes(&self) -> Vec<i64> {
+        self.best.inputs.iter().flatten().copied().collect()
+    }
+
+    fn with_sizes(&self, sizes: &[i64]) -> Point {
+        let mut point = self.best.clone();
+        for (place, &size) in point.inputs.iter_mut().flatten().zip(sizes) {
+            *place = size;
+        }
+        point
+    }
+
+    /// Sets every dimension of a group that is larger to `size`.
+    fn cut(&mut self, group: &[usize], size: i64) -> bool {
+        if self.is_spent() {
+            return false;
+        }
+        let mut sizes = self.sizes();
+        for &place in group {
+            if let Some(at) = sizes.get_mut(place).filter(|at| **at > size) {
+                *at = size;
+            }
+        }
+        let point = self.with_sizes(&sizes);
+        self.take(point)
+    }
+
+    /// The least size of a group that still refutes, as if all larger ones did.
+    fn lower(&mut self, group: &[usize]) {
+        let largest = |shrinker: &Self| {
+            let sizes = shrinker.sizes();
+            group.iter().filter_map(|&place| sizes.get(place).copied()).max().unwrap_or(0)
+        };
+        if (0..4).any(|size| size < largest(self) && self.cut(group, size)) {
+            return;
+        }
+        // Sizes often have to be multiples of a power of two.
+        let start = largest(self);
+        let step = 1_i64 << start.trailing_zeros().min(12);
+        let mut steps = vec![step, 16, 4, 2, 1];
+        steps.retain(|&other| other <= step.max(1));
+        for step in steps {
+            let (mut low, mut high) = (0, largest(self) / step);
+            while high - low > 1 {
+                let middle = low + (high - low) / 2;
+                if self.cut(group, middle.saturating_mul(step)) { high = middle } else { low = middle }
+            }
+        }
+        let least = largest(self);
+        for less in 1..4 {
+            self.cut(group, least - less);
+        }
+    }
+
+    /// Sizes towards the last dimensions: swapped, and two in one.
+    fn move_sizes(&mut self, count: usize) {
+        for first in 0..count {
+            for second in first + 1..count {
+                if self.is_spent() {
+                    return;
+                }
+                let mut sizes = self.sizes();
+                let (Some(&a), Some(&b)) = (sizes.get(first), sizes.get(second)) else { continue };
+                sizes.swap(first, second);
+                let swapped = self.with_sizes(&sizes);
+                self.take(swapped);
+                if let Some(both) = a.checked_mul(b) {
+                    let mut sizes = self.sizes();
+                    for (place, size) in [(first, 1), (second, both)] {
+                        if let Some(at) = sizes.get_mut(place) {
+                            *at = size;
+                        }
+                    }
+                    let moved = self.with_sizes(&sizes);
+                    self.take(moved);
+                }
+            }
+        }
+    }
+
+    fn with_attribute(&self, index: usize, value: Value) -> Point {
+        let mut point = self.best.clone();
+        if let Some(place) = point.attributes.get_mut(index) {
+            *place = value;
+        }
+        point
+    }
+
+    fn try_attribute(&mut self, index: usize, value: Value) -> bool {
+        let point = self.with_attribute(index, value);
+        self.take(point)
+    }
+
+    /// An attribute's default, or a smaller value.
+    fn plainer(&mut self, index: usize) {
+        let default =
+            self.domain.plugin.attributes.get(index).and_then(|attribute| attribute.default.clone());
+        if default.is_some_and(|default| self.try_attribute(index, default)) {
+            return;
+        }
+        match self.best.attributes.get(index).cloned() {
+            Some(Value::Int(value)) => {
+                self.lower_integer(value, &|shrinker, value| {
+                    shrinker.try_attribute(index, Value::Int(value))
+                });
+            }
+            Some(Value::Bool(true)) => {
+                self.try_attribute(index, Value::Bool(false));
+            }
+            Some(Value::Float(_)) => {
+                for value in [0.0, 1.0, -1.0] {
+                    self.try_attribute(index, Value::Float(value));
+                }
+            }
+            Some(Value::Array(items)) => self.plainer_list(index, items.len()),
+            _ => {}
+        }
+    }
+
+    /// The integer nearest to 0 that `take` takes, as if it took all that are farther away.
+    fn lower_integer(&mut self, value: i64, take: &dyn Fn(&mut Self, i64) -> bool) {
+        for small in [0, 1, -1, 2, 3, 4] {
+            if i128::from(small).abs() < i128::from(value).abs() && take(self, small) {
+                return;
+            }
+        }
+        let (mut low, mut high) = (0, value);
+        while (i128::from(high) - i128::from(low)).abs() > 1 {
+            let middle = low + (high / 2 - low / 2);
+            if middle == low {
+                break;
+            }
+            if take(self, middle) { high = middle } else { low = middle }
+        }
+    }
+
+    fn items(&self, index: usize) -> Vec<Value> {
+        match self.best.attributes.get(index) {
+            Some(Value::Array(items)) => items.clone(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn plainer_list(&mut self, index: usize, length: usize) {
+        const MOST: usize = 32;
+        for shorter in (0..length).take(MOST) {
+            let items = self.items(index);
+            let first = items.iter().take(shorter).cloned().collect();
+            let last = items.iter().skip(items.len().saturating_sub(shorter)).cloned().collect();
+            if self.try_attribute(index, Value::Array(first)) || self.try_attribute(index, Value::Array(last))
+            {
+                break;
+            }
+        }
+        for place in 0..self.items(index).len().min(MOST) {
+            if let Some(&Value::Int(value)) = self.items(index).get(place) {
+                self.lower_integer(value, &|shrinker, value| {
+                    let mut items = shrinker.items(index);
+                    if let Some(item) = items.get_mut(place) {
+                        *item = Value::Int(value);
+                    }
+                    shrinker.try_attribute(index, Value::Array(items))
+                });
+            }
+        }
+    }
+}

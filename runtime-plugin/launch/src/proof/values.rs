@@ -1,0 +1,284 @@
+//! Which values are worth a try, and all values where they are few.
+
+use std::collections::{BTreeSet, HashSet};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+
+use super::case::weight;
+use cubinder_expr::value::Value;
+use cubinder_expr::{Expr, Extent, Ints, Node};
+use cubinder_model::model::{Attribute, AttributeElement};
+
+/// The most values of one attribute that are listed one by one.
+const FEW: usize = 512;
+
+/// The most lists of an attribute that are tried whatever is in them.
+const FEW_LISTS: usize = 64;
+
+/// The longest list that is tried without a reason.
+const SHORT: i64 = 16;
+
+/// The numbers that a search starts from: those in the expressions, their neighbours, powers of two, and where 32 bits end.
+pub(super) fn landmarks<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<i64> {
+    const MOST: usize = 96;
+    let mut numbers = BTreeSet::new();
+    for node in exprs.flat_map(|expr| &expr.nodes) {
+        if let Node::Int(value) = node
+            && numbers.len() < MOST
+        {
+            numbers.extend([
+                value.saturating_sub(1),
+                *value,
+                value.saturating_add(1),
+                value.saturating_neg(),
+            ]);
+        }
+    }
+    for exponent in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 15, 16, 17, 20, 24, 30, 31, 32, 33, 39, 40, 47, 62] {
+        let power = 1_i64 << exponent;
+        numbers.extend([power - 1, power, power + 1]);
+    }
+    numbers.extend([0, 1, 3, 5, 6, 7, 9]);
+    numbers.into_iter().collect()
+}
+
+/// Strings and floats that stand in the expressions.
+pub(super) fn literals<'e>(exprs: impl Iterator<Item = &'e Expr>) -> Vec<Value> {
+    const MOST: usize = 32;
+    let literal = |node: &Node| match node {
+        Node::Str(text) => Some(Value::Str(text.clone())),
+        Node::Float(value) if value.is_finite() => Some(Value::Float(*value)),
+        _ => None,
+    };
+    exprs.flat_map(|expr| &expr.nodes).filter_map(literal).take(MOST).collect()
+}
+
+/// Integers of a set that are worth a try, in order: the ends, landmarks, and what lies next to them on the grid.
+pub(super) fn integers(ints: Ints, landmarks: &[i64]) -> Vec<i64> {
+    let step = ints.modulus;
+    let mut found = BTreeSet::from([ints.low, ints.high]);
+    let near = |value: i64| {
+        // The next number of the grid that is not below.
+        let up = (i128::from(ints.rest) - i128::from(value)).rem_euclid(step.into());
+        i64::try_from(i128::from(value) + up).ok()
+    };
+    for &landmark in landmarks {
+        found.extend(near(landmark));
+    }
+    for steps in 1..4_i64 {
+        let distance = step.saturating_mul(steps);
+        found.extend([ints.low.saturating_add(distance), ints.high.saturating_sub(distance)]);
+    }
+    found.into_iter().filter(|&value| ints.contains(value)).collect()
+}
+
+/// Values of an attribute that are worth a try, the plainest first: its default, then small ones.
+pub(super) fn worth_a_try(
+    attribute: &Attribute,
+    extent: &Extent,
+    landmarks: &[i64],
+    literals: &[Value],
+) -> Vec<Value> {
+    let mut values: Vec<Value> = attribute.default.iter().cloned().collect();
+    match extent {
+        Extent::Known(value) => values.push(value.clone()),
+        extent if attribute.ty.list || attribute.ty.element == AttributeElement::Bytes => {
+            values.extend(lists(attribute, extent, landmarks, literals));
+            values
+                .extend(every(attribute, extent).filter(|all| all.len() <= FEW_LISTS).into_iter().flatten());
+        }
+        extent => values.extend(singles(attribute, extent, landmarks, literals)),
+    }
+    // Two values of one hash are as good as alike here: nothing is claimed of what is not tried.
+    let mut known = HashSet::new();
+    values
+        .retain(|value| known.insert(hash(value)) && extent.admits(value) && attribute.check(value).is_ok());
+    values
+}
+
+fn hash(value: &Value) -> u64 {
+    fn feed(value: &Value, hasher: &mut DefaultHasher) {
+        match value {
+            Value::Int(value) => (0_u8, value).hash(hasher),
+            Value::Float(value) => (1_u8, value.to_bits()).hash(hasher),
+            Value::Bool(value) => (2_u8, value).hash(hasher),
+            Value::Str(value) => (3_u8, value).hash(hasher),
+            Value::Array(items) => {
+                (4_u8, items.len()).hash(hasher);
+                items.iter().for_each(|item| feed(item, hasher));
+            }
+        }
+    }
+    let mut hasher = DefaultHasher::new();
+    feed(value, &mut hasher);
+    hasher.finish()
+}
+
+fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[Value]) -> Vec<Value> {
+    if !attribute.one_of.is_empty() {
+        return attribute.one_of.clone();
+    }
+    if let Extent::Known(value) = extent {
+        return vec![value.clone()];
+    }
+    if let Some(ints) = extent.ints() {
+        let mut values = integers(ints, landmarks);
+        values.sort_by_key(|value| (value.unsigned_abs(), *value < 0));
+        return values.into_iter().map(Value::Int).collect();
+    }
+    let literals = literals.iter().cloned();
+    match attribute.ty.element {
+        AttributeElement::Bool => vec![Value::Bool(false), Value::Bool(true)],
+        AttributeElement::String => {
+            let lengths = attribute.length.map(|length| length.min.clamp(0, SHORT));
+            let filled = "a".repeat(usize::try_from(lengths.unwrap_or(1)).unwrap_or(1));
+            [String::new(), "a".to_owned(), filled].map(Value::Str).into_iter().chain(literals).collect()
+        }
+        element if element.is_float() => {
+            let ends = attribute.minimum.iter().chain(&attribute.maximum).cloned();
+            let plain = [0.0, 1.0, -1.0, 0.5, 2.0, -0.5, 1e-6, 1e6, f64::from(f32::MAX)].map(Value::Float);
+            plain.into_iter().chain(ends).chain(literals).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Lists of one repeated value, and such with another value first or last.
+fn lists(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[Value]) -> Vec<Value> {
+    if let Some(items) = extent.items() {
+        let singles: Vec<Vec<Value>> =
+            items.iter().map(|item| singles(attribute, item, landmarks, literals)).collect();
+        let least: Option<Vec<Value>> = singles.iter().map(|values| values.first().cloned()).collect();
+        return least.map(|least| varied(&least, &singles)).unwrap_or_default();
+    }
+    let Some(length) = extent.length() else { return Vec::new() };
+    let Extent::List(element, _) = extent else { return Vec::new() };
+    let singles = singles(attribute, element, landmarks, literals);
+    let mut lengths = integers(length, landmarks);
+    lengths.retain(|&length| length <= SHORT);
+    if length.high <= SHORT * 4 || lengths.is_empty() {
+        lengths.push(length.high.min(SHORT * 4).max(length.low.min(SHORT * 4)));
+    }
+    let mut values = Vec::new();
+    for length in lengths {
+        let length = usize::try_from(length).unwrap_or(0);
+        let Some(first) = singles.first() else {
+            values.extend((length == 0).then(|| Value::Array(Vec::new())));
+            continue;
+        };
+        let least = vec![first.clone(); length];
+        values.extend(varied(&least, &vec![singles.clone(); length]));
+    }
+    values
+}
+
+/// A list; all alike; and it with one element changed.
+fn varied(least: &[Value], choices: &[Vec<Value>]) -> Vec<Value> {
+    const MOST: usize = 12;
+    let mut values = vec![Value::Array(least.to_vec())];
+    let most = choices.iter().map(Vec::len).max().unwrap_or(0);
+    for choice in spread(most, MOST) {
+        let pick = |values: &Vec<Value>| values.get(choice).or(values.last()).cloned();
+        let alike: Option<Vec<Value>> = choices.iter().map(pick).collect();
+        values.extend(alike.map(Value::Array));
+        for place in [least.len().saturating_sub(1), 0] {
+            let mut one = least.to_vec();
+            if let (Some(item), Some(value)) = (one.get_mut(place), choices.get(place).and_then(pick)) {
+                *item = value;
+                values.push(Value::Array(one));
+            }
+        }
+    }
+    values
+}
+
+/// Up to `most` numbers below `count`, the first ones densely, the last one too.
+pub(super) fn spread(count: usize, most: usize) -> Vec<usize> {
+    if count <= most {
+        return (0..count).collect();
+    }
+    let dense = most / 2;
+    let sparse = (1..=most - dense).map(|at| dense + (count - 1 - dense) * at / (most - dense));
+    (0..dense).chain(sparse).collect()
+}
+
+/// Every value of an attribute, where they are few enough.
+pub(super) fn every(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    if let Extent::Known(value) = extent {
+        return Some(vec![value.clone()]);
+    }
+    if !attribute.ty.list && attribute.ty.element != AttributeElement::Bytes {
+        return every_single(attribute, extent);
+    }
+    let length = extent.length()?;
+    let mut all = Vec::new();
+    for length in length.low..=length.high.min(i64::try_from(FEW).ok()?) {
+        if !extent.length()?.contains(length) {
+            continue;
+        }
+        let length = usize::try_from(length).ok()?;
+        let choices: Vec<Vec<Value>> = match extent {
+            Extent::List(element, _) if length > 0 => vec![every_single(attribute, element)?; length],
+            Extent::List(..) => Vec::new(),
+            other => {
+                other.items()?.iter().map(|item| every_single(attribute, item)).collect::<Option<_>>()?
+            }
+        };
+        let mut lists: Vec<Vec<Value>> = vec![Vec::new()];
+        for choice in &choices {
+            if lists.len().saturating_mul(choice.len()) > FEW {
+                return None;
+            }
+            let longer = lists.iter().flat_map(|list| {
+                choice.iter().map(|value| list.iter().cloned().chain([value.clone()]).collect())
+            });
+            lists = longer.collect();
+        }
+        all.extend(lists.into_iter().map(Value::Array));
+        if all.len() > FEW {
+            return None;
+        }
+    }
+    i64::try_from(FEW).ok().filter(|&few| length.high <= few).map(|_| all)
+}
+
+/// The plainest value of an attribute that nothing looks at, which stands for all others. None where none is known.
+pub(super) fn plainest(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    let (values, is_all) = match every(attribute, extent) {
+        Some(values) => (values, true),
+        None => (worth_a_try(attribute, extent, &[], &[]), false),
+    };
+    let valid = values.into_iter().filter(|value| attribute.check(value).is_ok());
+    let least = valid.min_by_key(|value| weight(value, attribute.default.as_ref()));
+    (least.is_some() || is_all).then(|| least.into_iter().collect())
+}
+
+/// Of lists of integers that nothing looks at the plainest of each length. None where they are many.
+pub(super) fn one_of_each_length(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    if let Extent::Known(value) = extent {
+        return Some(vec![value.clone()]);
+    }
+    let lengths =
+        attribute.length.filter(|lengths| i64::try_from(FEW).is_ok_and(|few| lengths.max <= few))?;
+    let end = |bound: &Option<Value>| bound.as_ref().and_then(Value::as_int);
+    let (least, most) = (end(&attribute.minimum)?, end(&attribute.maximum)?);
+    let plain = if least > 0 { least } else { most.min(0) };
+    let of_length = |length: i64| {
+        let length = usize::try_from(length).ok()?;
+        Some(Value::Array(vec![Value::Int(plain); length]))
+    };
+    (lengths.min..=lengths.max).map(of_length).collect()
+}
+
+fn every_single(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
+    if let Extent::Known(value) = extent {
+        return Some(vec![value.clone()]);
+    }
+    if !attribute.one_of.is_empty() {
+        return Some(attribute.one_of.clone());
+    }
+    if let Some(ints) = extent.ints() {
+        let few = ints.count() <= u128::try_from(FEW).unwrap_or(0);
+        return few.then(|| ints.members().map(Value::Int).collect());
+    }
+    extent.bools().map(|_| vec![Value::Bool(false), Value::Bool(true)])
+}

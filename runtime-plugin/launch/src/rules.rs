@@ -1,0 +1,243 @@
+//! What is refused before a launch, in the order in which it is, and the shapes of the outputs.
+//!
+//! Owns the one list of rules that a node must keep: the runtime holds nodes against it, and `cubinder eval` shows it.
+
+use super::facts::{Facts, describe, shape_text};
+use super::steps::Steps;
+use super::variants::check_specialized;
+use cubinder_expr::value::Value;
+use cubinder_expr::{Environment as _, EvalError, Node};
+use cubinder_model::attribute_check::{Unmet, check_attribute};
+use cubinder_model::model::{Attribute, Input, Interval, MAX_RANK, Output, Plugin, Requirement, ShapeLimits};
+
+/// Something that a node must keep.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Rule<'p> {
+    /// An attribute's value is of its type and within its rules.
+    Attribute(usize, &'p Attribute),
+    /// There is code for the attributes: some were compiled in. No code is made for what a requirement excludes, so requirements come
+    /// first: they have the author's words.
+    Specialized,
+    /// An input has a rank that the plugin takes.
+    Rank(usize, &'p Input),
+    /// A requirement of the author's.
+    Require(&'p Requirement),
+    /// An input's shape is within its limits.
+    Limits(usize, &'p Input),
+    /// What a shape input holds is what it may hold.
+    Values(usize, &'p Input),
+}
+
+/// What a node is held against when it is made: its attributes, the requirements that they decide, and the code that there is for
+/// them.
+pub fn rules_of_attributes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
+    let attributes = plugin.attributes.iter().enumerate();
+    let attributes = attributes.map(|(index, attribute)| Rule::Attribute(index, attribute));
+    let is_specialized = plugin.variants.iter().any(|variant| !variant.specialized.is_empty());
+    let specialized = is_specialized.then_some(Rule::Specialized);
+    attributes.chain(plugin.require.iter().map(Rule::Require)).chain(specialized)
+}
+
+/// What a node is held against whenever its inputs' shapes are told: ranks, so that the rest makes sense, then requirements, then
+/// limits.
+pub fn rules_of_shapes(plugin: &Plugin) -> impl Iterator<Item = Rule<'_>> {
+    let inputs = || plugin.inputs.iter().enumerate();
+    let ranks = inputs().map(|(index, input)| Rule::Rank(index, input));
+    let limits = inputs().map(|(index, input)| Rule::Limits(index, input));
+    let values = inputs().filter(|(_, input)| input.values.is_some());
+    let values = values.map(|(index, input)| Rule::Values(index, input));
+    ranks.chain(plugin.require.iter().map(Rule::Require)).chain(limits).chain(values)
+}
+
+/// Holds a node against rules, one after the other. What `facts` cannot decide yet is passed over.
+///
+/// # Errors
+/// The first rule that does not hold.
+pub fn check<'p>(
+    plugin: &Plugin,
+    mut rules: impl Iterator<Item = Rule<'p>>,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<(), Unmet> {
+    rules.try_for_each(|rule| rule.check(plugin, facts, steps).map(drop))
+}
+
+impl Rule<'_> {
+    /// Holds a node of `plugin` against the rule. None where `facts` cannot decide it yet.
+    ///
+    /// # Errors
+    /// Where it does not hold.
+    pub fn check(&self, plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Option<()>, Unmet> {
+        match *self {
+            Rule::Attribute(index, attribute) => {
+                let value = facts.attributes.get(index);
+                value.map(|value| check_attribute(attribute, value)).transpose()
+            }
+            Rule::Specialized if facts.attributes.is_empty() => Ok(None),
+            Rule::Specialized => check_specialized(plugin, facts.attributes).map(Some),
+            Rule::Rank(index, input) => {
+                let shape = || facts.shapes.get(index).map(|shape| shape.len());
+                let rank = facts.ranks.get(index).copied().or_else(shape);
+                rank.map(|rank| check_rank(input, rank)).transpose()
+            }
+            Rule::Require(require) => check_requirement(plugin, require, facts, steps),
+            Rule::Limits(index, input) => {
+                let shape = facts.shapes.get(index);
+                shape.map(|shape| check_limits(&input.name, shape, &input.limits, "")).transpose()
+            }
+            Rule::Values(index, input) => {
+                let values = facts.values.get(index);
+                values.map(|values| check_values(input, values)).transpose()
+            }
+        }
+    }
+}
+
+fn check_values(input: &Input, values: &[i64]) -> Result<(), Unmet> {
+    let allowed = input.values.unwrap_or(Interval { min: i64::MIN, max: i64::MAX });
+    match values.iter().enumerate().find(|(_, value)| !allowed.contains(**value)) {
+        None => Ok(()),
+        Some((index, value)) => Err(Unmet(format!(
+            "value {index} of the shape input `{}` is {value}, and the manifest limits that to {allowed}",
+            input.name
+        ))),
+    }
+}
+
+fn check_rank(input: &Input, rank: usize) -> Result<(), Unmet> {
+    let (min, max) = (usize::from(input.rank_min), usize::from(input.rank_max));
+    if (min..=max).contains(&rank) {
+        return Ok(());
+    }
+    let expected = if min == max { format!("{min}") } else { format!("{min} to {max}") };
+    Err(Unmet(format!("input `{}` has rank {rank}, expected {expected}", input.name)))
+}
+
+/// Holds a tensor's shape against its limits; `place` says whose shape it is where that is not plain, beginning with a blank or a
+/// comma.
+///
+/// # Errors
+/// The first dimension beyond them, else the number of elements.
+pub fn check_limits(name: &str, shape: &[i64], limits: &ShapeLimits, place: &str) -> Result<(), Unmet> {
+    check_known_limits(name, shape, limits, place, &|_| false)
+}
+
+/// As [`check_limits`], for an output: dimensions that depend on data are not looked at while they are [`UNKNOWN_EXTENT`].
+///
+/// # Errors
+/// As [`check_limits`].
+pub fn check_output_limits(output: &Output, shape: &[i64], place: &str) -> Result<(), Unmet> {
+    let is_open = |axis: usize| shape.get(axis) == Some(&UNKNOWN_EXTENT) && size_at(output, axis).is_some();
+    check_known_limits(&output.name, shape, &output.limits, place, &is_open)
+}
+
+fn check_known_limits(
+    name: &str,
+    shape: &[i64],
+    limits: &ShapeLimits,
+    place: &str,
+    is_open: &dyn Fn(usize) -> bool,
+) -> Result<(), Unmet> {
+    let beyond = |what: String, allowed: Interval| {
+        Unmet(format!("{what} in {}{place}, and the manifest limits that to {allowed}", shape_text(shape)))
+    };
+    for (axis, extent) in shape.iter().enumerate().filter(|(axis, _)| !is_open(*axis)) {
+        let allowed = limits.dim(axis);
+        if !allowed.contains(*extent) {
+            return Err(beyond(format!("dimension {axis} of `{name}` is {extent}"), allowed));
+        }
+    }
+    if (0..shape.len()).any(is_open) {
+        return Ok(());
+    }
+    // A 0 decides, whatever the others come to.
+    let numel = if shape.contains(&0) {
+        Some(0)
+    } else {
+        shape.iter().try_fold(1_i64, |product, extent| product.checked_mul(*extent))
+    };
+    match numel {
+        Some(numel) if limits.numel.contains(numel) => Ok(()),
+        Some(numel) => Err(beyond(format!("the number of elements of `{name}` is {numel}"), limits.numel)),
+        None if limits.numel.max == i64::MAX => Ok(()),
+        None => Err(beyond(format!("the number of elements of `{name}` is beyond 64 bits"), limits.numel)),
+    }
+}
+
+fn check_requirement(
+    plugin: &Plugin,
+    require: &Requirement,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Option<()>, Unmet> {
+    let why = match steps.value(&require.expr, facts) {
+        Ok(Value::Bool(true)) => return Ok(Some(())),
+        Ok(_) => String::new(),
+        Err(EvalError::UnknownAttribute(_) | EvalError::UnknownTensor(_) | EvalError::UnknownValues(_)) => {
+            return Ok(None);
+        }
+        Err(error) => format!(" ({})", steps.why(&error)),
+    };
+    Err(Unmet(format!(
+        "{}: `{}` does not hold{why}{}",
+        require.message,
+        require.text,
+        describe(plugin, facts)
+    )))
+}
+
+/// What stands in a shape for a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
+pub const UNKNOWN_EXTENT: i64 = -1;
+
+/// The shapes of the outputs, held against their limits. `facts` has the attributes and the inputs' shapes.
+///
+/// # Errors
+/// The first output whose shape has no value, or one that no tensor has, or is beyond its limits.
+pub fn output_shapes(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Vec<i64>>, Unmet> {
+    let shape = |output: &Output| {
+        let shape = output_shape(plugin, output, facts, steps)?;
+        check_output_limits(output, &shape, "")?;
+        Ok(shape)
+    };
+    plugin.outputs.iter().map(shape).collect()
+}
+
+/// The shape of one output, whatever its limits. A dimension that depends on data is [`UNKNOWN_EXTENT`] where `facts` does not say what
+/// the size is.
+///
+/// # Errors
+/// It has no value, or one that no tensor has.
+pub fn output_shape(
+    plugin: &Plugin,
+    output: &Output,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Result<Vec<i64>, Unmet> {
+    let wrong =
+        |what: String| Unmet(format!("the shape of `{}`: {what}{}", output.name, describe(plugin, facts)));
+    // Nothing is computed with a size: it can only be a dimension, which is announced so.
+    let size = |tensor: usize| facts.sizes.get(tensor).copied().flatten().or(Some(UNKNOWN_EXTENT));
+    let sizes: Vec<Option<i64>> = (0..plugin.tensor_count()).map(size).collect();
+    let announced = Facts { sizes: &sizes, ..*facts };
+    let value = steps.value(&output.shape, &announced).map_err(|error| wrong(steps.why(&error)))?;
+    let Some(shape) = value.as_ints() else {
+        return Err(wrong(format!("found {value}, expected an array of integers")));
+    };
+    let is_open = |axis: usize| size_at(output, axis).is_some_and(|tensor| facts.size(tensor).is_none());
+    if shape.iter().enumerate().any(|(axis, extent)| *extent < 0 && !is_open(axis)) {
+        return Err(wrong(format!("{value} has a negative dimension")));
+    }
+    if shape.len() > usize::from(MAX_RANK) {
+        return Err(wrong(format!("{value} has more than {MAX_RANK} dimensions")));
+    }
+    Ok(shape)
+}
+
+/// The size tensor that holds dimension `axis` of an output, where that depends on data.
+pub(super) fn size_at(output: &Output, axis: usize) -> Option<u32> {
+    let Some(Node::Array(items)) = output.shape.nodes.last() else { return None };
+    match output.shape.nodes.get(*items.get(axis)? as usize) {
+        Some(Node::Size(tensor)) => Some(*tensor),
+        _ => None,
+    }
+}

@@ -1,0 +1,345 @@
+//! What a variant does with the shapes at hand: its scratch buffers laid out, its steps evaluated.
+//!
+//! A step is left out where its condition is false. A launch whose grid is 0 has nothing to do, which is right where an output is
+//! empty, and where something is empty that it is given: an input, a scratch buffer. Anywhere else it is refused, because it is what a
+//! grid comes to that was rounded down. And every output that is not empty and that some step of the variant is given has to be written
+//! by one that is done, before one that is done reads it: nobody else writes it. What a step gets through a pointer to `const` it only
+//! reads. An output that shares an input's memory holds that input's values then, and one whose shape depends on data may be empty;
+//! neither is asked for.
+
+use super::error::{LaunchError, Limit, Problem, Role, Subject};
+use super::numbers::{Evaluated, Fault, Given, Place, Takes, numbers_of};
+use super::steps::Steps;
+use cubinder_expr::data_type::DataType;
+use cubinder_expr::format::Format;
+use cubinder_expr::value::Value;
+use cubinder_expr::{Environment, Expr};
+use cubinder_model::model::{
+    ArgValue, Fill, Guard, Launch, Memory, Plugin, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work,
+};
+
+/// A variant's steps with everything known but addresses.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Sequence {
+    /// What each step of the variant does, in order.
+    pub steps: Vec<Doing>,
+    /// Where each scratch buffer lies.
+    pub scratch: Vec<ScratchPlace>,
+    /// The workspace that the scratch buffers take together, bytes.
+    pub workspace_bytes: u64,
+}
+
+/// Where a scratch buffer lies in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScratchPlace {
+    /// Its start from that of the workspace, bytes: a multiple of [`SCRATCH_ALIGNMENT`].
+    pub offset: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// What one step does.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Doing {
+    /// Nothing: its condition is false.
+    LeftOut,
+    /// A kernel is launched, unless its grid is empty.
+    Launch(Evaluated),
+    /// Memory is filled.
+    Fill {
+        /// Which; its index is below the number of outputs or scratch buffers.
+        memory: Memory,
+        /// How much of it: all. Where it is 0 there is nothing to do.
+        bytes: u64,
+        /// With what.
+        byte: u8,
+    },
+}
+
+/// The bytes of a tensor in memory: its elements in the extents that its format gives it. `None` beyond 64 bits.
+#[must_use]
+pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> {
+    if shape.contains(&0) {
+        return Some(0);
+    }
+    let extents = format.padded(shape)?;
+    let elements = extents
+        .iter()
+        .try_fold(1_u64, |product, extent| product.checked_mul(u64::try_from(*extent).ok()?))?;
+    ty.bytes(elements)
+}
+
+/// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.
+pub(super) fn reserved(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT).filter(|bytes| i64::try_from(*bytes).is_ok())
+}
+
+/// A variant on the way to a [`Sequence`]: one step after the other, so that what is known of a kernel is asked for where it is needed.
+pub struct Sequencing<'a> {
+    plugin: &'a Plugin,
+    variant: &'a Variant,
+    environment: &'a dyn Environment,
+    sequence: Sequence,
+}
+
+impl std::fmt::Debug for Sequencing<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sequencing").field("sequence", &self.sequence).finish_non_exhaustive()
+    }
+}
+
+/// Evaluates a variant of `plugin` with the shapes in `environment`; `takes` says what the kernel of the step with a number takes.
+///
+/// # Errors
+/// As [`Sequencing`]'s.
+pub fn sequence<'t>(
+    plugin: &Plugin,
+    variant: &Variant,
+    mut takes: impl FnMut(usize) -> Takes<'t>,
+    environment: &dyn Environment,
+    steps: &mut Steps,
+) -> Result<Sequence, Box<LaunchError>> {
+    let mut sequencing = Sequencing::new(plugin, variant, environment, steps)?;
+    for number in 0..variant.steps.len() {
+        sequencing.step(&takes(number), steps)?;
+    }
+    sequencing.finish()
+}
+
+impl<'a> Sequencing<'a> {
+    /// Lays out the scratch buffers, each at the next multiple of [`SCRATCH_ALIGNMENT`] behind the one before.
+    ///
+    /// # Errors
+    /// A size that has no value, is negative, or with which the workspace is beyond what a 64-bit integer counts.
+    pub fn new(
+        plugin: &'a Plugin,
+        variant: &'a Variant,
+        environment: &'a dyn Environment,
+        steps: &mut Steps,
+    ) -> Result<Sequencing<'a>, Box<LaunchError>> {
+        let mut this = Sequencing { plugin, variant, environment, sequence: Sequence::default() };
+        for scratch in &variant.scratch {
+            let fault = |fault| this.error(Subject::Scratch(scratch.name.clone()), fault);
+            let offset = this.sequence.workspace_bytes;
+            let bytes = scratch_bytes(scratch, &mut Given { environment, steps }).map_err(fault)?;
+            let end = reserved(bytes).and_then(|bytes| offset.checked_add(bytes)).and_then(reserved);
+            let beyond = Problem::TooLarge {
+                value: i64::try_from(bytes).unwrap_or(i64::MAX),
+                most: i64::try_from(i64::MAX.unsigned_abs().saturating_sub(offset)).unwrap_or(0),
+                limit: Limit::Cubinder,
+            };
+            this.sequence.workspace_bytes = end.ok_or_else(|| fault((Role::Bytes, beyond)))?;
+            this.sequence.scratch.push(ScratchPlace { offset, bytes });
+        }
+        Ok(this)
+    }
+
+    /// The scratch buffers, laid out.
+    #[must_use]
+    pub fn scratch(&self) -> &[ScratchPlace] {
+        &self.sequence.scratch
+    }
+
+    /// Evaluates and checks the next step, for a kernel that takes what `takes` says where it is a launch. Behind the last one it
+    /// answers with what that did.
+    ///
+    /// # Errors
+    /// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take, and where
+    /// a grid is 0 that should not be.
+    pub fn step(&mut self, takes: &Takes<'_>, steps: &mut Steps) -> Result<&Doing, Box<LaunchError>> {
+        if let Some(step) = self.variant.steps.get(self.sequence.steps.len()) {
+            let doing = self.doing(step, takes, steps);
+            let doing = doing.map_err(|fault| self.error(self.subject(&step.work), fault))?;
+            self.sequence.steps.push(doing);
+        }
+        Ok(self.sequence.steps.last().unwrap_or(&Doing::LeftOut))
+    }
+
+    /// Evaluates an argument of a launch without its type: whatever the type, an argument needs a value.
+    ///
+    /// # Errors
+    /// An expression without a value.
+    pub fn check_argument(
+        &self,
+        launch: &Launch,
+        name: &str,
+        expr: &Expr,
+        steps: &mut Steps,
+    ) -> Result<(), Box<LaunchError>> {
+        let value = Given { environment: self.environment, steps }.value(expr);
+        value.map(drop).map_err(|problem| {
+            self.error(Subject::Launch(launch.kernel.clone()), (Role::Argument(name.to_owned()), problem))
+        })
+    }
+
+    /// The whole, after the last step.
+    ///
+    /// # Errors
+    /// An output that would be left as it is, see the module.
+    pub fn finish(self) -> Result<Sequence, Box<LaunchError>> {
+        match self.unwritten() {
+            None => Ok(self.sequence),
+            Some(fault) => Err(self.error(Subject::Variant(self.variant.id), fault)),
+        }
+    }
+
+    fn doing(&self, step: &Step, takes: &Takes<'_>, steps: &mut Steps) -> Result<Doing, Fault> {
+        let mut given = Given { environment: self.environment, steps };
+        if let Some(when) = &step.when
+            && !is_true(when, &mut given)?
+        {
+            return Ok(Doing::LeftOut);
+        }
+        match &step.work {
+            Work::Launch(launch) => {
+                let place = Place { plugin: self.plugin, scratch: &self.sequence.scratch };
+                numbers_of(place, launch, takes, &mut given).map(Doing::Launch)
+            }
+            Work::Fill(fill) => {
+                let bytes = self.filled_bytes(fill)?;
+                Ok(Doing::Fill { memory: fill.memory, bytes, byte: fill.byte })
+            }
+        }
+    }
+
+    fn filled_bytes(&self, fill: &Fill) -> Result<u64, Fault> {
+        match fill.memory {
+            Memory::Scratch(index) => {
+                let count = self.sequence.scratch.len();
+                let place = self.sequence.scratch.get(index as usize);
+                let place = place.ok_or((Role::Bytes, Problem::NoSuchScratch { index, count }))?;
+                Ok(place.bytes)
+            }
+            Memory::Output(index) => {
+                let count = self.plugin.tensor_count();
+                let tensor = self.plugin.inputs.len().saturating_add(index as usize);
+                let number = u32::try_from(tensor).unwrap_or(u32::MAX);
+                let types = self.variant.types.get(tensor).zip(self.variant.formats.get(tensor));
+                let (ty, format) =
+                    types.ok_or((Role::Bytes, Problem::NoSuchTensor { index: number, count }))?;
+                let unknown =
+                    || (Role::Bytes, Problem::NoValue("the tensor's shape is not known".to_owned()));
+                let shape = self.environment.shape(number).ok_or_else(unknown)?;
+                let beyond = || Problem::NoValue("it is beyond 64 bits".to_owned());
+                tensor_bytes(*ty, *format, shape).ok_or_else(|| (Role::Bytes, beyond()))
+            }
+        }
+    }
+
+    /// The first output, if there is one, that should have been written, or that is read before it is.
+    fn unwritten(&self) -> Option<Fault> {
+        let inputs = self.plugin.inputs.len();
+        let is_empty = |tensor: usize| {
+            let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
+            shape.is_some_and(|shape| shape.contains(&0))
+        };
+        (inputs..).zip(&self.plugin.outputs).find_map(|(tensor, output)| {
+            // How much there is of what depends on data the kernels say.
+            if is_empty(tensor) || output.alias.is_some() || output.depends_on_data() {
+                return None;
+            }
+            let problem = self.never_written(tensor)?;
+            Some((Role::Output(output.name.clone()), problem))
+        })
+    }
+
+    /// What is wrong where no step that is done writes an output, though steps use it, or one reads it before.
+    fn never_written(&self, tensor: usize) -> Option<Problem> {
+        let (mut is_used, mut is_read, mut grid_is_0) = (false, false, false);
+        for (step, doing) in self.variant.steps.iter().zip(&self.sequence.steps) {
+            let Some(writes) = self.writes(step, tensor) else { continue };
+            is_used = true;
+            let is_done = match doing {
+                Doing::LeftOut => false,
+                Doing::Launch(launch) => !launch.is_empty(),
+                Doing::Fill { .. } => true,
+            };
+            match (writes, is_done) {
+                (true, true) => return is_read.then_some(Problem::ReadUnwritten),
+                (true, false) => grid_is_0 |= *doing != Doing::LeftOut,
+                (false, is_done) => is_read |= is_done,
+            }
+        }
+        is_used.then_some(Problem::NotWritten { grid_is_0 })
+    }
+
+    /// Whether a step that uses a tensor may write it: none where it does not use it. A pointer to `const` reads alone.
+    fn writes(&self, step: &Step, tensor: usize) -> Option<bool> {
+        match &step.work {
+            Work::Fill(Fill { memory: Memory::Output(index), .. }) => {
+                (self.plugin.inputs.len().checked_add(*index as usize) == Some(tensor)).then_some(true)
+            }
+            Work::Fill(_) => None,
+            Work::Launch(launch) => {
+                let values = launch.args.iter().map(|arg| &arg.value);
+                let uses = values.filter(|value| value.tensor().is_some_and(|it| it as usize == tensor));
+                uses.map(|value| matches!(value, ArgValue::Tensor(_))).reduce(|one, other| one || other)
+            }
+        }
+    }
+
+    fn subject(&self, work: &Work) -> Subject {
+        match work {
+            Work::Launch(launch) => Subject::Launch(launch.kernel.clone()),
+            Work::Fill(Fill { memory: Memory::Scratch(index), .. }) => {
+                let scratch = self.variant.scratch.get(*index as usize);
+                Subject::Fill(scratch.map(|scratch| scratch.name.clone()).unwrap_or_default())
+            }
+            Work::Fill(Fill { memory: Memory::Output(index), .. }) => {
+                let output = self.plugin.outputs.get(*index as usize);
+                Subject::Fill(output.map(|output| output.name.clone()).unwrap_or_default())
+            }
+        }
+    }
+
+    #[cold]
+    fn error(&self, subject: Subject, (role, problem): Fault) -> Box<LaunchError> {
+        launch_error(self.plugin, self.environment, subject, role, problem)
+    }
+}
+
+/// The error for a launch of which all blocks have to run at once, and whose grid has more than the `most` that do on the device.
+#[must_use]
+pub fn too_many_at_once(
+    plugin: &Plugin,
+    kernel: &str,
+    environment: &dyn Environment,
+    blocks: u64,
+    most: u64,
+) -> Box<LaunchError> {
+    let int = |value| i64::try_from(value).unwrap_or(i64::MAX);
+    let problem = Problem::TooLarge { value: int(blocks), most: int(most), limit: Limit::AtOnce };
+    launch_error(plugin, environment, Subject::Launch(kernel.to_owned()), Role::Blocks, problem)
+}
+
+fn launch_error(
+    plugin: &Plugin,
+    environment: &dyn Environment,
+    subject: Subject,
+    role: Role,
+    problem: Problem,
+) -> Box<LaunchError> {
+    let shapes = (0..plugin.tensor_count()).filter_map(|index| {
+        let name = plugin.tensor_name(index)?.to_owned();
+        let shape = environment.shape(u32::try_from(index).ok()?);
+        Some((name, shape.map(<[i64]>::to_vec)))
+    });
+    Box::new(LaunchError { plugin: plugin.full_name(), subject, role, problem, shapes: shapes.collect() })
+}
+
+fn is_true(when: &Guard, given: &mut Given<'_>) -> Result<bool, Fault> {
+    let fault = |problem| (Role::Condition(when.text.clone()), problem);
+    match given.value(&when.expr).map_err(fault)? {
+        Value::Bool(value) => Ok(value),
+        found => Err(fault(Problem::Kind { found, expected: "a boolean" })),
+    }
+}
+
+fn scratch_bytes(scratch: &Scratch, given: &mut Given<'_>) -> Result<u64, Fault> {
+    let fault = |problem| (Role::Bytes, problem);
+    match given.value(&scratch.bytes as &Expr).map_err(fault)? {
+        Value::Int(value) => u64::try_from(value).map_err(|_| fault(Problem::TooSmall { value, least: 0 })),
+        found => Err(fault(Problem::Kind { found, expected: "an integer" })),
+    }
+}

@@ -1,0 +1,57 @@
+//! What can be said of an output's shape at run time, where TensorRT alone knows what shape inputs hold.
+//!
+//! Owns the bounds of such a shape, from the shapes of the other inputs, the attributes, and what the manifest allows the values to be.
+
+use super::facts::Facts;
+use super::rules::{UNKNOWN_EXTENT, size_at};
+use super::steps::Steps;
+use cubinder_expr::value::Value;
+use cubinder_expr::{Bounds, Environment as _, RangeEnvironment};
+use cubinder_model::model::{Interval, Output, Plugin};
+
+/// The least and the greatest that each extent of an output can be, whatever the shape inputs hold within their limits; nothing where
+/// not even the rank is known. A shape that lies elsewhere is none that this plugin gives. Of a dimension that depends on data too
+/// TensorRT may say [`UNKNOWN_EXTENT`]. What it takes is taken off `steps`; where they do not suffice nothing is known.
+#[must_use]
+pub fn extents_for_any_values(
+    plugin: &Plugin,
+    output: &Output,
+    facts: &Facts<'_>,
+    steps: &mut Steps,
+) -> Option<Vec<Interval>> {
+    let bounds = steps.bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
+    let least = |axis: usize, min: i64| if size_at(output, axis).is_some() { UNKNOWN_EXTENT } else { min };
+    let extent = |(axis, bounds): (usize, Bounds)| Interval { min: least(axis, bounds.min), max: bounds.max };
+    Some(bounds.into_iter().enumerate().map(extent).collect())
+}
+
+/// Everything but what shape inputs hold.
+struct Unseen<'a> {
+    plugin: &'a Plugin,
+    facts: &'a Facts<'a>,
+}
+
+impl RangeEnvironment for Unseen<'_> {
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.facts.attribute(index)
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        self.facts.shapes.get(tensor as usize).map(|shape| shape.len())
+    }
+
+    fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
+        let extent = *self.facts.shapes.get(tensor as usize)?.get(axis)?;
+        if extent >= 0 {
+            return Some((extent, extent));
+        }
+        // How many values there are.
+        let allowed = self.plugin.inputs.get(tensor as usize)?.limits.dim(axis);
+        Some((allowed.min, allowed.max))
+    }
+
+    fn values(&self, tensor: u32) -> (i64, i64) {
+        let allowed = self.plugin.inputs.get(tensor as usize).and_then(|input| input.values);
+        allowed.map_or((i64::MIN, i64::MAX), |allowed| (allowed.min, allowed.max))
+    }
+}

@@ -1,0 +1,68 @@
+//! The workspace that a node needs at most, over all shapes that it is built for.
+//!
+//! An engine reserves it when it is built, before any shape is known. So it is an upper bound of every scratch buffer, rounded up like
+//! the buffer itself and summed up; of several variants it is the largest of their sums, because one of them runs at a time.
+
+use super::sequence::reserved;
+use crate::proof::{Domain, Greatest};
+use cubinder_expr::{Expr, Node, UnaryOp};
+use cubinder_model::model::Variant;
+
+/// A scratch buffer of which nobody knows how large it can get.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the size of the scratch buffer `{scratch}` of variant {variant} has no upper bound over these shapes that a GPU could hold; limit \
+     the shapes, or bound the size with `min`"
+)]
+pub struct Unbounded {
+    /// The variant's id.
+    pub variant: i32,
+    /// The buffer's name.
+    pub scratch: String,
+}
+
+/// The address space of a GPU, bytes: no workspace is larger.
+const MOST: u64 = 1 << 48;
+
+/// The most workspace in bytes that any of `variants` takes in any case of `domain` in which it may run. A variant whose guard can be
+/// seen to hold in no case counts for nothing.
+///
+/// # Errors
+/// The first scratch buffer whose size is not bounded.
+pub fn workspace_bound<'p>(
+    domain: &Domain<'p>,
+    variants: impl IntoIterator<Item = &'p Variant>,
+) -> Result<u64, Unbounded> {
+    let with_scratch = variants.into_iter().filter(|variant| !variant.scratch.is_empty());
+    with_scratch.map(|variant| of_variant(domain, variant)).try_fold(0, |most, bytes| Ok(bytes?.max(most)))
+}
+
+fn of_variant<'p>(domain: &Domain<'p>, variant: &'p Variant) -> Result<u64, Unbounded> {
+    let mut domain = domain.clone();
+    if let Some(guard) = &variant.guard {
+        if domain.proves(&not(&guard.expr)) {
+            return Ok(0);
+        }
+        domain = domain.assuming(&guard.expr);
+    }
+    let mut sum = 0_u64;
+    for scratch in &variant.scratch {
+        let bytes = match domain.greatest(&scratch.bytes) {
+            // A size without a value, or below 0, is refused before anything is launched.
+            Greatest::Nothing => Some(0),
+            Greatest::Value(value) => reserved(u64::try_from(value).unwrap_or(0)),
+            Greatest::Unknown => None,
+        };
+        let end = bytes.and_then(|bytes| sum.checked_add(bytes)).filter(|sum| *sum <= MOST);
+        sum = end.ok_or_else(|| Unbounded { variant: variant.id, scratch: scratch.name.clone() })?;
+    }
+    Ok(sum)
+}
+
+/// `not expr`.
+fn not(expr: &Expr) -> Expr {
+    let mut nodes = expr.nodes.clone();
+    let root = u32::try_from(nodes.len().saturating_sub(1)).unwrap_or(u32::MAX);
+    nodes.push(Node::Unary(UnaryOp::Not, root));
+    Expr { nodes }
+}

@@ -1,0 +1,187 @@
+//! Code objects: what NVRTC made, for which target, and what is known about the kernels inside.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
+use crate::digest::Digest;
+use crate::packed::{BadCode, CodeBytes};
+
+/// What follows the number in an architecture's name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum ArchSuffix {
+    /// `sm_90`: runs on the same major and an equal or higher minor.
+    None,
+    /// `sm_90a`: runs on that chip only.
+    Specific,
+    /// `sm_100f`: runs in its family. It cannot be read back from a cubin.
+    Family,
+}
+
+/// A GPU architecture, such as 8.9 or 9.0a.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Arch {
+    /// Major compute capability.
+    pub major: u8,
+    /// Minor compute capability.
+    pub minor: u8,
+    /// Architecture-specific or family-specific.
+    pub suffix: ArchSuffix,
+}
+
+/// What kind of code a target asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TargetKind {
+    /// Machine code: `sm_89`.
+    Cubin,
+    /// PTX, compiled by the driver when it is loaded: `compute_80`.
+    Ptx,
+    /// PTX of a kernel that takes what TensorRT passes, and that TensorRT alone launches: `native_80`. Nobody asks for it by
+    /// that name.
+    Native,
+}
+
+impl TargetKind {
+    /// Whether the code is PTX, whoever loads it.
+    #[must_use]
+    pub const fn is_ptx(self) -> bool {
+        matches!(self, TargetKind::Ptx | TargetKind::Native)
+    }
+}
+
+/// One thing to compile for: an architecture and a kind of code. Displayed and parsed as NVIDIA's own tools name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Target {
+    /// Machine code or PTX.
+    pub kind: TargetKind,
+    /// The architecture.
+    pub arch: Arch,
+}
+
+/// Why a text is no target.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` is not a target: expected `sm_<arch>` for machine code or `compute_<arch>` for PTX, such as `sm_89`"
+)]
+pub struct BadTarget(pub String);
+
+impl std::str::FromStr for Target {
+    type Err = BadTarget;
+
+    fn from_str(text: &str) -> Result<Target, BadTarget> {
+        let bad = || BadTarget(text.to_owned());
+        let (kind, rest) = if let Some(rest) = text.strip_prefix("sm_") {
+            (TargetKind::Cubin, rest)
+        } else if let Some(rest) = text.strip_prefix("compute_") {
+            (TargetKind::Ptx, rest)
+        } else {
+            return Err(bad());
+        };
+        let (digits, suffix) = match rest.strip_suffix('a') {
+            Some(digits) => (digits, ArchSuffix::Specific),
+            None => match rest.strip_suffix('f') {
+                Some(digits) => (digits, ArchSuffix::Family),
+                None => (rest, ArchSuffix::None),
+            },
+        };
+        let well_formed = (2..=3).contains(&digits.len())
+            && digits.bytes().all(|byte| byte.is_ascii_digit())
+            && !digits.starts_with('0');
+        let number: u16 = if well_formed { digits.parse().map_err(|_| bad())? } else { return Err(bad()) };
+        let major = u8::try_from(number / 10).map_err(|_| bad())?;
+        let minor = u8::try_from(number % 10).map_err(|_| bad())?;
+        Ok(Target { kind, arch: Arch { major, minor, suffix } })
+    }
+}
+
+impl std::fmt::Display for Arch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let suffix = match self.suffix {
+            ArchSuffix::None => "",
+            ArchSuffix::Specific => "a",
+            ArchSuffix::Family => "f",
+        };
+        write!(f, "{}{}{suffix}", self.major, self.minor)
+    }
+}
+
+impl std::fmt::Display for Target {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let prefix = match self.kind {
+            TargetKind::Cubin => "sm_",
+            TargetKind::Ptx => "compute_",
+            TargetKind::Native => "native_",
+        };
+        write!(f, "{prefix}{}", self.arch)
+    }
+}
+
+/// One parameter of a kernel, as the code object states it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelParam {
+    /// Offset in the parameter buffer, bytes.
+    pub offset: u32,
+    /// Size in bytes.
+    pub size: u32,
+}
+
+/// What a code object says about one of its kernels. Figures that only a cubin has are absent for PTX.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelFacts {
+    /// The symbol to ask the driver for.
+    pub symbol: String,
+    /// Registers a thread.
+    pub registers: Option<u32>,
+    /// Static shared memory a block, bytes.
+    pub shared_bytes: Option<u32>,
+    /// Stack a thread, bytes.
+    pub local_bytes: Option<u32>,
+    /// The most threads a block may have (`__launch_bounds__`), where the kernel says so.
+    pub max_threads: Option<u32>,
+    /// The parameters in the kernel's own order.
+    pub params: Vec<KernelParam>,
+}
+
+/// A cubin or a PTX text, with what is known about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeObject {
+    /// What it was compiled for, as it was asked for.
+    pub target: Target,
+    /// The digest of the code, not of what is stored of it.
+    pub digest: Digest,
+    /// The kernels inside.
+    pub kernels: Vec<KernelFacts>,
+    /// A cubin (ELF), or PTX text without a trailing NUL.
+    pub bytes: CodeBytes,
+}
+
+impl CodeObject {
+    /// The cubin or the PTX text.
+    ///
+    /// # Errors
+    /// Where the bytes are stored compressed and damaged: what was read to run is not unpacked before.
+    pub fn raw(&self) -> Result<Cow<'_, [u8]>, BadCode> {
+        self.bytes.unpack(self.digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_print_as_they_parse() {
+        for text in ["sm_75", "sm_80", "sm_89", "sm_90a", "sm_120", "sm_121f", "compute_80", "compute_100f"] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_is_no_target_is_refused() {
+        for text in
+            ["", "sm_", "sm_8", "sm_08", "sm_8x", "80", "sm80", "sm_90aa", "ptx", "sm_99999", "sm_+89"]
+        {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+}

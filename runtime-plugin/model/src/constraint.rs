@@ -1,0 +1,391 @@
+//! What an attribute's value must be: its type, and the rules that a manifest adds.
+//!
+//! Owns the check of a value ([`Attribute::check`], for defaults, nodes of a network and nodes of an engine alike), the check of the
+//! rules themselves ([`Attribute::check_rules`]) and the rounding of floats to what a type holds. Never changes a value: who
+//! makes one rounds it first ([`AttributeType::rounded`]).
+
+use std::fmt;
+
+use crate::float;
+use crate::model::{Attribute, AttributeElement, AttributeType, Interval};
+use cubinder_expr::value::Value;
+
+/// A value that an attribute cannot have.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConstraintError {
+    /// The attribute.
+    pub attribute: String,
+    /// The element that breaks the rule, for a rule about the elements of a list.
+    pub element: Option<usize>,
+    /// The value that breaks it: the element's, or the whole.
+    pub value: Value,
+    /// The rule.
+    pub rule: Rule,
+}
+
+/// A rule that an attribute's value breaks.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Rule {
+    /// It is of this type.
+    Type(AttributeType),
+    /// A float type holds it exactly; with the value that comes nearest, where there is one.
+    Exact(AttributeType, Option<f64>),
+    /// It has so many elements or bytes.
+    Length {
+        /// How many it has.
+        found: usize,
+        /// How many it may have.
+        allowed: Interval,
+        /// `elements` or `bytes`.
+        unit: &'static str,
+    },
+    /// The least it may be.
+    Minimum(Value),
+    /// The greatest it may be.
+    Maximum(Value),
+    /// All that it may be.
+    OneOf(Vec<Value>),
+}
+
+/// The most characters of a value, and the most values of a list, that a message shows.
+const SHOWN_CHARACTERS: usize = 120;
+const SHOWN_VALUES: usize = 16;
+
+impl fmt::Display for ConstraintError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attribute `{}", self.attribute)?;
+        if let Some(index) = self.element {
+            write!(f, "[{index}]")?;
+        }
+        match &self.rule {
+            Rule::Length { found, allowed, unit } => {
+                write!(f, "` has {found} {unit}, expected {allowed}")
+            }
+            rule => write!(f, "` is `{}`, {rule}", shown(&self.value)),
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Rule::Type(ty) => write!(f, "expected `{}`", ty.name()),
+            Rule::Exact(ty, Some(nearest)) => {
+                write!(f, "which `{}` does not hold exactly; the nearest is `{nearest:?}`", ty.name())
+            }
+            Rule::Exact(ty, None) => write!(f, "which is beyond what `{}` holds", ty.name()),
+            Rule::Length { allowed, unit, .. } => write!(f, "expected {allowed} {unit}"),
+            Rule::Minimum(least) => write!(f, "the least is `{least}`"),
+            Rule::Maximum(most) => write!(f, "the greatest is `{most}`"),
+            Rule::OneOf(allowed) => {
+                f.write_str("expected one of ")?;
+                for (index, value) in allowed.iter().take(SHOWN_VALUES).enumerate() {
+                    write!(f, "{}`{}`", if index == 0 { "" } else { ", " }, shown(value))?;
+                }
+                match allowed.len().checked_sub(SHOWN_VALUES) {
+                    Some(more @ 1..) => write!(f, " and {more} more"),
+                    _ => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+impl std::error::Error for ConstraintError {}
+
+/// A value as a message shows it: its beginning, where it is long.
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN_CHARACTERS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+impl AttributeElement {
+    /// The float that this type holds for `value`: the nearest, of two as near the even one. None where that would be infinite and
+    /// `value` is not. What is no float type holds none but whole values exactly, so it rounds nothing.
+    #[must_use]
+    pub fn rounded(self, value: f64) -> Option<f64> {
+        match self {
+            AttributeElement::F16 => float::round_to_f16(value),
+            AttributeElement::F32 => float::round_to_f32(value),
+            _ => Some(value),
+        }
+    }
+}
+
+impl AttributeType {
+    /// `value` with every float rounded to what the type holds; none where one does not fit. An ONNX node says 0.1 in 32 bits,
+    /// and 0.1 must be usable for half precision, so rounding is part of the type.
+    #[must_use]
+    pub fn rounded(self, value: Value) -> Option<Value> {
+        match value {
+            Value::Float(value) => self.element.rounded(value).map(Value::Float),
+            Value::Array(items) => {
+                items.into_iter().map(|item| self.rounded(item)).collect::<Option<_>>().map(Value::Array)
+            }
+            other => Some(other),
+        }
+    }
+}
+
+impl Attribute {
+    /// Whether `value` is of the attribute's type and keeps its rules.
+    ///
+    /// # Errors
+    /// The first rule that it breaks, in this order: type, exactness of floats, length, least, greatest, set.
+    pub fn check(&self, value: &Value) -> Result<(), ConstraintError> {
+        let broken = |rule| ConstraintError {
+            attribute: self.name.clone(),
+            element: None,
+            value: value.clone(),
+            rule,
+        };
+        if !self.ty.admits(value) {
+            return Err(match self.misfit(value) {
+                Some((index, item)) => ConstraintError {
+                    element: Some(index),
+                    value: item.clone(),
+                    ..broken(Rule::Type(AttributeType { list: false, ..self.ty }))
+                },
+                None => broken(Rule::Type(self.ty)),
+            });
+        }
+        if let Some((found, unit)) = self.measure(value)
+            && let Some(allowed) = self.length
+            && !i64::try_from(found).is_ok_and(|found| allowed.contains(found))
+        {
+            return Err(broken(Rule::Length { found, allowed, unit }));
+        }
+        let elements = match value {
+            Value::Array(items) if self.ty.list => items.as_slice(),
+            _ if self.ty.element == AttributeElement::Bytes => &[],
+            value => std::slice::from_ref(value),
+        };
+        for (index, element) in elements.iter().enumerate() {
+            self.check_element(element).map_err(|rule| ConstraintError {
+                element: self.ty.list.then_some(index),
+                value: element.clone(),
+                ..broken(rule)
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The first element of a list that is not of the list's type.
+    fn misfit<'v>(&self, value: &'v Value) -> Option<(usize, &'v Value)> {
+        let single = AttributeType { list: false, ..self.ty };
+        match value {
+            Value::Array(items) if self.ty.list => {
+                items.iter().enumerate().find(|(_, item)| !single.admits(item))
+            }
+            _ => None,
+        }
+    }
+
+    /// How long a value is and in what; none for one that has no length.
+    fn measure(&self, value: &Value) -> Option<(usize, &'static str)> {
+        match value {
+            Value::Array(items) if self.ty.list => Some((items.len(), "elements")),
+            Value::Array(items) => Some((items.len(), "bytes")),
+            Value::Str(text) => Some((text.len(), "bytes")),
+            _ => None,
+        }
+    }
+
+    fn check_element(&self, value: &Value) -> Result<(), Rule> {
+        if let Value::Float(float) = value {
+            let rounded = self.ty.element.rounded(*float);
+            if !rounded.is_some_and(|rounded| rounded.to_bits() == float.to_bits() || float.is_nan()) {
+                return Err(Rule::Exact(self.ty, rounded));
+            }
+        }
+        match (&self.minimum, &self.maximum) {
+            (Some(least), _) if !at_least(value, least) => Err(Rule::Minimum(least.clone())),
+            (_, Some(most)) if !at_least(most, value) => Err(Rule::Maximum(most.clone())),
+            _ if !self.one_of.is_empty() && !self.one_of.contains(value) => {
+                Err(Rule::OneOf(self.one_of.clone()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the rules make sense for the type, some value can keep them, and the default does.
+    ///
+    /// # Errors
+    /// What does not, for people.
+    pub fn check_rules(&self) -> Result<(), String> {
+        let name = &self.name;
+        let element = self.ty.element;
+        if let Some(length) = self.length {
+            let is_measured =
+                self.ty.list || matches!(element, AttributeElement::String | AttributeElement::Bytes);
+            if !is_measured {
+                return Err(format!("attribute `{name}` has a length, and `{}` has none", self.ty.name()));
+            }
+            if length.min < 0 || length.min > length.max {
+                return Err(format!("attribute `{name}` cannot have a length of {length}"));
+            }
+        }
+        let single = AttributeType { element, list: false };
+        let is_number = element.integers().is_some() || element.is_float();
+        for (which, bound) in [("least", &self.minimum), ("greatest", &self.maximum)] {
+            let Some(bound) = bound else { continue };
+            if !is_number || !single.admits(bound) || !is_held(element, bound) {
+                return Err(format!(
+                    "the {which} value of attribute `{name}` is `{bound}`, which is no number of its type `{}`",
+                    single.name()
+                ));
+            }
+        }
+        if let (Some(least), Some(most)) = (&self.minimum, &self.maximum)
+            && !at_least(most, least)
+        {
+            return Err(format!("attribute `{name}` must be at least `{least}` and at most `{most}`"));
+        }
+        let unruled = Attribute { one_of: Vec::new(), length: None, ty: single, ..self.clone() };
+        for (index, value) in self.one_of.iter().enumerate() {
+            if element == AttributeElement::Bytes || self.one_of[..index].contains(value) {
+                return Err(format!(
+                    "`{value}` cannot be in the set of attribute `{name}`, or is there twice"
+                ));
+            }
+            unruled.check(value).map_err(|error| format!("in the set of values: {error}"))?;
+        }
+        match &self.default {
+            Some(default) => self.check(default).map_err(|error| format!("the default: {error}")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether a bound is finite and exactly of the type.
+fn is_held(element: AttributeElement, value: &Value) -> bool {
+    match value {
+        Value::Float(value) => {
+            value.is_finite() && element.rounded(*value).is_some_and(|held| held.to_bits() == value.to_bits())
+        }
+        _ => true,
+    }
+}
+
+/// Whether both are numbers of one kind and `value` is not below `least`; NaN is neither below nor above anything.
+fn at_least(value: &Value, least: &Value) -> bool {
+    match (value, least) {
+        (Value::Int(value), Value::Int(least)) => value >= least,
+        (Value::Float(value), Value::Float(least)) => value >= least,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attribute(element: AttributeElement, list: bool) -> Attribute {
+        Attribute::new("a", AttributeType { element, list })
+    }
+
+    fn ints(values: &[i64]) -> Value {
+        Value::Array(values.iter().copied().map(Value::Int).collect())
+    }
+
+    fn text(value: &str) -> Value {
+        Value::Str(value.to_owned())
+    }
+
+    #[test]
+    fn what_breaks_a_rule_is_named() {
+        let int = attribute(AttributeElement::I8, false);
+        let ranged = Attribute { minimum: Some(Value::Int(1)), maximum: Some(Value::Int(9)), ..int.clone() };
+        let list = Attribute {
+            length: Some(Interval { min: 2, max: 4 }),
+            minimum: Some(Value::Int(0)),
+            ..attribute(AttributeElement::I32, true)
+        };
+        let mode = Attribute {
+            one_of: vec![text("wrap"), text("edge")],
+            ..attribute(AttributeElement::String, false)
+        };
+        let half = attribute(AttributeElement::F16, false);
+        let named = Attribute { length: Some(Interval { min: 1, max: 1 }), ..mode.clone() };
+        let exact = Attribute {
+            length: Some(Interval { min: 16, max: 16 }),
+            ..attribute(AttributeElement::Bytes, false)
+        };
+        let positive =
+            Attribute { minimum: Some(Value::Float(0.5)), ..attribute(AttributeElement::F32, false) };
+        let cases = [
+            (&int, Value::Int(300)),
+            (&int, ints(&[1])),
+            (&ranged, Value::Int(0)),
+            (&ranged, Value::Int(10)),
+            (&list, ints(&[1])),
+            (&list, ints(&[1, 2, 3, 4, 5])),
+            (&list, ints(&[1, -2])),
+            (&mode, text("wrp")),
+            (&named, text("wrap")),
+            (&half, Value::Float(0.1)),
+            (&half, Value::Float(1e6)),
+            (&exact, ints(&[1, 2])),
+            (&exact, ints(&[256])),
+            (&positive, Value::Float(0.25)),
+            (&positive, Value::Float(f64::NAN)),
+            (&list, ints(&[0, 1 << 33])),
+            (&int, ints(&[1 << 33; 100])),
+        ];
+        let errors: Vec<String> =
+            cases.iter().map(|(a, value)| a.check(value).unwrap_err().to_string()).collect();
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+
+    #[test]
+    fn what_keeps_the_rules_is_taken() {
+        let list = Attribute {
+            length: Some(Interval { min: 0, max: 2 }),
+            minimum: Some(Value::Int(-3)),
+            maximum: Some(Value::Int(3)),
+            one_of: vec![Value::Int(-3), Value::Int(3)],
+            default: Some(ints(&[3, -3])),
+            ..attribute(AttributeElement::I16, true)
+        };
+        assert_eq!(list.check_rules(), Ok(()));
+        for value in [ints(&[]), ints(&[3]), ints(&[-3, 3])] {
+            assert_eq!(list.check(&value), Ok(()));
+        }
+        let half = attribute(AttributeElement::F16, true);
+        let rounded = half.ty.rounded(Value::Array(vec![Value::Float(0.1), Value::Float(-2.0)])).unwrap();
+        assert_eq!(half.check(&rounded), Ok(()));
+        assert_eq!(half.ty.rounded(Value::Float(1e6)), None);
+        assert_eq!(half.check(&Value::Array(vec![Value::Float(f64::INFINITY)])), Ok(()));
+    }
+
+    #[test]
+    fn rules_that_make_no_sense_are_refused() {
+        let int = attribute(AttributeElement::I8, false);
+        let string = attribute(AttributeElement::String, false);
+        let half = attribute(AttributeElement::F16, false);
+        let some = |value| Some(Value::Int(value));
+        let cases = [
+            Attribute { length: Some(Interval::ANY_SIZE), ..int.clone() },
+            Attribute { length: Some(Interval { min: -1, max: 1 }), ..string.clone() },
+            Attribute { length: Some(Interval { min: 2, max: 1 }), ..string.clone() },
+            Attribute { minimum: some(200), ..int.clone() },
+            Attribute { minimum: Some(Value::Float(0.5)), ..int.clone() },
+            Attribute { minimum: some(2), maximum: some(1), ..int.clone() },
+            Attribute { maximum: some(1), ..string.clone() },
+            Attribute { maximum: some(1), ..attribute(AttributeElement::Bytes, false) },
+            Attribute { maximum: Some(Value::Float(0.1)), ..half.clone() },
+            Attribute { maximum: Some(Value::Float(f64::NAN)), ..half },
+            Attribute { one_of: vec![Value::Int(1), Value::Int(1)], ..int.clone() },
+            Attribute { one_of: vec![text("a")], ..int.clone() },
+            Attribute { minimum: some(2), one_of: vec![Value::Int(1)], ..int.clone() },
+            Attribute { one_of: vec![ints(&[1])], ..attribute(AttributeElement::Bytes, false) },
+            Attribute { maximum: some(5), default: some(6), ..int.clone() },
+            Attribute { default: Some(text("x")), ..int },
+        ];
+        let errors: Vec<String> = cases.iter().map(|a| a.check_rules().unwrap_err()).collect();
+        insta::assert_snapshot!(errors.join("\n"));
+    }
+}

@@ -1,0 +1,439 @@
+//! The binary format of bundles and nodes: one byte string that says what it is, how long it is and what its digest is.
+//!
+//! A container stands inside other people's files: the data of a shared library, the serialized fields of an engine.
+//! So it can be found by scanning ([`scan`]), and nothing in it is used before all of it has been checked ([`read`]).
+//!
+//! Layout of bundles and nodes, little endian, offsets in bytes:
+//!
+//! | offset | size | what |
+//! |---|---|---|
+//! | 0 | 16 | [`MAGIC`] |
+//! | 16 | 4 | [`FORMAT_VERSION`] |
+//! | 20 | 4 | kind: 1 bundle, 2 node |
+//! | 24 | 8 | length of the container |
+//! | 32 | 32 | BLAKE3 of everything but these 32 bytes |
+//! | 64 | 8 | length of the model |
+//! | 72 | | the model, in postcard's encoding |
+//! | | | code objects in order: compressed ones as they come, others aligned to 64, gaps are zero |
+//!
+//! Layout of node references:
+//!
+//! | offset | size | what |
+//! |---|---|---|
+//! | 0 | 8 | [`REFERENCE_MAGIC`] |
+//! | 8 | 2 | [`FORMAT_VERSION`] |
+//! | 10 | 4 | length of the container |
+//! | 14 | 8 | the first 8 bytes of the BLAKE3 of everything but these 8 bytes: they tell damage |
+//! | 22 | | the model, in postcard's encoding, to the end |
+//!
+//! The encoding is canonical: equal values give equal bytes, and a reader refuses bytes that a writer would not write. Compressed code is
+//! part of a value as it stands ([`crate::packed`]): who compresses decides the bytes, everybody after keeps them.
+//!
+//! Never: I/O; a panic or an unbounded allocation for any input.
+
+use serde::{Deserialize, Serialize};
+
+use crate::code::{CodeObject, KernelFacts, Target};
+use crate::digest::Digest;
+use crate::model::{Bundle, Node, NodeReference, Plugin};
+use crate::packed::{CodeBytes, Held};
+use cubinder_expr::value::Value;
+
+mod header;
+
+use header::{Header, Kind, LONG_BYTES, MODEL_OFFSET, SHORT_BYTES, Start};
+
+/// The first bytes of a bundle or a node. Not valid UTF-8, and damaged by transfers that touch line ends.
+pub const MAGIC: [u8; 16] = *b"\x89CUBINDER\r\n\x1a\n\0\0\0";
+
+/// The first bytes of a node reference.
+pub const REFERENCE_MAGIC: [u8; 8] = *b"\x89CUBREF\n";
+
+/// The version of the format that this crate writes, and the only one that it reads.
+pub const FORMAT_VERSION: u32 = 2;
+
+/// Code is aligned for the driver, which reads cubins as ELF structures in place.
+const CODE_ALIGNMENT: usize = 64;
+
+/// What a container holds.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(clippy::large_enum_variant)] // one at a time, and moved once
+pub enum Container {
+    /// Everything one plugin library carries.
+    Bundle(Bundle),
+    /// One node with its code.
+    Node(Node),
+    /// One node whose code lies in a library.
+    NodeReference(NodeReference),
+}
+
+/// A container that was found and checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// Where it begins, bytes from the start of what was read.
+    pub offset: usize,
+    /// How long it is, bytes.
+    pub length: usize,
+    /// The digest in its header, which is right.
+    pub digest: Digest,
+    /// What it holds.
+    pub container: Container,
+}
+
+/// Why bytes are not a container that this version can use.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The magic is not there.
+    #[error("not a Cubinder container: it does not begin with the magic bytes")]
+    NoMagic,
+    /// There are fewer bytes than the header promises.
+    #[error("truncated: {found} bytes where the container has {expected}")]
+    Truncated {
+        /// What the header says, or the size of the header.
+        expected: u64,
+        /// What there is.
+        found: u64,
+    },
+    /// Another version wrote it.
+    #[error("format version {found}, and this version of Cubinder reads version {FORMAT_VERSION} only: {}",
+        if *found > FORMAT_VERSION { "use a newer libcubinder.so" } else { "compile the plugins again" })]
+    Version {
+        /// The version that the header says.
+        found: u32,
+    },
+    /// The digest in the header is not that of the bytes.
+    #[error("damaged: the digest of the bytes is {found}, the header says {expected}")]
+    Digest {
+        /// From the header, hexadecimal.
+        expected: String,
+        /// Of the bytes, as much of it.
+        found: String,
+    },
+    /// A file in which [`scan`] stops.
+    #[error("nothing from here on was looked at: too much of the file begins like a container and is none")]
+    TooManyBeginnings,
+    /// The digest is right, and the contents still are not what a writer would write.
+    #[error("malformed: {0}")]
+    Malformed(String),
+}
+
+#[derive(Serialize, Deserialize)]
+struct BundleModel {
+    producer: String,
+    plugins: Vec<Plugin>,
+    code: Vec<CodeEntry>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct NodeModel {
+    producer: String,
+    plugin: Plugin,
+    attributes: Vec<Value>,
+    input_ranks: Option<Vec<u8>>,
+    workspace_bytes: Option<u64>,
+    code: Vec<CodeEntry>,
+}
+
+/// A code object without its bytes, which follow the model.
+#[derive(Serialize, Deserialize)]
+struct CodeEntry {
+    target: Target,
+    digest: Digest,
+    kernels: Vec<KernelFacts>,
+    /// Of the code.
+    length: u64,
+    /// Of what is stored, where that is compressed.
+    packed: Option<u64>,
+}
+
+impl Container {
+    /// The code objects that it holds.
+    #[must_use]
+    pub fn code(&self) -> &[CodeObject] {
+        match self {
+            Container::Bundle(bundle) => &bundle.code,
+            Container::Node(node) => &node.code,
+            Container::NodeReference(_) => &[],
+        }
+    }
+}
+
+impl From<&CodeObject> for CodeEntry {
+    fn from(code: &CodeObject) -> CodeEntry {
+        CodeEntry {
+            target: code.target,
+            digest: code.digest,
+            kernels: code.kernels.clone(),
+            length: code.bytes.unpacked_length() as u64,
+            packed: code.bytes.is_packed().then_some(code.bytes.stored().len() as u64),
+        }
+    }
+}
+
+/// Writes a bundle.
+#[must_use]
+pub fn write_bundle(bundle: &Bundle) -> Vec<u8> {
+    let model = BundleModel {
+        producer: bundle.producer.clone(),
+        plugins: bundle.plugins.clone(),
+        code: bundle.code.iter().map(CodeEntry::from).collect(),
+    };
+    write(Kind::Bundle, &encode(&model), &bundle.code)
+}
+
+/// Writes a node.
+#[must_use]
+pub fn write_node(node: &Node) -> Vec<u8> {
+    let model = NodeModel {
+        producer: node.producer.clone(),
+        plugin: node.plugin.clone(),
+        attributes: node.attributes.clone(),
+        input_ranks: node.input_ranks.clone(),
+        workspace_bytes: node.workspace_bytes,
+        code: node.code.iter().map(CodeEntry::from).collect(),
+    };
+    write(Kind::Node, &encode(&model), &node.code)
+}
+
+/// Writes a reference to a node.
+#[must_use]
+pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
+    let mut bytes = header::short();
+    bytes.extend_from_slice(&encode(reference));
+    header::seal(Kind::NodeReference, &mut bytes);
+    bytes
+}
+
+/// Reads the container at the start of `bytes`; what follows it is left alone. All code is unpacked, to be held against its digest.
+///
+/// # Errors
+/// Every way in which the bytes are not what a writer of this version would write.
+pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
+    let found = read_to_run(bytes)?;
+    for code in found.container.code() {
+        code.raw().map_err(|error| {
+            ReadError::Malformed(format!("the {} code object {}: {error}", code.target, code.digest.short()))
+        })?;
+    }
+    Ok(found)
+}
+
+/// As [`read`], for a reader that runs what it reads: compressed code is not unpacked, because most of it never runs.
+/// [`CodeBytes::unpack`] finds what is wrong with it.
+///
+/// # Errors
+/// As [`read`], but for that.
+pub fn read_to_run(bytes: &[u8]) -> Result<Found, ReadError> {
+    read_with(bytes, &|code| Held::Shared(code.into()))
+}
+
+/// As [`read_to_run`], for bytes that stay where they are: code objects are not copied.
+///
+/// # Errors
+/// As [`read_to_run`].
+pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
+    let start = bytes.as_ptr().addr();
+    read_with(bytes, &|code| {
+        let offset = code.as_ptr().addr().wrapping_sub(start);
+        let mapped = bytes.get(offset..offset.wrapping_add(code.len()));
+        mapped.map_or_else(|| Held::Shared(code.into()), Held::Mapped)
+    })
+}
+
+/// The digest of the container at the start of `bytes`, once it was found to be right, and how many bytes it covers: equal digests are equal
+/// containers, whatever follows them.
+///
+/// # Errors
+/// Where there is no container, or a damaged one.
+pub fn digest(bytes: &[u8]) -> Result<(Digest, usize), ReadError> {
+    checked(bytes).map(|(header, digest, _)| (digest, header.length))
+}
+
+/// The header and the bytes of the container, which have the digest that the header says.
+fn checked(bytes: &[u8]) -> Result<(Header, Digest, &[u8]), ReadError> {
+    let header = Header::read(bytes)?;
+    let bytes = bytes
+        .get(..header.length)
+        .ok_or(ReadError::Truncated { expected: header.length as u64, found: bytes.len() as u64 })?;
+    let digest = header::check_digest(header.kind, bytes)?;
+    Ok((header, digest, bytes))
+}
+
+fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> Held) -> Result<Found, ReadError> {
+    let (header, digest, bytes) = checked(bytes)?;
+    let container = match header.kind {
+        Kind::Bundle => {
+            let body = Body::split(bytes)?;
+            let model: BundleModel = decode(body.model)?;
+            let code = body.code_objects(model.code, hold)?;
+            Container::Bundle(Bundle { producer: model.producer, plugins: model.plugins, code })
+        }
+        Kind::Node => {
+            let body = Body::split(bytes)?;
+            let model: NodeModel = decode(body.model)?;
+            let code = body.code_objects(model.code, hold)?;
+            Container::Node(Node {
+                producer: model.producer,
+                plugin: model.plugin,
+                attributes: model.attributes,
+                input_ranks: model.input_ranks,
+                workspace_bytes: model.workspace_bytes,
+                code,
+            })
+        }
+        Kind::NodeReference => {
+            Container::NodeReference(decode(bytes.get(SHORT_BYTES..).unwrap_or_default())?)
+        }
+    };
+    container.validate().map_err(ReadError::Malformed)?;
+    Ok(Found { offset: 0, length: header.length, digest, container })
+}
+
+/// How many times as much as a file holds is hashed for what turns out to be no container.
+const MOST_IN_VAIN: usize = 16;
+
+/// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
+/// its offset, since it may be one that was damaged. It ends with [`ReadError::TooManyBeginnings`] where that takes too long.
+pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadError>)> + '_ {
+    // What begins like a container may claim all of the file, every few bytes, and is no container only once that is hashed.
+    let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
+    let (mut from, mut in_vain) = (0, 0);
+    std::iter::from_fn(move || {
+        loop {
+            let offset = from + header::find(bytes.get(from..)?)?;
+            let candidate = bytes.get(offset..)?;
+            if in_vain > most {
+                from = bytes.len();
+                return Some((offset, Err(ReadError::TooManyBeginnings)));
+            }
+            from = offset + 1;
+            let found = match header::start(candidate, &mut in_vain) {
+                None => continue,
+                Some(Start::Plausible) => read(candidate).map(|found| Found { offset, ..found }),
+                Some(Start::Damaged) => Err(malformed("its first bytes are damaged")),
+            };
+            if let (Err(_), Ok(header)) = (&found, Header::read(candidate))
+                && header.length <= candidate.len()
+            {
+                in_vain = in_vain.saturating_add(header.length);
+            }
+            from = offset + found.as_ref().map_or(REFERENCE_MAGIC.len(), |found| found.length);
+            return Some((offset, found));
+        }
+    })
+}
+
+/// The part of a container after its header.
+struct Body<'a> {
+    model: &'a [u8],
+    bytes: &'a [u8],
+    code_offset: usize,
+}
+
+impl<'a> Body<'a> {
+    fn split(bytes: &'a [u8]) -> Result<Body<'a>, ReadError> {
+        let malformed = || ReadError::Malformed("the model does not fit the container".to_owned());
+        let length = u64_at(bytes, LONG_BYTES).ok_or_else(malformed)?;
+        let length = usize::try_from(length).map_err(|_| malformed())?;
+        let end = MODEL_OFFSET.checked_add(length).ok_or_else(malformed)?;
+        let model = bytes.get(MODEL_OFFSET..end).ok_or_else(malformed)?;
+        Ok(Body { model, bytes, code_offset: end })
+    }
+
+    fn code_objects(
+        &self,
+        entries: Vec<CodeEntry>,
+        hold: &dyn Fn(&[u8]) -> Held,
+    ) -> Result<Vec<CodeObject>, ReadError> {
+        let mut offset = self.code_offset;
+        let mut objects = Vec::with_capacity(entries.len().min(1024));
+        for entry in entries {
+            let (bytes, end) = self.code_bytes(&entry, offset, hold).map_err(malformed)?;
+            objects.push(CodeObject {
+                target: entry.target,
+                digest: entry.digest,
+                kernels: entry.kernels,
+                bytes,
+            });
+            offset = end;
+        }
+        if offset != self.bytes.len() {
+            return Err(malformed("bytes follow the last code object"));
+        }
+        Ok(objects)
+    }
+
+    /// What is stored of a code object behind `offset`, and where it ends.
+    fn code_bytes(
+        &self,
+        entry: &CodeEntry,
+        offset: usize,
+        hold: &dyn Fn(&[u8]) -> Held,
+    ) -> Result<(CodeBytes, usize), &'static str> {
+        const DOES_NOT_FIT: &str = "a code object does not fit the container";
+        let start = if entry.packed.is_some() { offset } else { offset.next_multiple_of(CODE_ALIGNMENT) };
+        let stored = usize::try_from(entry.packed.unwrap_or(entry.length)).map_err(|_| DOES_NOT_FIT)?;
+        let end = start.checked_add(stored).ok_or(DOES_NOT_FIT)?;
+        let code = self.bytes.get(start..end).ok_or(DOES_NOT_FIT)?;
+        let gap = self.bytes.get(offset..start).ok_or(DOES_NOT_FIT)?;
+        if gap.iter().any(|byte| *byte != 0) {
+            return Err("the gap before a code object is not zero");
+        }
+        if entry.packed.is_some() {
+            let length = usize::try_from(entry.length).ok();
+            let packed = length.and_then(|length| CodeBytes::packed(hold(code), length));
+            return Ok((packed.ok_or("a code object is compressed that would not be")?, end));
+        }
+        if Digest::of(code) != entry.digest {
+            return Err("a code object does not have its digest");
+        }
+        Ok((CodeBytes::plain(hold(code)), end))
+    }
+}
+
+fn malformed(what: &str) -> ReadError {
+    ReadError::Malformed(what.to_owned())
+}
+
+fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
+    let mut bytes = header::long(kind);
+    bytes.extend_from_slice(&(model.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(model);
+    for object in code {
+        if !object.bytes.is_packed() {
+            bytes.resize(bytes.len().next_multiple_of(CODE_ALIGNMENT), 0);
+        }
+        bytes.extend_from_slice(object.bytes.stored());
+    }
+    header::seal(kind, &mut bytes);
+    bytes
+}
+
+fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
+}
+
+fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
+    Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
+}
+
+/// Encoding into memory fails only where a value has no encoding, and none of these types is of that kind; an empty
+/// model would be refused by every reader.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_allocvec(value).unwrap_or_default()
+}
+
+/// Refuses what a writer would write in other bytes, such as a number in more bytes than it needs.
+pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, ReadError> {
+    let malformed = |what: &dyn std::fmt::Display| ReadError::Malformed(format!("the model: {what}"));
+    let value: T = postcard::from_bytes(bytes).map_err(|error| malformed(&error))?;
+    if encode(&value) == bytes { Ok(value) } else { Err(malformed(&"not as a writer encodes it")) }
+}
+
+#[cfg(test)]
+#[path = "container_tests.rs"]
+pub(crate) mod tests;

@@ -1,0 +1,369 @@
+//! The slot inside a runtime library that says whether a bundle was put into its file, and where it lies in memory.
+//!
+//! Owns the layout of the descriptor and of the note that reserves a program header. The runtime library holds both
+//! as statics; the compiler changes them in the finished file. Both sides take every number from here.
+//! Never: no I/O, no `unsafe`, no knowledge of ELF beyond two section names, nothing from outside `core` and `std`
+//! (a test compiles this file alone, beside the runtime's `descriptor.rs`).
+//!
+//! ```text
+//! offset  size  field
+//!      0    16  magic
+//!     16     4  version of this layout
+//!     20     4  mode; 0: no bundle, and everything that follows is zero
+//!     24     8  delta: address of the bundle minus address of the descriptor, signed
+//!     32     8  length of the bundle
+//!     40     8  length of the file before the bundle came in; 0: cannot be undone, and the fields below are zero
+//!     48     8  its `e_shoff`
+//!     56     4  its `e_shnum`
+//!     60     4  index of the note's program header in it
+//!     64    56  that program header
+//!    120    32  BLAKE3 digest of it
+//!    152     8  zero
+//! ```
+//!
+//! All numbers are little endian.
+
+/// The section that holds the descriptor and nothing else.
+pub const SECTION: &str = ".cubinder.desc";
+/// The section of the note that reserves a program header.
+pub const NOTE_SECTION: &str = ".note.cubinder";
+/// What a descriptor begins with. It occurs once in a runtime library: the library itself never compares it, so that
+/// no second copy of it lies among the constants.
+pub const MAGIC: [u8; 16] = *b"\x93cubinder slot\r\n";
+/// The version of the layout.
+pub const VERSION: u32 = 1;
+/// Bytes of a descriptor.
+pub const SIZE: usize = 160;
+/// Alignment of a descriptor in memory.
+pub const ALIGN: usize = 16;
+/// Bytes of an ELF64 program header.
+pub const PROGRAM_HEADER_SIZE: usize = 56;
+
+/// Bytes of the note.
+pub const NOTE_SIZE: usize = 16;
+/// The owner of the note, with the zero that ELF asks for.
+pub const NOTE_OWNER: [u8; 4] = *b"CBR\0";
+/// The type of the note: `NT_VERSION`, which says all it has to say in its owner and has no description. Checkers know
+/// it (`eu-elflint` calls any other type of a foreign owner an error).
+pub const NOTE_TYPE: u32 = 1;
+/// The whole note: size of the owner, size of the description, type, owner.
+pub const NOTE: [u8; NOTE_SIZE] = note();
+
+/// The descriptor of a library without a bundle.
+pub const GENERIC: [u8; SIZE] = generic();
+
+const VERSION_AT: usize = 16;
+const MODE_AT: usize = 20;
+const DELTA_AT: usize = 24;
+const LENGTH_AT: usize = 32;
+const BASE_LENGTH_AT: usize = 40;
+const SECTION_OFFSET_AT: usize = 48;
+const SECTION_COUNT_AT: usize = 56;
+const NOTE_INDEX_AT: usize = 60;
+const NOTE_HEADER_AT: usize = 64;
+const DIGEST_AT: usize = 120;
+const RESERVED_AT: usize = 152;
+
+const GENERIC_MODE: u32 = 0;
+
+/// What a library with a bundle does with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// It registers the bundle's ops; engines get the code as serialized fields.
+    Ops,
+    /// It registers the bundle's ops; engines get the code with the code library that is serialized into them.
+    OpsForLibrary,
+    /// It registers no op, only what runs an engine whose code lies in this library.
+    CodeLibrary,
+}
+
+impl Mode {
+    /// The number in the descriptor.
+    #[must_use]
+    pub const fn code(self) -> u32 {
+        match self {
+            Mode::Ops => 1,
+            Mode::OpsForLibrary => 2,
+            Mode::CodeLibrary => 3,
+        }
+    }
+
+    /// The mode with this number.
+    #[must_use]
+    pub const fn from_code(code: u32) -> Option<Mode> {
+        match code {
+            1 => Some(Mode::Ops),
+            2 => Some(Mode::OpsForLibrary),
+            3 => Some(Mode::CodeLibrary),
+            _ => None,
+        }
+    }
+}
+
+impl Mode {
+    /// The mode for people. `is_native`: TensorRT launches all kernels of the bundle itself.
+    #[must_use]
+    pub const fn title(self, is_native: bool) -> &'static str {
+        match self {
+            Mode::Ops if is_native => "ops, code that TensorRT keeps itself",
+            Mode::Ops => "ops, code in serialized fields",
+            Mode::OpsForLibrary => "ops, code in a code library",
+            Mode::CodeLibrary => "code library",
+        }
+    }
+}
+
+/// What a descriptor says about a bundle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attachment {
+    /// What the library does with it.
+    pub mode: Mode,
+    /// Address of the bundle minus address of the descriptor.
+    pub delta: i64,
+    /// Bytes of the bundle, at least one.
+    pub length: u64,
+    /// What restoring the library without the bundle needs; `None` where the bundle replaced another one in a file
+    /// that some tool had changed.
+    pub undo: Option<Undo>,
+}
+
+/// The library before the bundle came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Undo {
+    /// Bytes of its file, at least one.
+    pub length: u64,
+    /// Its `e_shoff`.
+    pub section_offset: u64,
+    /// Its `e_shnum`.
+    pub section_count: u32,
+    /// Index of the note's program header.
+    pub note_index: u32,
+    /// The note's program header.
+    pub note_header: [u8; PROGRAM_HEADER_SIZE],
+    /// BLAKE3 digest of its file.
+    pub digest: [u8; 32],
+}
+
+/// Why bytes are no descriptor.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SlotError {
+    /// They do not begin with [`MAGIC`].
+    Magic,
+    /// Another version of the layout.
+    Version(u32),
+    /// A mode that this version does not know.
+    Mode(u32),
+    /// A field holds what is never written there.
+    Field(&'static str),
+}
+
+impl std::fmt::Display for SlotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SlotError::Magic => f.write_str("it does not begin with the magic"),
+            SlotError::Version(found) => {
+                write!(f, "its layout has version {found}; this compiler knows version {VERSION}")
+            }
+            SlotError::Mode(found) => write!(f, "its mode is {found}; 0 to 3 are known"),
+            SlotError::Field(name) => write!(f, "its field `{name}` holds what is never written there"),
+        }
+    }
+}
+
+impl std::error::Error for SlotError {}
+
+/// The three words by which a library finds its bundle: mode, delta and length, nothing checked. For the library
+/// only, which trusts its own descriptor as it trusts its own code; everybody else calls [`decode`].
+#[must_use]
+pub fn own_words(slot: &[u8; SIZE]) -> (u32, i64, u64) {
+    (u32_at(slot, MODE_AT), i64::from_le_bytes(array_at(slot, DELTA_AT)), u64_at(slot, LENGTH_AT))
+}
+
+/// The descriptor of a library with this bundle, or [`GENERIC`].
+#[must_use]
+pub fn encode(attachment: Option<&Attachment>) -> [u8; SIZE] {
+    let mut slot = GENERIC;
+    let Some(attachment) = attachment else { return slot };
+    put(&mut slot, MODE_AT, &attachment.mode.code().to_le_bytes());
+    put(&mut slot, DELTA_AT, &attachment.delta.to_le_bytes());
+    put(&mut slot, LENGTH_AT, &attachment.length.to_le_bytes());
+    if let Some(undo) = &attachment.undo {
+        put(&mut slot, BASE_LENGTH_AT, &undo.length.to_le_bytes());
+        put(&mut slot, SECTION_OFFSET_AT, &undo.section_offset.to_le_bytes());
+        put(&mut slot, SECTION_COUNT_AT, &undo.section_count.to_le_bytes());
+        put(&mut slot, NOTE_INDEX_AT, &undo.note_index.to_le_bytes());
+        put(&mut slot, NOTE_HEADER_AT, &undo.note_header);
+        put(&mut slot, DIGEST_AT, &undo.digest);
+    }
+    slot
+}
+
+/// What a descriptor says; `None` for a library without a bundle.
+///
+/// # Errors
+/// Bytes that [`encode`] never gives.
+pub fn decode(slot: &[u8; SIZE]) -> Result<Option<Attachment>, SlotError> {
+    if array_at::<16>(slot, 0) != MAGIC {
+        return Err(SlotError::Magic);
+    }
+    let version = u32_at(slot, VERSION_AT);
+    if version != VERSION {
+        return Err(SlotError::Version(version));
+    }
+    let code = u32_at(slot, MODE_AT);
+    if code == GENERIC_MODE {
+        return if *slot == GENERIC { Ok(None) } else { Err(SlotError::Field("mode")) };
+    }
+    let mode = Mode::from_code(code).ok_or(SlotError::Mode(code))?;
+    let (_, delta, length) = own_words(slot);
+    if length == 0 {
+        return Err(SlotError::Field("length"));
+    }
+    if u64_at(slot, RESERVED_AT) != 0 {
+        return Err(SlotError::Field("reserved"));
+    }
+    Ok(Some(Attachment { mode, delta, length, undo: decode_undo(slot)? }))
+}
+
+fn decode_undo(slot: &[u8; SIZE]) -> Result<Option<Undo>, SlotError> {
+    let undo = Undo {
+        length: u64_at(slot, BASE_LENGTH_AT),
+        section_offset: u64_at(slot, SECTION_OFFSET_AT),
+        section_count: u32_at(slot, SECTION_COUNT_AT),
+        note_index: u32_at(slot, NOTE_INDEX_AT),
+        note_header: array_at(slot, NOTE_HEADER_AT),
+        digest: array_at(slot, DIGEST_AT),
+    };
+    if undo.length != 0 {
+        return Ok(Some(undo));
+    }
+    let rest = slot.get(BASE_LENGTH_AT..RESERVED_AT).unwrap_or_default();
+    if rest.iter().all(|&byte| byte == 0) { Ok(None) } else { Err(SlotError::Field("base length")) }
+}
+
+fn put(slot: &mut [u8; SIZE], at: usize, bytes: &[u8]) {
+    slot.iter_mut().skip(at).zip(bytes).for_each(|(to, from)| *to = *from);
+}
+
+/// `N` bytes from `at`; every caller stays inside the descriptor.
+fn array_at<const N: usize>(slot: &[u8; SIZE], at: usize) -> [u8; N] {
+    let mut bytes = [0; N];
+    bytes.iter_mut().zip(slot.iter().skip(at)).for_each(|(to, from)| *to = *from);
+    bytes
+}
+
+fn u32_at(slot: &[u8; SIZE], at: usize) -> u32 {
+    u32::from_le_bytes(array_at(slot, at))
+}
+
+fn u64_at(slot: &[u8; SIZE], at: usize) -> u64 {
+    u64::from_le_bytes(array_at(slot, at))
+}
+
+const fn generic() -> [u8; SIZE] {
+    const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
+}
+
+const fn note() -> [u8; NOTE_SIZE] {
+    let note = const_put([0; NOTE_SIZE], 0, &4_u32.to_le_bytes());
+    let note = const_put(note, 4, &0_u32.to_le_bytes());
+    let note = const_put(note, 8, &NOTE_TYPE.to_le_bytes());
+    const_put(note, 12, &NOTE_OWNER)
+}
+
+/// `whole` with `part` at `at`; runs in the compiler only, where an index out of bounds fails the build.
+const fn const_put<const N: usize, const M: usize>(mut whole: [u8; N], at: usize, part: &[u8; M]) -> [u8; N] {
+    let mut i = 0;
+    while i < M {
+        whole[at + i] = part[i];
+        i += 1;
+    }
+    whole
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mode() -> impl Strategy<Value = Mode> {
+        prop_oneof![Just(Mode::Ops), Just(Mode::OpsForLibrary), Just(Mode::CodeLibrary)]
+    }
+
+    prop_compose! {
+        fn undo()(
+            length in 1_u64..,
+            section_offset: u64,
+            section_count: u32,
+            note_index: u32,
+            header in proptest::collection::vec(any::<u8>(), PROGRAM_HEADER_SIZE),
+            digest: [u8; 32],
+        ) -> Undo {
+            let note_header = header.try_into().unwrap();
+            Undo { length, section_offset, section_count, note_index, note_header, digest }
+        }
+    }
+
+    prop_compose! {
+        fn attachment()(
+            mode in mode(),
+            delta: i64,
+            length in 1_u64..,
+            undo in proptest::option::of(undo()),
+        ) -> Attachment {
+            Attachment { mode, delta, length, undo }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_descriptor_survives_a_round_trip(attachment in attachment()) {
+            let slot = encode(Some(&attachment));
+            prop_assert_eq!(own_words(&slot), (attachment.mode.code(), attachment.delta, attachment.length));
+            prop_assert_eq!(decode(&slot), Ok(Some(attachment)));
+        }
+
+        /// One descriptor has one encoding: what decodes encodes to the same bytes.
+        #[test]
+        fn every_byte_counts(attachment in attachment(), at in 0..SIZE, with: u8) {
+            let mut slot = encode(Some(&attachment));
+            slot[at] = with;
+            if let Ok(found) = decode(&slot) {
+                prop_assert_eq!(encode(found.as_ref()), slot);
+            }
+        }
+    }
+
+    #[test]
+    fn a_library_without_a_bundle_has_the_generic_descriptor() {
+        assert_eq!(encode(None), GENERIC);
+        assert_eq!(decode(&GENERIC), Ok(None));
+        assert_eq!(own_words(&GENERIC), (0, 0, 0));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let damaged = |at: usize, byte: u8| {
+            let mut slot = GENERIC;
+            slot[at] = byte;
+            decode(&slot).unwrap_err().to_string()
+        };
+        assert_eq!(damaged(0, 0), "it does not begin with the magic");
+        assert_eq!(damaged(16, 7), "its layout has version 7; this compiler knows version 1");
+        assert_eq!(damaged(20, 9), "its mode is 9; 0 to 3 are known");
+        assert_eq!(damaged(20, 1), "its field `length` holds what is never written there");
+        assert_eq!(damaged(159, 1), "its field `mode` holds what is never written there");
+    }
+
+    #[test]
+    fn modes_are_named() {
+        let named = [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].map(|mode| mode.title(false));
+        assert_eq!(named, ["ops, code in serialized fields", "ops, code in a code library", "code library"]);
+        assert_eq!(Mode::Ops.title(true), "ops, code that TensorRT keeps itself");
+    }
+
+    #[test]
+    fn the_note_is_as_elf_wants_it() {
+        assert_eq!(&NOTE, b"\x04\0\0\0\0\0\0\0\x01\0\0\0CBR\0");
+    }
+}

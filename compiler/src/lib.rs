@@ -15,6 +15,7 @@ pub mod config;
 pub mod file_kind;
 pub mod library_name;
 pub mod manifest;
+pub mod nvrtc_option;
 mod placeholder;
 pub mod project;
 pub mod resolve;

@@ -123,6 +123,7 @@ const GROUPS: [Group; 12] = [
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
+            "compiler/src/nvrtc_option.rs",
         ],
         tested_by: "cubinder",
         programs: &["--lib"],
@@ -133,6 +134,7 @@ const GROUPS: [Group; 12] = [
             "nvrtc::session::include_graphs::a_file_before",
             "nvrtc::session::tests::",
             "nvrtc::tests::",
+            "nvrtc_option::",
         ],
     },
     Group {

@@ -17,7 +17,7 @@ use crate::cache::{Directive, DirectiveKind, directives};
 use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
 use crate::foreign::{self, Unheld};
-use crate::nvrtc::defined_names;
+use crate::nvrtc_option::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
 use crate::signature::{Param, ParamType, Signature};

@@ -16,14 +16,13 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
 
-use super::options::{
-    Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
-};
+use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
+use crate::nvrtc_option::{check_options, read_no_file};
 use crate::signature::{self, Signature};
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path, rules};
@@ -149,7 +148,7 @@ impl Session {
         self.prepare_with(unit, Arc::clone(&self.settings))
     }
 
-    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`super::check_options`].
+    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`check_options`].
     #[must_use]
     pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
         let include = include_folders(&unit, &settings, &self.toolkit.include);

@@ -119,7 +119,7 @@ const GROUPS: [Group; 12] = [
         package: "cubinder",
         files: &[
             "compiler/src/cache/dependencies.rs",
-            "compiler/src/cache/directives.rs",
+            "compiler/src/directives.rs",
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
@@ -129,6 +129,7 @@ const GROUPS: [Group; 12] = [
         programs: &["--lib"],
         tests: &[
             "cache::",
+            "directives::",
             "nvrtc::options::",
             "nvrtc::session::builds::",
             "nvrtc::session::include_graphs::a_file_before",

@@ -13,12 +13,12 @@ use super::inputs::Inputs;
 use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, native, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
-use crate::codegen;
 use crate::cubin;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
 use crate::manifest::Route;
+use crate::manifest_names::manifest_names;
 use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, Project};
@@ -159,12 +159,12 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
         if !seen.insert(unit.source.path.as_path()) {
             continue;
         }
-        names.extend(codegen::manifest_names(&unit.source.text));
+        names.extend(manifest_names(&unit.source.text));
         let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
         for file in files {
             // What cannot be read now was read a moment ago: it may use all of them.
             let Ok(source) = source::text(file) else { return Vec::new() };
-            names.extend(codegen::manifest_names(&source.text));
+            names.extend(manifest_names(&source.text));
         }
     }
     plugin.unused(&names)

@@ -13,10 +13,10 @@ use super::lexer::{lex, word};
 use super::name::{self, Argument, Meanings, Name};
 use super::source::{Open, open_source};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read, undeclared};
-use crate::cache::{Directive, DirectiveKind, directives};
-use crate::codegen::manifest_names;
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort, suggest};
+use crate::directives::includes_only_cuda_headers;
 use crate::foreign::{self, Unheld};
+use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::rules;
@@ -146,21 +146,12 @@ pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
     let sources: BTreeSet<&Path> = of_source.map(|unit| unit.source.as_path()).collect();
     for path in sources {
         let Ok(source) = open(path) else { return Vec::new() };
-        if !directives(&source.text).iter().all(is_of_cuda) {
+        if !includes_only_cuda_headers(&source.text) {
             return Vec::new();
         }
         names.extend(manifest_names(&source.text));
     }
     resolved.unused(&names)
-}
-
-/// Headers of CUDA itself know nothing of manifests.
-pub(super) fn is_of_cuda(directive: &Directive) -> bool {
-    match &directive.kind {
-        DirectiveKind::Angled(name) => name.starts_with(b"cuda_"),
-        DirectiveKind::Quoted(_) | DirectiveKind::Computed => false,
-        DirectiveKind::Time => true,
-    }
 }
 
 fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {

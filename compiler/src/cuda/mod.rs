@@ -28,7 +28,7 @@ pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub(crate) use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;
 pub use source::{Open, open_source};
-pub(crate) use surroundings::is_of_cuda;
+pub(crate) use surroundings::is_cuda_header;
 
 /// The kernels of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

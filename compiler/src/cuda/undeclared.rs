@@ -9,8 +9,8 @@ use cubinder_bundle::DataType;
 use super::lexer::{lex, word};
 use super::name::Argument;
 use super::{Kernel, Kernels};
-use crate::cache::directives;
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 

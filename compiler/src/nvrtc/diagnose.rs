@@ -394,11 +394,11 @@ impl Files<'_> {
     /// The first `#include` of the author's file of which the name is as wanted, and its line.
     fn directive(&self, is_wanted: &dyn Fn(&str) -> bool) -> Option<(String, Span)> {
         let source = &self.unit.source;
-        let named = |directive: crate::cache::Directive| {
+        let named = |directive: crate::directives::Directive| {
             let name = directive.name().filter(|name| !name.is_empty() && is_wanted(name))?.to_owned();
             Some((name, directive.at))
         };
-        let (name, at) = crate::cache::directives(&source.text).into_iter().find_map(named)?;
+        let (name, at) = crate::directives::directives(&source.text).into_iter().find_map(named)?;
         let start = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let end = source.text[at..].find('\n').map_or(source.text.len(), |newline| at + newline);
         Some((name, Span { source: Arc::clone(source), range: trimmed(&source.text, start..end) }))

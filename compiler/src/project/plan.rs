@@ -13,6 +13,7 @@ use crate::codegen;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
 use crate::manifest::{DriverVersion, Route, Text};
+use crate::manifest_names::header_names;
 use crate::nvrtc::Settings;
 use crate::nvrtc_option::{check_defined, check_options};
 use crate::resolve::{self, Resolved};
@@ -200,7 +201,7 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =
         units.iter().flat_map(|unit| unit.tables.iter().map(|table| table.name.clone())).collect();
-    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[], None)));
+    let header = units.iter().flat_map(|unit| header_names(&codegen::header(unit, &[], None)));
     let header = header.chain(tables.iter().cloned()).collect();
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));

@@ -10,7 +10,8 @@ mod chosen;
 mod declaration;
 mod in_body;
 mod lexer;
-mod name;
+pub(crate) mod lookup;
+pub(crate) mod name;
 mod of_text;
 mod parameter;
 mod reader;
@@ -23,7 +24,6 @@ mod waits;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-pub(crate) use check::explain_unknown;
 pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub(crate) use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;

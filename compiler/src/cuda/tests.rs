@@ -563,7 +563,8 @@ fn what_is_certain_is_what_the_compiler_says() {
     assert_eq!(kernel.certainty, Certainty::Exact);
     let arguments = name::parse(&unit.kernel).unwrap().arguments.unwrap();
     let own_types = &kernels.own_types;
-    let meanings = name::Meanings { kernel, arguments: &arguments, unit: &unit, own_types };
+    let (types, constants) = (&unit.types, &unit.constants);
+    let meanings = name::Meanings { kernel, arguments: &arguments, types, constants, own_types };
     assert_eq!(kernel.params.len(), signature.params.len());
     let mut certain = 0;
     for (param, told) in kernel.params.iter().zip(&signature.params) {

@@ -10,7 +10,7 @@ use cubinder_bundle::Target;
 use super::host;
 use super::log::{Level, Log, Message, Place};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
-use crate::cuda;
+use crate::cuda::{lookup, token_before};
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
 use crate::source;
@@ -146,7 +146,7 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     let said: Vec<String> = said
         .map(|text| text.split(". Input name expression was").next().unwrap_or_default().to_owned())
         .collect();
-    cuda::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
+    lookup::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
 }
 
 /// More than a kernel can have, as the stages behind the front end say it (NVRTC 13.0): without a place that helps, and with the
@@ -282,7 +282,7 @@ impl Files<'_> {
             return None;
         }
         let text = &span.source.text;
-        let before = cuda::token_before(text, span.range.start)?;
+        let before = token_before(text, span.range.start)?;
         let between = &text[before.end..span.range.start];
         let ends = matches!(&text[before.clone()], ";" | "{" | "," | "(" | ":" | ">");
         (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))

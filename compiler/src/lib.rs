@@ -31,6 +31,7 @@ pub mod tables;
 pub mod toolkit;
 
 pub mod cubin;
+pub mod kernel_signature;
 pub mod signature;
 pub mod thin;
 pub mod verify;

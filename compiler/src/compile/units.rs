@@ -17,6 +17,7 @@ use crate::cubin;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
+use crate::kernel_signature::Signature;
 use crate::manifest::Route;
 use crate::manifest_names::manifest_names;
 use crate::nvrtc::{Compiled, Session, merge_targets};
@@ -24,7 +25,6 @@ use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
-use crate::signature::Signature;
 use crate::source;
 use crate::verify::{self, Bound};
 

@@ -17,10 +17,10 @@ use super::{Doubt, Kernel, Kernels, read, undeclared};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::directives::includes_only_cuda_headers;
 use crate::foreign::{self, Unheld};
+use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
 use crate::resolve::{ArgDraft, Resolved, Unit};
-use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Bound, Row};
 
 /// What came of a check.

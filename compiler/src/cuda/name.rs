@@ -5,7 +5,7 @@ use cubinder_bundle::{DataType, ScalarType, Value};
 use super::lexer::{Token, TokenKind, at_commas, lex, word};
 use super::parameter;
 use super::{Kernel, TemplateKind, Type};
-use crate::signature::{Leaf, ParamType};
+use crate::kernel_signature::{Leaf, ParamType};
 
 /// `outer::scale<float, 4>` in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -3,10 +3,10 @@ use std::sync::Arc;
 
 use super::*;
 use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::kernel_signature::ParamType;
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::resolve::Resolved;
 use crate::rules;
-use crate::signature::ParamType;
 use crate::test_support::{Sample, draft, nvrtc, resolved};
 use cubinder_bundle::DataType;
 

@@ -9,11 +9,12 @@ use cubinder_bundle::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target,
 use super::import::{self, Function};
 use crate::cubin::{self, CubinError, LaunchRules, PtxOrigin};
 use crate::diagnostic::Diagnostic;
+use crate::kernel_signature::Signature;
 use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::path;
 use crate::rules;
-use crate::signature::{self, Signature};
+use crate::signature;
 use crate::source;
 
 /// The largest file that is read.

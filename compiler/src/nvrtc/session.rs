@@ -22,9 +22,10 @@ use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
+use crate::kernel_signature::Signature;
 use crate::manifest_names::{MANIFEST, names_taken};
 use crate::nvrtc_option::{check_options, read_no_file};
-use crate::signature::{self, Signature};
+use crate::signature;
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path, rules};
 

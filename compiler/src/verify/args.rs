@@ -6,10 +6,10 @@ use cubinder_bundle::expr::{Expr, Kind, Node};
 use cubinder_bundle::{Arg, ArgValue, Output, Plugin, ScalarType, Variant};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Signature};
 
 use super::{bytes, pointee};
 

@@ -7,9 +7,9 @@ use cubinder_bundle::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
 use super::bytes;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::kernel_signature::Signature;
 use crate::resolve::Unit;
 use crate::rules;
-use crate::signature::Signature;
 
 /// What one check looks at.
 #[derive(Debug, Clone, Copy)]

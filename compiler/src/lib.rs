@@ -32,6 +32,7 @@ pub mod toolkit;
 
 pub mod cubin;
 pub mod kernel_signature;
+pub mod loaded;
 pub mod signature;
 pub mod thin;
 pub mod verify;

@@ -13,7 +13,8 @@ use cubinder_bundle::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Pl
 use crate::cache::Cache;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
-use crate::foreign::{self, Loaded};
+use crate::foreign;
+use crate::loaded::Loaded;
 use crate::nvrtc::{PreparedUnit, Session, Settings};
 use crate::resolve::{ForeignCode, Resolved, Unit};
 use crate::source;

@@ -4,11 +4,11 @@
 use cubinder_bundle::expr::Node;
 use cubinder_bundle::{ArgValue, KernelFacts, Plugin, TargetKind};
 
-use super::Loaded;
 use super::told::{self, Told, Witness};
 use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::kernel_signature::{Param, ParamType, Signature};
+use crate::loaded::Loaded;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
 use crate::verify::{self, Bound};

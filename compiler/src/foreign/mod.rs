@@ -17,11 +17,12 @@ use std::sync::Arc;
 
 pub use check::{Held, Unheld, check};
 pub use driver::check_driver;
-pub use file::{Loaded, load, loaded};
+pub use file::{load, loaded};
 use names::Named;
 pub use targets::{FromPtx, from_ptx, given, lacks_files, serving, unserved};
 
 use crate::diagnostic::{Code, Diagnostic, Span, fold, suggest};
+use crate::loaded::Loaded;
 use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
 use crate::rules;

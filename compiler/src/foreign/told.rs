@@ -5,10 +5,10 @@
 
 use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType};
 
-use super::Loaded;
-use super::import::{Answer, Argument, Function, Usage, types as symbols};
+use super::import::types as symbols;
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::kernel_signature::{Leaf, Param, ParamType};
+use crate::loaded::{Answer, Argument, Function, Loaded, Usage};
 use crate::manifest::form::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
 use crate::rules;

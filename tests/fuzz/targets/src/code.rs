@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use cubinder_bundle::KernelFacts;
 use cubinder_compiler::diagnostic::{Source, has_errors};
-use cubinder_compiler::foreign::{self, Held, Loaded, import};
+use cubinder_compiler::foreign::{self, Held, import};
+use cubinder_compiler::loaded::{Loaded, Usage};
 use cubinder_compiler::manifest::CodeKind;
 use cubinder_compiler::resolve;
 
@@ -182,7 +183,7 @@ fn one_text(text: &str) {
             for argument in &function.arguments {
                 // A descriptor that the host makes is an address, and no pointer.
                 let is_address = argument.is_pointer || argument.ty.starts_with("!tt.");
-                assert!(is_address || argument.usage == import::Usage::NONE, "{argument:?}");
+                assert!(is_address || argument.usage == Usage::NONE, "{argument:?}");
             }
         }
         Err(mistake) => assert!(!mistake.is_empty()),

@@ -30,6 +30,7 @@ pub mod nvrtc;
 pub mod tables;
 pub mod toolkit;
 
+pub mod block_limits;
 pub mod cubin;
 pub mod kernel_signature;
 pub mod loaded;

@@ -104,6 +104,7 @@ const GROUPS: [Group; 12] = [
         name: "signature",
         package: "cubinder",
         files: &[
+            "compiler/src/block_limits.rs",
             "compiler/src/cubin/ptx/usage.rs",
             "compiler/src/verify/args.rs",
             "compiler/src/verify/code.rs",
@@ -112,7 +113,7 @@ const GROUPS: [Group; 12] = [
         ],
         tested_by: "cubinder",
         programs: &["--lib"],
-        tests: &["cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
+        tests: &["block_limits::", "cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
     },
     Group {
         name: "cache",

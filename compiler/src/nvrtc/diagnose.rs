@@ -14,7 +14,6 @@ use crate::cuda::{lookup, token_before};
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
 use crate::source;
-use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
@@ -103,6 +102,11 @@ fn loses_the_way(error: &Diagnostic) -> bool {
 
 /// Beside the place of an error.
 const MISSING_SEMICOLON: &str = "is a `;` missing after this?";
+
+/// How to fix too many bytes of parameters.
+pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+/// How to fix too much static shared memory.
+pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
 
 /// How a message ends that is about a header which is not the author's to mend.
 pub(crate) const HEADER_DOES_NOT_COMPILE: &str = "does not compile";

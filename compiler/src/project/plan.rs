@@ -9,6 +9,7 @@ use cubinder_bundle::{Arch, ArchSuffix, Target, TargetKind};
 use super::Project;
 use super::driver::version_of_cuda;
 use super::targets::{no_target, nothing_left};
+use crate::block_limits::max_shared_bytes;
 use crate::codegen;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
@@ -18,7 +19,6 @@ use crate::nvrtc::Settings;
 use crate::nvrtc_option::{check_defined, check_options};
 use crate::resolve::{self, Resolved};
 use crate::rules;
-use crate::verify::max_shared_bytes;
 
 /// How the kernels of one manifest are compiled.
 #[derive(Debug, Clone, PartialEq)]

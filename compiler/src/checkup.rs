@@ -12,9 +12,10 @@ use cubinder_bundle::Plugin;
 use rayon::prelude::*;
 
 use crate::check::{self, Obligation};
-use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
-use crate::foreign::{self, Unheld};
+use crate::foreign;
+use crate::kernel_text::{self, Open, Unsure};
+use crate::precompiled::Unheld;
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
 use crate::source;
@@ -262,13 +263,13 @@ impl Subject {
         let checkup = &mut found.checkup;
         let targets = self.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
         let route = self.plan.as_ref().map(|planning| planning.plan.route.route).unwrap_or_default();
-        let kernels = cuda::check_for(plugin, &targets, open);
+        let kernels = kernel_text::check_for(plugin, &targets, open);
         if self.is_right && !has_errors(&kernels.diagnostics) {
             let arguments = check::check_arguments(plugin, &targets, route, &kernels.args);
             found.supersede.clone_from(&arguments.diagnostics);
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);
-            checkup.diagnostics.extend(cuda::unused_names(plugin, open));
+            checkup.diagnostics.extend(kernel_text::unused_names(plugin, open));
         }
         checkup.diagnostics.extend(told(kernels.diagnostics, self.is_right));
         checkup.unsure.extend(kernels.unsure);

@@ -113,7 +113,14 @@ const GROUPS: [Group; 12] = [
         ],
         tested_by: "cubinder",
         programs: &["--lib"],
-        tests: &["block_limits::", "cubin::ptx::usage::", "eval::occupancy::", "foreign::", "verify::"],
+        tests: &[
+            "block_limits::",
+            "cubin::ptx::usage::",
+            "eval::occupancy::",
+            "foreign::",
+            "precompiled::",
+            "verify::",
+        ],
     },
     Group {
         name: "cache",

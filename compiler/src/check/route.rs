@@ -15,6 +15,7 @@ use super::expressible::is_expressible;
 use crate::diagnostic::Diagnostic;
 use crate::foreign;
 use crate::manifest::Route;
+use crate::precompiled;
 use crate::project::Plan;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Resolved, Unit};
 use crate::rules;
@@ -128,7 +129,7 @@ fn of_foreign(
     if rules.into_iter().any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters) {
         found.push((Obstacle::Clusters.to_string(), help(&Obstacle::Clusters)));
     }
-    let bound = foreign::check(plugin, unit).bound;
+    let bound = precompiled::check(plugin, unit).bound;
     if let Some(misfit) = bound.and_then(|bound| misfit(plugin, &bound.args)) {
         let help = "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
         found

@@ -14,14 +14,15 @@ use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, native, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
 use crate::cubin;
-use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
 use crate::kernel_signature::Signature;
+use crate::kernel_text;
 use crate::manifest::Route;
 use crate::manifest_names::manifest_names;
 use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
+use crate::precompiled;
 use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
@@ -73,8 +74,8 @@ pub(super) fn compile(
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read = plugins.iter().zip(plans);
-    let read: Vec<cuda::Checked> =
-        read.map(|(plugin, plan)| cuda::check_for(plugin, &plan.targets(), &open)).collect();
+    let read: Vec<kernel_text::Checked> =
+        read.map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &open)).collect();
     let results = session.map(|session| jobs::perform(session, &jobs, progress));
     let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();
@@ -135,7 +136,7 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
-        match cuda::open_source(unit, &source::text) {
+        match kernel_text::open_source(unit, &source::text) {
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
@@ -261,7 +262,7 @@ fn finish_foreign(
     plan: &Plan,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let held = foreign::check(plugin, unit);
+    let held = precompiled::check(plugin, unit);
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
     warnings.extend(doubts);

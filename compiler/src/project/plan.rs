@@ -17,6 +17,7 @@ use crate::manifest::{DriverVersion, Route, Text};
 use crate::manifest_names::header_names;
 use crate::nvrtc::Settings;
 use crate::nvrtc_option::{check_defined, check_options};
+use crate::precompiled;
 use crate::resolve::{self, Resolved};
 use crate::rules;
 
@@ -97,7 +98,7 @@ impl Project {
         let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
         if let Some((driver, place)) = &min_driver {
-            errors.extend(foreign::check_driver(&plugin.draft, *driver, place));
+            errors.extend(precompiled::check_driver(&plugin.draft, *driver, place));
         }
         let route = match (self.asked.route, &decl.route) {
             (Some(route), _) => PlannedRoute { route, span: None },

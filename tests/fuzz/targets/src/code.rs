@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use cubinder_bundle::KernelFacts;
 use cubinder_compiler::diagnostic::{Source, has_errors};
-use cubinder_compiler::foreign::{self, Held, import};
+use cubinder_compiler::foreign::{self, import};
 use cubinder_compiler::loaded::{Loaded, Usage};
 use cubinder_compiler::manifest::CodeKind;
+use cubinder_compiler::precompiled::{self, Held};
 use cubinder_compiler::resolve;
 
 use crate::show::{show, show_refusal};
@@ -111,7 +112,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<Held> {
     for (file, loaded) in code.files.iter_mut().zip(files) {
         file.loaded = Some(Arc::clone(loaded));
     }
-    Some(foreign::check(&draft.plugin, &unit))
+    Some(precompiled::check(&draft.plugin, &unit))
 }
 
 fn accepted(loaded: &Loaded, kind: CodeKind) {

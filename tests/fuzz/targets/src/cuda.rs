@@ -5,6 +5,7 @@ use std::sync::{Arc, LazyLock};
 
 use cubinder_compiler::cuda::{self, Certainty, Kernels};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
+use cubinder_compiler::kernel_text;
 use cubinder_compiler::manifest_names::manifest_names;
 use cubinder_compiler::resolve::{self, Resolved};
 
@@ -94,5 +95,5 @@ fn places(text: &str, kernels: &Kernels) {
 
 fn launch(resolved: &Resolved, source: &Arc<Source>) {
     let open = |_: &Path| -> Result<Arc<Source>, Vec<Diagnostic>> { Ok(Arc::clone(source)) };
-    show(&cuda::check(resolved, &open).diagnostics);
+    show(&kernel_text::check(resolved, &open).diagnostics);
 }

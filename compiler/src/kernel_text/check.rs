@@ -9,17 +9,18 @@ use std::sync::Arc;
 
 use cubinder_bundle::{Plugin, Target};
 
-use super::lexer::{lex, word};
-use super::lookup::{Found, find, missing_in, template_misfit};
-use super::name::{self, Argument, Meanings};
 use super::source::{Open, open_source};
-use super::{Doubt, Kernel, Kernels, read, undeclared};
+use super::undeclared;
+use crate::cuda::lookup::{Found, find, missing_in, template_misfit};
+use crate::cuda::name::{self, Argument, Meanings};
+use crate::cuda::{Doubt, Kernel, Kernels, lex, read, word};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::directives::includes_only_cuda_headers;
-use crate::foreign::{self, Unheld};
+use crate::foreign::as_one;
 use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
+use crate::precompiled::{self, Unheld};
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::verify::{self, Bound, Row};
 
@@ -69,7 +70,7 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
     let mut bound: Vec<Bound> = Vec::new();
     for unit in &resolved.draft.units {
         if unit.foreign.is_some() {
-            let held = foreign::check(plugin, unit);
+            let held = precompiled::check(plugin, unit);
             bound.push(held.bound.unwrap_or_default());
             let is_known = |one: &Unheld| {
                 checked.unheld.iter().any(|known| known.code == one.code && known.params == one.params)
@@ -131,7 +132,7 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     let merged = verify::merge_rows(&rows);
     let is_foreign = resolved.draft.units.iter().any(|unit| unit.foreign.is_some());
-    checked.diagnostics.extend(if is_foreign { foreign::as_one(merged) } else { merged });
+    checked.diagnostics.extend(if is_foreign { as_one(merged) } else { merged });
     if !has_errors(&checked.diagnostics) {
         checked.args = bound;
     }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 
 use cubinder_bundle::DataType;
 
-use super::lexer::{lex, word};
-use super::lookup::{unknown, word_in};
-use super::name::Argument;
-use super::{Kernel, Kernels};
+use crate::cuda::lookup::{unknown, word_in};
+use crate::cuda::name::Argument;
+use crate::cuda::{Kernel, Kernels, lex, word};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};

@@ -3,8 +3,8 @@
 use cubinder_bundle::Plugin;
 use cubinder_bundle::expr::Expr;
 
-use super::Param;
 use super::check::Check;
+use crate::cuda::Param;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};

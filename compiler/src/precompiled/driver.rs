@@ -1,6 +1,7 @@
 //! Whether the oldest driver that a manifest names loads code that other compilers made.
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::foreign::as_one;
 use crate::loaded::Loaded;
 use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
@@ -53,7 +54,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
             found.push(error);
         }
     }
-    super::as_one(found)
+    as_one(found)
 }
 
 enum Oldest {

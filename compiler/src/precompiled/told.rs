@@ -5,8 +5,8 @@
 
 use cubinder_bundle::{DataType, KernelFacts, Plugin, ScalarType};
 
-use super::import::types as symbols;
 use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::foreign::import::types as symbols;
 use crate::kernel_signature::{Leaf, Param, ParamType};
 use crate::loaded::{Answer, Argument, Function, Loaded, Usage};
 use crate::manifest::form::list;

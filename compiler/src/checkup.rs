@@ -15,6 +15,7 @@ use crate::check::{self, Obligation};
 use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
 use crate::foreign;
 use crate::kernel_text::{self, Open, Unsure};
+use crate::manifest::Route;
 use crate::precompiled::Unheld;
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
@@ -197,8 +198,12 @@ fn look_at((project, measured): (&Project, &[tuning::File]), source: &Arc<Source
         let targets = planning.plan.targets();
         checkup.targets.extend(targets.iter().map(ToString::to_string));
         checkup.without_targets += usize::from(targets.is_empty());
-        checkup.diagnostics.extend(told(check::check_route(plugin, &planning.plan), is_right));
-        let checked = check::check_for(plugin, &targets, planning.plan.route.route);
+        let route = &planning.plan.route;
+        if route.route == Route::Native {
+            let found = check::check_route(plugin, route.span.as_ref(), planning.plan.lowest_ptx());
+            checkup.diagnostics.extend(told(found, is_right));
+        }
+        let checked = check::check_for(plugin, &targets, route.route);
         checkup.diagnostics.extend(told(checked.diagnostics, is_right));
         if is_right {
             checkup.obligations.extend(checked.obligations);

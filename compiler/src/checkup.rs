@@ -12,9 +12,11 @@ use cubinder_model::Plugin;
 use rayon::prelude::*;
 
 use crate::check::{self, Obligation};
-use crate::cuda::{self, Open, Unsure};
 use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
-use crate::foreign::{self, Unheld};
+use crate::foreign;
+use crate::kernel_text::{self, Open, Unsure};
+use crate::manifest::Route;
+use crate::precompiled::Unheld;
 use crate::project::{Plan, Planning, Project};
 use crate::resolve::{self, Resolved};
 use crate::source;
@@ -196,8 +198,12 @@ fn look_at((project, measured): (&Project, &[tuning::File]), source: &Arc<Source
         let targets = planning.plan.targets();
         checkup.targets.extend(targets.iter().map(ToString::to_string));
         checkup.without_targets += usize::from(targets.is_empty());
-        checkup.diagnostics.extend(told(check::check_route(plugin, &planning.plan), is_right));
-        let checked = check::check_for(plugin, &targets, planning.plan.route.route);
+        let route = &planning.plan.route;
+        if route.route == Route::Native {
+            let found = check::check_route(plugin, route.span.as_ref(), planning.plan.lowest_ptx());
+            checkup.diagnostics.extend(told(found, is_right));
+        }
+        let checked = check::check_for(plugin, &targets, route.route);
         checkup.diagnostics.extend(told(checked.diagnostics, is_right));
         if is_right {
             checkup.obligations.extend(checked.obligations);
@@ -262,13 +268,13 @@ impl Subject {
         let checkup = &mut found.checkup;
         let targets = self.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
         let route = self.plan.as_ref().map(|planning| planning.plan.route.route).unwrap_or_default();
-        let kernels = cuda::check_for(plugin, &targets, open);
+        let kernels = kernel_text::check_for(plugin, &targets, open);
         if self.is_right && !has_errors(&kernels.diagnostics) {
             let arguments = check::check_arguments(plugin, &targets, route, &kernels.args);
             found.supersede.clone_from(&arguments.diagnostics);
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);
-            checkup.diagnostics.extend(cuda::unused_names(plugin, open));
+            checkup.diagnostics.extend(kernel_text::unused_names(plugin, open));
         }
         checkup.diagnostics.extend(told(kernels.diagnostics, self.is_right));
         checkup.unsure.extend(kernels.unsure);

@@ -120,3 +120,56 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) -> String {
     }
     out
 }
+
+/// Pieces of CUDA in any order: more of them are almost kernels than random characters would be.
+pub(crate) fn cuda_pieces() -> impl proptest::strategy::Strategy<Value = String> {
+    use proptest::prelude::*;
+    let piece = prop::sample::select(vec![
+        "__global__ ",
+        "void ",
+        "k",
+        "(",
+        ")",
+        "{",
+        "}",
+        "<",
+        ">",
+        ",",
+        ";",
+        "template ",
+        "typename T",
+        "int ",
+        "const ",
+        "*",
+        "x",
+        "\n#if A\n",
+        "\n#else\n",
+        "\n#endif\n",
+        "\n#define k x\n",
+        "namespace a",
+        "::",
+        ":",
+        "extern \"C\" ",
+        "...",
+        "[",
+        "]",
+        "=",
+        "\"",
+        "'",
+        "/*",
+        "*/",
+        "//",
+        "\n",
+        "\\\n",
+        "R\"(",
+        ")\"",
+        "requires ",
+        "__launch_bounds__",
+        "0",
+        "é",
+        "using ",
+        "&",
+        "->",
+    ]);
+    prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())
+}

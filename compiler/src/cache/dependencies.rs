@@ -11,8 +11,9 @@ use std::time::{Duration, UNIX_EPOCH};
 use cubinder_model::Digest;
 
 use super::KeyHasher;
-use super::directives::{Kind, Pasting, directives, path_of};
-use crate::codegen::{TranslationUnit, names_taken};
+use crate::codegen::TranslationUnit;
+use crate::directives::{Kind, Pasting, directives, path_of};
+use crate::manifest_names::names_taken;
 use crate::source;
 
 /// What a file was when it was first read in this process.

@@ -4,14 +4,12 @@
 //! Never: no decision about what is compiled, no failure of a build because a folder is full or read-only.
 //!
 //! A key covers everything that decides the bytes. NVRTC cannot list the files that it read (13.0 has no such option), so
-//! they are found by a scan that errs on the side of too many, words that macros paste together aside: see `directives`.
+//! they are found by a scan that errs on the side of too many, words that macros paste together aside: see `crate::directives`.
 
 mod dependencies;
-mod directives;
 mod store;
 
 pub(crate) use dependencies::{Dependencies, Files, is_absent, stamp_of_folder};
-pub(crate) use directives::{Directive, Kind as DirectiveKind, directives};
 pub use store::Cache;
 
 use cubinder_model::Digest;

@@ -15,10 +15,10 @@ use super::cluster::multiples;
 use super::formula::joined;
 use super::shared_memory::{FEWER_TARGETS, LIBRARY, on, reads};
 use super::site::{At, Site};
+use crate::block_limits::{max_shared_bytes, max_threads_with};
 use crate::diagnostic::{Code, Span};
 use crate::resolve::Unit;
 use crate::rules;
-use crate::verify::{max_shared_bytes, max_threads_with};
 
 /// Something that the code of a kernel can have at most, and the targets for which that is so.
 struct Limit {

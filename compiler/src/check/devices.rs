@@ -4,7 +4,7 @@ use cubinder_expr::Interval;
 use cubinder_launch::proof::Devices;
 use cubinder_model::{Arch, Target, TargetKind};
 
-use crate::verify::max_shared_bytes;
+use crate::block_limits::max_shared_bytes;
 
 /// Every device where no target is known. Machine code runs on GPUs of its own major version, from its minor one on; PTX on all from its
 /// version on (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX compatibility").

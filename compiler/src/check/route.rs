@@ -10,28 +10,28 @@ use cubinder_expr::{BindingTime, Kind, binding_time};
 use cubinder_launch::Role;
 use cubinder_launch::native::{Obstacle, misfit, obstacles};
 use cubinder_launch::proof::{Domain, Verdict};
-use cubinder_model::{Launch, Plugin, Variant};
+use cubinder_model::{Launch, Plugin, Target, Variant};
 
 use super::expressible::is_expressible;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
-use crate::manifest::Route;
-use crate::project::Plan;
+use crate::precompiled;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Resolved, Unit};
 use crate::rules;
 
-/// What is wrong with a plugin that is to go the route of `plan`. Nothing where that is a plugin library's.
+/// Checks a plugin for the native route. `asked_at` is where a file selects the route, `lowest_ptx` the lowest PTX target.
 #[must_use]
-pub fn check_route(plugin: &Resolved, plan: &Plan) -> Vec<Diagnostic> {
-    if plan.route.route != Route::Native {
-        return Vec::new();
-    }
+pub fn check_route(
+    plugin: &Resolved,
+    asked_at: Option<&Span>,
+    lowest_ptx: Option<Target>,
+) -> Vec<Diagnostic> {
     let mut told = BTreeSet::new();
     let mut found = Vec::new();
     for index in 0..plugin.draft.plugin.variants.len() {
-        for (problem, help) in problems(plugin, plan, index) {
+        for (problem, help) in problems(plugin, lowest_ptx, index) {
             if told.insert(problem.clone()) {
-                found.push(error(plugin, plan, &problem, help));
+                found.push(error(plugin, asked_at, &problem, help));
             }
         }
     }
@@ -44,7 +44,7 @@ pub fn check_route(plugin: &Resolved, plan: &Plan) -> Vec<Diagnostic> {
         let what = "TensorRT could choose none of the variants, because the guards of all ask for addresses or the device";
         return vec![error(
             plugin,
-            plan,
+            asked_at,
             what,
             "add a variant whose guard asks for shapes alone, or that has none, as the last one",
         )];
@@ -81,11 +81,11 @@ fn left_out_of(plugin: &Resolved, left_out: &[usize]) -> Option<Diagnostic> {
     )
 }
 
-fn error(plugin: &Resolved, plan: &Plan, problem: &str, help: &'static str) -> Diagnostic {
+fn error(plugin: &Resolved, asked_at: Option<&Span>, problem: &str, help: &'static str) -> Diagnostic {
     let name = &plugin.manifest.plugin.name.value;
     let diagnostic = Diagnostic::error(format!("TensorRT cannot launch `{name}` itself: {problem}"))
         .code(rules::NO_NATIVE_ROUTE);
-    let diagnostic = match &plan.route.span {
+    let diagnostic = match asked_at {
         Some(span) => diagnostic.at(span.clone(), "asked for here"),
         None => diagnostic.at(plugin.name_span.clone(), "`--route native` asks for it"),
     };
@@ -93,7 +93,7 @@ fn error(plugin: &Resolved, plan: &Plan, problem: &str, help: &'static str) -> D
 }
 
 /// What is wrong with a variant, and what mends it.
-fn problems(plugin: &Resolved, plan: &Plan, index: usize) -> Vec<(String, &'static str)> {
+fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<(String, &'static str)> {
     let draft = &plugin.draft;
     let Some(variant) = draft.plugin.variants.get(index) else { return Vec::new() };
     let obstacles = obstacles(&draft.plugin, variant).into_iter();
@@ -102,7 +102,7 @@ fn problems(plugin: &Resolved, plan: &Plan, index: usize) -> Vec<(String, &'stat
         obstacles.map(|obstacle| (obstacle.to_string(), help(&obstacle))).collect();
     for unit in draft.units_of(index) {
         if let Some(code) = &unit.foreign {
-            found.extend(of_foreign(&draft.plugin, variant, plan, unit, code));
+            found.extend(of_foreign(&draft.plugin, variant, lowest_ptx, unit, code));
         }
         found.extend(of_args(unit));
         found.extend(inexpressible(&draft.plugin, variant, unit));
@@ -114,14 +114,13 @@ fn problems(plugin: &Resolved, plan: &Plan, index: usize) -> Vec<(String, &'stat
 fn of_foreign(
     plugin: &Plugin,
     variant: &Variant,
-    plan: &Plan,
+    lowest_ptx: Option<Target>,
     unit: &Unit,
     code: &ForeignCode,
 ) -> Vec<(String, &'static str)> {
     let mut found = Vec::new();
     let name = &code.name;
-    let lowest = plan.lowest_ptx();
-    if let Some(target) = lowest.filter(|target| foreign::serving(code, *target, true).is_none()) {
+    if let Some(target) = lowest_ptx.filter(|target| foreign::serving(code, *target, true).is_none()) {
         let help = "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route";
         found.push((format!("there is no PTX of `{name}` for `{target}`"), help));
     }
@@ -129,7 +128,7 @@ fn of_foreign(
     if rules.into_iter().any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters) {
         found.push((Obstacle::Clusters.to_string(), help(&Obstacle::Clusters)));
     }
-    let bound = foreign::check(plugin, unit).bound;
+    let bound = precompiled::check(plugin, unit).bound;
     if let Some(misfit) = bound.and_then(|bound| misfit(plugin, &bound.args)) {
         let help = "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
         found

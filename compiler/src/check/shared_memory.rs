@@ -10,9 +10,9 @@ use cubinder_model::Target;
 use super::claim::{Claim, What, When};
 use super::formula::joined;
 use super::site::{LaunchSite, Site};
+use crate::block_limits::max_shared_bytes;
 use crate::manifest::Text;
 use crate::rules;
-use crate::verify::max_shared_bytes;
 
 /// The most that a block of any known GPU can have: 227 KiB (9.0 and 10.0, the table behind [`max_shared_bytes`]).
 const MOST: u32 = 227 * 1024;

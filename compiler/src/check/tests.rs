@@ -285,7 +285,7 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
         let sample = Sample { args: &format!("x = \"x\"\ny = \"y\"\nn = \"{value}\""), ..Sample::PLAIN };
         let resolved = resolved("m.toml", &sample.text());
         let source = Source::new("k.cu", kernel);
-        let kernels = crate::cuda::check(&resolved, &|_| Ok(Arc::clone(&source)));
+        let kernels = crate::kernel_text::check(&resolved, &|_| Ok(Arc::clone(&source)));
         assert!(kernels.diagnostics.is_empty(), "{}", render(&kernels.diagnostics, Colour::Plain));
         format!(
             "# {kernel}, {value}\n{}",

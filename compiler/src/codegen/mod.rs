@@ -4,19 +4,18 @@
 //! Never: no look into the author's code beyond the names that it takes from the manifest, no rewriting of it, no file is opened.
 
 mod header;
-mod names;
 mod native;
 
 pub use header::header;
-pub use names::{MANIFEST, header_names, manifest_names, names_needed, names_taken};
 pub use native::{LaunchBounds, native_symbol, native_unit};
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use crate::cache::{DirectiveKind, directives};
 use crate::diagnostic::{Source, Span};
+use crate::directives::includes_only_cuda_headers;
+use crate::manifest_names::{manifest_names, names_taken};
 use crate::resolve::{Table, Unit};
 
 /// The name by which units include the prelude.
@@ -76,11 +75,23 @@ pub(crate) fn tables<'u>(unit: &'u Unit, text: &str) -> Vec<&'u Table> {
         return Vec::new();
     }
     let names = manifest_names(text);
-    // Headers of CUDA itself know nothing of manifests.
-    let is_of_cuda =
-        |kind: &DirectiveKind| matches!(kind, DirectiveKind::Angled(name) if name.starts_with(b"cuda_"));
-    let may_use_all = directives(text).iter().any(|directive| !is_of_cuda(&directive.kind));
+    let may_use_all = !includes_only_cuda_headers(text);
     unit.tables.iter().filter(|table| may_use_all || names.contains(&table.name)).collect()
+}
+
+/// The names of the manifest that a unit's header needs, where these are known: those that its kernel's name takes, and those `of_text`. One
+/// that the manifest does not have may be a macro's, which stands for others.
+#[must_use]
+pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<BTreeSet<String>> {
+    let mut names = names_taken(&unit.kernel)?;
+    names.extend(of_text?.iter().cloned());
+    let is_declared = |name: &String| {
+        unit.types.iter().any(|(known, _)| known == name)
+            || unit.formats.iter().any(|(known, _)| known == name)
+            || unit.constants.iter().any(|(known, _)| known == name)
+            || unit.tables.iter().any(|table| table.name == *name)
+    };
+    names.iter().all(is_declared).then_some(names)
 }
 
 /// How a file is called so that compiled bytes do not depend on where the project lies, nor on how it was named: the way from

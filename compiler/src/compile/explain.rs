@@ -9,7 +9,8 @@ use crate::codegen::TranslationUnit;
 use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Span, suggest};
 use crate::manifest::{Located, Manifest};
-use crate::nvrtc::{HEADER_DOES_NOT_COMPILE, defined_names};
+use crate::nvrtc::HEADER_DOES_NOT_COMPILE;
+use crate::nvrtc_option::defined_names;
 use crate::resolve::Resolved;
 use crate::rules;
 

@@ -14,11 +14,11 @@ use rayon::prelude::*;
 use super::{Progress, places, provenance};
 use crate::codegen;
 use crate::diagnostic::{Diagnostic, Source};
+use crate::kernel_signature::Signature;
 use crate::nvrtc::{Compiled, PreparedUnit, Session};
 use crate::project::{Plan, PlannedTarget, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
-use crate::signature::Signature;
 
 /// What is compiled once, with all that its compiles need.
 pub(super) struct Job<'p> {

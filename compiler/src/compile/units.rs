@@ -13,18 +13,19 @@ use super::inputs::Inputs;
 use super::jobs::{self, Job, Jobs, Sources};
 use super::{Progress, explain, native, places, provenance};
 use crate::check::{self, Obligation, has_clusters};
-use crate::codegen;
 use crate::cubin;
-use crate::cuda;
 use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
 use crate::foreign;
+use crate::kernel_signature::Signature;
+use crate::kernel_text;
 use crate::manifest::Route;
+use crate::manifest_names::manifest_names;
 use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
+use crate::precompiled;
 use crate::project::{Plan, Project};
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
-use crate::signature::Signature;
 use crate::source;
 use crate::verify::{self, Bound};
 
@@ -73,8 +74,8 @@ pub(super) fn compile(
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read = plugins.iter().zip(plans);
-    let read: Vec<cuda::Checked> =
-        read.map(|(plugin, plan)| cuda::check_for(plugin, &plan.targets(), &open)).collect();
+    let read: Vec<kernel_text::Checked> =
+        read.map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &open)).collect();
     let results = session.map(|session| jobs::perform(session, &jobs, progress));
     let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();
@@ -135,7 +136,7 @@ fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
         if sources.contains_key(unit.source.as_path()) {
             continue;
         }
-        match cuda::open_source(unit, &source::text) {
+        match kernel_text::open_source(unit, &source::text) {
             Ok(source) => {
                 sources.insert(&unit.source, source);
             }
@@ -159,12 +160,12 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
         if !seen.insert(unit.source.path.as_path()) {
             continue;
         }
-        names.extend(codegen::manifest_names(&unit.source.text));
+        names.extend(manifest_names(&unit.source.text));
         let Some(files) = session.included_files(&job.prepared) else { return Vec::new() };
         for file in files {
             // What cannot be read now was read a moment ago: it may use all of them.
             let Ok(source) = source::text(file) else { return Vec::new() };
-            names.extend(codegen::manifest_names(&source.text));
+            names.extend(manifest_names(&source.text));
         }
     }
     plugin.unused(&names)
@@ -261,7 +262,7 @@ fn finish_foreign(
     plan: &Plan,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let held = foreign::check(plugin, unit);
+    let held = precompiled::check(plugin, unit);
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
     warnings.extend(doubts);

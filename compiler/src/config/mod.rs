@@ -28,7 +28,7 @@ use crate::file_kind::{self, Kind};
 use crate::library_name::check_name;
 use crate::manifest::Located;
 use crate::manifest::form::{Entry, Form, Section};
-use crate::nvrtc::check_options;
+use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 
 /// What the file is called.

@@ -1,34 +1,27 @@
 //! A light reader of CUDA C++: which kernels a text declares, with their template parameters and parameters.
 //!
-//! Owns what can be known of a kernel without a compiler ([`read`]), and holding a plugin's launches against it ([`check`]). It
-//! serves `cubinder check`, which has no NVRTC, and messages. It knows no macros, no types that are declared elsewhere and no
+//! It reads kernels without a compiler ([`read`]), for `cubinder check`, which has no NVRTC, and for messages. It knows no macros, no types that are declared elsewhere and no
 //! included text; where one of these could change what it read it says so ([`Doubt`]), and nothing is an error because of
 //! what it does not know. Never reads a file, never fails, and takes time in proportion to the text.
 
-mod check;
 mod chosen;
 mod declaration;
 mod in_body;
 mod lexer;
-mod name;
-mod of_text;
+pub(crate) mod lookup;
+pub(crate) mod name;
 mod parameter;
 mod reader;
 mod shared;
-mod source;
 mod surroundings;
-mod undeclared;
 mod waits;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-pub(crate) use check::explain_unknown;
-pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub(crate) use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;
-pub use source::{Open, open_source};
-pub(crate) use surroundings::is_of_cuda;
+pub(crate) use surroundings::is_cuda_header;
 
 /// The kernels of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

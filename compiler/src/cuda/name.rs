@@ -1,33 +1,32 @@
 //! A kernel as a manifest names it, and what its template arguments make of the types in a declaration.
 
-use cubinder_expr::{ScalarType, Value};
+use cubinder_expr::{DataType, ScalarType, Value};
 
 use super::lexer::{Token, TokenKind, at_commas, lex, word};
 use super::parameter;
 use super::{Kernel, TemplateKind, Type};
-use crate::resolve::Unit;
-use crate::signature::{Leaf, ParamType};
+use crate::kernel_signature::{Leaf, ParamType};
 
 /// `outer::scale<float, 4>` in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Name {
+pub(crate) struct Name {
     /// `outer::scale`
-    pub(super) path: String,
+    pub(crate) path: String,
     /// The template arguments, where there are angle brackets.
-    pub(super) arguments: Option<Vec<Argument>>,
+    pub(crate) arguments: Option<Vec<Argument>>,
 }
 
 /// A template argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Argument {
+pub(crate) struct Argument {
     /// As it is written.
-    pub(super) text: String,
+    pub(crate) text: String,
     /// What it is for certain; nothing where a declaration elsewhere decides.
-    pub(super) kind: Option<TemplateKind>,
+    pub(crate) kind: Option<TemplateKind>,
 }
 
 /// Takes a kernel's name apart; nothing where it is none.
-pub(super) fn parse(name: &str) -> Option<Name> {
+pub(crate) fn parse(name: &str) -> Option<Name> {
     let open = name.find('<').unwrap_or(name.len());
     let path: String = name.get(..open)?.split_whitespace().collect();
     if open == name.len() {
@@ -61,26 +60,28 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
 
 /// A parameter's type with the template arguments put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Resolved {
+pub(crate) struct Resolved {
     /// As C++ writes it: `const float*`.
-    pub(super) spelling: String,
+    pub(crate) spelling: String,
     /// What it takes, where that is certain.
-    pub(super) ty: Option<ParamType>,
+    pub(crate) ty: Option<ParamType>,
     /// Whether the pointee is known: its `const` is all that there is.
-    pub(super) knows_pointee: bool,
+    pub(crate) knows_pointee: bool,
 }
 
 /// What names stand for in one row of the table of variants.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Meanings<'a> {
+pub(crate) struct Meanings<'a> {
     /// The kernel, with its template parameters.
-    pub(super) kernel: &'a Kernel,
+    pub(crate) kernel: &'a Kernel,
     /// What they are.
-    pub(super) arguments: &'a [Argument],
-    /// The members of `manifest`: see [`crate::codegen::header`].
-    pub(super) unit: &'a Unit,
+    pub(crate) arguments: &'a [Argument],
+    /// The types that the manifest declares.
+    pub(crate) types: &'a [(String, DataType)],
+    /// The constants that the manifest declares.
+    pub(crate) constants: &'a [(String, Value)],
     /// Known names that the text gives another meaning.
-    pub(super) own_types: &'a [String],
+    pub(crate) own_types: &'a [String],
 }
 
 impl Meanings<'_> {
@@ -91,8 +92,8 @@ impl Meanings<'_> {
     }
 
     fn of_manifest(&self, name: &str) -> Option<String> {
-        let ty = self.unit.types.iter().find(|(ty, _)| ty == name).map(|(_, ty)| ty.cuda_name().to_owned());
-        let constant = || match self.unit.constants.iter().find(|(constant, _)| constant == name) {
+        let ty = self.types.iter().find(|(ty, _)| ty == name).map(|(_, ty)| ty.cuda_name().to_owned());
+        let constant = || match self.constants.iter().find(|(constant, _)| constant == name) {
             Some((_, Value::Int(value))) => Some(value.to_string()),
             _ => None,
         };
@@ -101,7 +102,7 @@ impl Meanings<'_> {
 }
 
 /// What a kernel's parameter is in a row.
-pub(super) fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
+pub(crate) fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
     let own_types = meanings.own_types;
     let pointee = |name: &str| pointee(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
@@ -184,7 +185,7 @@ fn is_single(base: &str) -> bool {
 }
 
 /// Whether every CUDA text knows a type of this name.
-pub(super) fn is_known_type(name: &str) -> bool {
+pub(crate) fn is_known_type(name: &str) -> bool {
     pointee(name).is_some()
 }
 

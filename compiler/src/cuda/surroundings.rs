@@ -64,7 +64,7 @@ const HEADERS: [&str; 26] = [
 const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
 
 /// Whether a header is one of CUDA's by its name.
-pub(crate) fn is_of_cuda(name: &str) -> bool {
+pub(crate) fn is_cuda_header(name: &str) -> bool {
     HEADERS.contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
@@ -140,7 +140,7 @@ impl Surroundings {
         // `<type_traits>`
         let is_of_cpp =
             first.kind != TokenKind::Quoted && whole.starts_with('<') && !name.contains(['.', '/']);
-        let is_known = is_of_cuda(name);
+        let is_known = is_cuda_header(name);
         if !is_of_cpp && !is_known {
             self.doubt(Doubt::Include(name.to_owned()));
         }

@@ -13,8 +13,9 @@ use cubinder_model::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plu
 use crate::cache::Cache;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
-use crate::foreign::{self, Loaded};
+use crate::loaded::Loaded;
 use crate::nvrtc::{PreparedUnit, Session, Settings};
+use crate::precompiled;
 use crate::resolve::{ForeignCode, Resolved, Unit};
 use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
@@ -149,7 +150,7 @@ impl Compiler {
 impl Compiler {
     /// The code of a launch that another compiler made: that of the architecture that was asked for, else all machine code.
     fn of_foreign(&self, plugin: &Plugin, unit: &Unit, code: &ForeignCode) -> LaunchCode {
-        let held = foreign::check(plugin, unit);
+        let held = precompiled::check(plugin, unit);
         let args = held.bound.map(|bound| bound.args);
         let loaded = || code.files.iter().filter_map(|file| file.loaded.as_deref());
         let is_cubin = |loaded: &&Loaded| loaded.target.kind == TargetKind::Cubin;

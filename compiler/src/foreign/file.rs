@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cubinder_model::image::{self, Malformed};
-use cubinder_model::{Arch, ArchSuffix, CodeObject, Digest, KernelFacts, Target, TargetKind};
+use cubinder_model::{Arch, ArchSuffix, KernelFacts, Target, TargetKind};
 
-use super::import::{self, Function};
-use crate::cubin::{self, CubinError, LaunchRules, PtxOrigin};
+use super::import;
+use crate::cubin::{self, CubinError};
 use crate::diagnostic::Diagnostic;
+use crate::loaded::{Function, Loaded};
 use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::path;
 use crate::rules;
-use crate::signature::{self, Signature};
+use crate::signature;
 use crate::source;
 
 /// The largest file that is read.
@@ -22,44 +23,6 @@ const MAX_BYTES: usize = 64 << 20;
 /// Functions that every driver has: what `printf`, `assert`, `malloc` and `free` of a kernel become (CUDA C++ Programming Guide 13.0,
 /// "Formatted Output", "Assertion", "Dynamic Global Memory Allocation"; names as nvcc 13.0 writes them).
 const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
-
-/// What a file of code holds.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
-    /// What it is for.
-    pub target: Target,
-    /// The code as the run time takes it: PTX has no NUL.
-    pub bytes: Vec<u8>,
-    /// The kernels, sorted by symbol; at least one.
-    pub kernels: Vec<KernelFacts>,
-    /// What each of them demands of its launch, by symbol.
-    pub rules: BTreeMap<String, LaunchRules>,
-    /// The parameters of those that the debug information of a cubin tells of, by symbol.
-    pub signatures: BTreeMap<String, Signature>,
-    /// The release of CUDA that made a cubin, where it says so.
-    pub release: Option<(u32, u32)>,
-    /// What made a cubin, where it says so; else empty.
-    pub tool: String,
-    /// Of PTX: its version, and what else it says.
-    pub ptx: Option<((u32, u32), PtxOrigin)>,
-    /// What `NAME.ttir` beside the file says, where Triton wrote one.
-    pub triton: Option<Function>,
-    /// Whether a cubin does not tell what architecture it was compiled for, and is therefore taken to run on that of its header alone.
-    pub is_alone: bool,
-}
-
-impl Loaded {
-    /// The code as a bundle has it.
-    #[must_use]
-    pub fn object(&self) -> CodeObject {
-        CodeObject {
-            target: self.target,
-            digest: Digest::of(&self.bytes),
-            kernels: self.kernels.clone(),
-            bytes: self.bytes.clone().into(),
-        }
-    }
-}
 
 /// Reads a file. `kind` is what the manifest says that it is.
 ///

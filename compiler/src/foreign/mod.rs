@@ -1,27 +1,23 @@
-//! Code that other compilers made: reading its files, and holding them against what the manifest says and launches.
+//! Reads the files of precompiled code.
 //!
-//! Owns which files can be used ([`read`]), which of them serves a target ([`serving`]), and whether a launch fits the code ([`check`]).
+//! Owns which files can be used ([`read`]) and which of them serves a target ([`serving`]); [`crate::precompiled`] checks launches of the code.
 //! Never compiles or links anything: a file is taken as it is or refused with what to do.
 
-mod check;
-mod driver;
 mod file;
 pub mod import;
 mod names;
 mod targets;
-mod told;
 
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use check::{Held, Unheld, check};
-pub use driver::check_driver;
-pub use file::{Loaded, load, loaded};
+pub use file::{load, loaded};
 use names::Named;
 pub use targets::{FromPtx, from_ptx, given, lacks_files, serving, unserved};
 
 use crate::diagnostic::{Code, Diagnostic, Span, fold, suggest};
+use crate::loaded::Loaded;
 use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
 use crate::rules;

@@ -10,11 +10,10 @@ use cubinder_model::Target;
 use super::host;
 use super::log::{Level, Log, Message, Place};
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
-use crate::cuda;
+use crate::cuda::{lookup, token_before};
 use crate::diagnostic::{Code, Diagnostic, Severity, Source, Span};
 use crate::rules;
 use crate::source;
-use crate::verify::{MAKE_IT_DYNAMIC, PASS_LESS};
 
 /// The file to which NVRTC attributes errors in name expressions (13.0).
 const NAME_MAP: &str = "__nv_name_map";
@@ -104,6 +103,11 @@ fn loses_the_way(error: &Diagnostic) -> bool {
 /// Beside the place of an error.
 const MISSING_SEMICOLON: &str = "is a `;` missing after this?";
 
+/// How to fix too many bytes of parameters.
+pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
+/// How to fix too much static shared memory.
+pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
+
 /// How a message ends that is about a header which is not the author's to mend.
 pub(crate) const HEADER_DOES_NOT_COMPILE: &str = "does not compile";
 
@@ -146,7 +150,7 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> Diagnostic {
     let said: Vec<String> = said
         .map(|text| text.split(". Input name expression was").next().unwrap_or_default().to_owned())
         .collect();
-    cuda::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
+    lookup::explain_unknown(kernel, &unit.kernel_span, &unit.source, &unit.name, &said)
 }
 
 /// More than a kernel can have, as the stages behind the front end say it (NVRTC 13.0): without a place that helps, and with the
@@ -282,7 +286,7 @@ impl Files<'_> {
             return None;
         }
         let text = &span.source.text;
-        let before = cuda::token_before(text, span.range.start)?;
+        let before = token_before(text, span.range.start)?;
         let between = &text[before.end..span.range.start];
         let ends = matches!(&text[before.clone()], ";" | "{" | "," | "(" | ":" | ">");
         (between.contains('\n') && !ends).then(|| Span::new(&span.source, before))
@@ -394,11 +398,11 @@ impl Files<'_> {
     /// The first `#include` of the author's file of which the name is as wanted, and its line.
     fn directive(&self, is_wanted: &dyn Fn(&str) -> bool) -> Option<(String, Span)> {
         let source = &self.unit.source;
-        let named = |directive: crate::cache::Directive| {
+        let named = |directive: crate::directives::Directive| {
             let name = directive.name().filter(|name| !name.is_empty() && is_wanted(name))?.to_owned();
             Some((name, directive.at))
         };
-        let (name, at) = crate::cache::directives(&source.text).into_iter().find_map(named)?;
+        let (name, at) = crate::directives::directives(&source.text).into_iter().find_map(named)?;
         let start = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
         let end = source.text[at..].find('\n').map_or(source.text.len(), |newline| at + newline);
         Some((name, Span { source: Arc::clone(source), range: trimmed(&source.text, start..end) }))

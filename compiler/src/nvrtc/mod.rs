@@ -11,9 +11,9 @@ mod options;
 mod session;
 pub mod workers;
 
-pub(crate) use diagnose::HEADER_DOES_NOT_COMPILE;
 pub use diagnose::merge_targets;
-pub use options::{Settings, check_defined, check_option, check_options, defined_names};
+pub(crate) use diagnose::{HEADER_DOES_NOT_COMPILE, MAKE_IT_DYNAMIC, PASS_LESS};
+pub use options::Settings;
 pub(crate) use options::{has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 

@@ -16,15 +16,16 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
 
-use super::options::{
-    Purpose, Settings, check_options, doubts, has_line_information, include_folders, options, read_no_file,
-};
+use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
 use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
-use crate::signature::{self, Signature};
+use crate::kernel_signature::Signature;
+use crate::manifest_names::{MANIFEST, names_taken};
+use crate::nvrtc_option::{check_options, read_no_file};
+use crate::signature;
 use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path, rules};
 
@@ -149,7 +150,7 @@ impl Session {
         self.prepare_with(unit, Arc::clone(&self.settings))
     }
 
-    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`super::check_options`].
+    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`check_options`].
     #[must_use]
     pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
         let include = include_folders(&unit, &settings, &self.toolkit.include);
@@ -176,14 +177,14 @@ impl Session {
     }
 
     /// The names that a unit's text and all that it includes take from the manifest; nothing where that cannot be known. See
-    /// [`codegen::names_taken`].
+    /// [`names_taken`].
     #[must_use]
     pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
         // A macro that stands for it.
-        if prepared.settings.options.iter().any(|option| option.contains(codegen::MANIFEST)) {
+        if prepared.settings.options.iter().any(|option| option.contains(MANIFEST)) {
             return None;
         }
-        let mut names = codegen::names_taken(&prepared.unit.source.text)?;
+        let mut names = names_taken(&prepared.unit.source.text)?;
         for file in self.included_files(prepared)? {
             names.extend(self.files.names_taken(file)?);
         }
@@ -530,7 +531,7 @@ fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagno
     // One of the author's is missing with CUDA's headers as without.
     let is_of_cuda = |text: &String| {
         let name = text.split_once("cannot open source file `").and_then(|(_, rest)| rest.split('`').next());
-        name.is_some_and(|name| cuda::is_of_cuda(name) || name.starts_with("crt/"))
+        name.is_some_and(|name| cuda::is_cuda_header(name) || name.starts_with("crt/"))
     };
     let missing = |error: &&mut Diagnostic| {
         let mut said = std::iter::once(&error.message).chain(&error.notes);

@@ -9,14 +9,17 @@ use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 use super::Project;
 use super::driver::version_of_cuda;
 use super::targets::{no_target, nothing_left};
+use crate::block_limits::max_shared_bytes;
 use crate::codegen;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
 use crate::manifest::{DriverVersion, Route, Text};
-use crate::nvrtc::{Settings, check_defined, check_options};
+use crate::manifest_names::header_names;
+use crate::nvrtc::Settings;
+use crate::nvrtc_option::{check_defined, check_options};
+use crate::precompiled;
 use crate::resolve::{self, Resolved};
 use crate::rules;
-use crate::verify::max_shared_bytes;
 
 /// How the kernels of one manifest are compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -95,7 +98,7 @@ impl Project {
         let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
         if let Some((driver, place)) = &min_driver {
-            errors.extend(foreign::check_driver(&plugin.draft, *driver, place));
+            errors.extend(precompiled::check_driver(&plugin.draft, *driver, place));
         }
         let route = match (self.asked.route, &decl.route) {
             (Some(route), _) => PlannedRoute { route, span: None },
@@ -199,7 +202,7 @@ fn names_of_header(plugin: &Resolved, are_there: bool) -> (BTreeSet<String>, BTr
     let units = if are_there { plugin.draft.units.as_slice() } else { &[] };
     let tables: BTreeSet<String> =
         units.iter().flat_map(|unit| unit.tables.iter().map(|table| table.name.clone())).collect();
-    let header = units.iter().flat_map(|unit| codegen::header_names(&codegen::header(unit, &[], None)));
+    let header = units.iter().flat_map(|unit| header_names(&codegen::header(unit, &[], None)));
     let header = header.chain(tables.iter().cloned()).collect();
     let types = units.iter().flat_map(|unit| unit.types.iter().map(|(name, _)| name.clone()));
     let constants = units.iter().flat_map(|unit| unit.constants.iter().map(|(name, _)| name.clone()));

@@ -214,7 +214,7 @@ pub struct Wrong {
 
 impl Resolved {
     /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. `in_kernels` are the names
-    /// that the kernels' texts take from the generated header: [`crate::codegen::manifest_names`].
+    /// that the kernels' texts take from the generated header: [`crate::manifest_names::manifest_names`].
     #[must_use]
     pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
         let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));

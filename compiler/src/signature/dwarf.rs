@@ -10,7 +10,8 @@ use cubinder_expr::ScalarType;
 use gimli::{AttributeValue, DwTag, EndianSlice, LittleEndian};
 use object::{Object as _, ObjectSection as _};
 
-use super::{Leaf, Param, ParamType, Signature, ptx};
+use super::ptx;
+use crate::kernel_signature::{Leaf, Param, ParamType, Signature};
 
 /// Why there is no signature.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -1,7 +1,8 @@
 use super::*;
+use crate::kernel_signature::{Leaf, Param, ParamType, Signature};
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::test_support::{nvrtc, show, unit};
-use cubinder_expr::DataType;
+use cubinder_expr::{DataType, ScalarType};
 use std::path::Path;
 
 fn signature(test: &str, text: &str, kernel: &str, types: &[DataType]) -> Option<Signature> {

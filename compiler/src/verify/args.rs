@@ -7,10 +7,10 @@ use cubinder_expr::{Expr, Kind, Node};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 
 use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Signature};
 
 use super::{bytes, pointee};
 

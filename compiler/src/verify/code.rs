@@ -2,14 +2,16 @@
 
 use cubinder_expr::Expr;
 use cubinder_model::cuda_limits::MAX_CLUSTER;
-use cubinder_model::{Arch, Arg, ArgValue, KernelFacts, Launch, Target};
+use cubinder_model::{Arg, ArgValue, KernelFacts, Launch, Target};
 
 use super::bytes;
+use crate::block_limits::{MAX_BLOCK_REGISTERS, block_registers, max_shared_bytes};
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::kernel_signature::Signature;
+use crate::nvrtc::{MAKE_IT_DYNAMIC, PASS_LESS};
 use crate::resolve::Unit;
 use crate::rules;
-use crate::signature::Signature;
 
 /// What one check looks at.
 #[derive(Debug, Clone, Copy)]
@@ -32,36 +34,9 @@ pub struct CodeCheck<'a> {
 
 /// Static shared memory a block, bytes: what ptxas takes for every architecture (NVRTC 13.0, 7.5 to 12.1: "0xc000 max").
 const MAX_STATIC_SHARED_BYTES: u32 = 48 * 1024;
-/// 32-bit registers of a block, on every architecture from 7.0 on. CUDA C++ Programming Guide 13.0, table of technical
-/// specifications; no header has it (`regsPerBlock` is a property of the device).
-const MAX_BLOCK_REGISTERS: i64 = 65_536;
 /// Bytes of parameters below 7.0, and from there on. The second is what NVRTC 13.0 takes for 7.5 to 12.1 ("max 32764 bytes
 /// allowed"); the first is from the release notes of CUDA 12.1. No header has either.
 const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
-
-/// What mends too many bytes of parameters.
-pub(crate) const PASS_LESS: &str = "pass less by value: large tables belong into an input tensor";
-/// What mends too much static shared memory.
-pub(crate) const MAKE_IT_DYNAMIC: &str = "make it `extern __shared__` and set `shared_bytes` in the launch";
-
-/// The most shared memory a block may have, static and dynamic together, bytes; nothing for an architecture that is not
-/// known here.
-///
-/// CUDA C++ Programming Guide 13.0, table of technical specifications; no header has it (`sharedMemPerBlockOptin` is a
-/// property of the device). It agrees with the largest carve-out of a multiprocessor in `cuda_occupancy.h` 13.0.96
-/// (`cudaOccAlignUpShmemSizeVoltaPlus`): the same below 8.0, and from there on 1 KiB less, which the driver keeps.
-#[must_use]
-pub fn max_shared_bytes(arch: Arch) -> Option<u32> {
-    let kib = match (arch.major, arch.minor) {
-        (7, 5) => 64,
-        (7, 0 | 2) => 96,
-        (8, 0 | 7) => 163,
-        (8, 6 | 8 | 9) | (12, 0 | 1) => 99,
-        (9, 0) | (10, 0 | 1 | 3) | (11, 0) => 227,
-        _ => return None,
-    };
-    Some(kib * 1024)
-}
 
 /// Checks that the code takes what the manifest passes, and that the launch can succeed at all.
 ///
@@ -352,39 +327,4 @@ fn another_block(check: &CodeCheck<'_>, required: [u32; 3], axes: [Option<i64>; 
         &format!("say `block = [{block}]` in the launch, or `__launch_bounds__` in the kernel"),
         &format!("say `block = [{block}]` in the launch"),
     ))
-}
-
-/// The registers that the hardware asks for before it starts a block: those of a warp in whole units, for the warps of
-/// the block rounded up to the sub-partitions of a multiprocessor (`cudaOccMaxBlocksPerSMRegsLimit`, `cuda_occupancy.h`
-/// 13.0.96; both numbers are the same for 7.0 to 12.x).
-fn block_registers(threads: i64, registers: u32) -> Option<i64> {
-    const THREADS_OF_A_WARP: i64 = 32;
-    const SUB_PARTITIONS: i64 = 4;
-    const UNIT: i64 = 256;
-    let round_up = |value: i64, step: i64| Some(value.checked_add(step - 1)? / step * step);
-    let of_a_warp = round_up(i64::from(registers).checked_mul(THREADS_OF_A_WARP)?, UNIT)?;
-    let warps = round_up(threads, THREADS_OF_A_WARP)? / THREADS_OF_A_WARP;
-    round_up(warps, SUB_PARTITIONS)?.checked_mul(of_a_warp)
-}
-
-/// The most threads of a block, in whole warps, for which a multiprocessor has enough registers.
-#[must_use]
-pub fn max_threads_with(registers: u32) -> Option<i64> {
-    const WARP: i64 = 32;
-    const MOST_WARPS: i64 = 32;
-    let fits =
-        |threads: &i64| block_registers(*threads, registers).is_some_and(|all| all <= MAX_BLOCK_REGISTERS);
-    (1..=MOST_WARPS).map(|warps| warps * WARP).take_while(fits).last()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_follow_from_registers() {
-        assert_eq!(max_threads_with(64), Some(1024));
-        assert_eq!(max_threads_with(65), Some(896));
-        assert_eq!(max_threads_with(255), Some(256));
-    }
 }

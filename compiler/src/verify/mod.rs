@@ -14,8 +14,7 @@ pub use args::{
     Accumulated, Bound, Evidence, bind_args, bind_argument, check_names, number_bytes, read_only,
     unwritten_outputs, writable_input, writable_inputs,
 };
-pub use code::{CodeCheck, check_code, max_shared_bytes, max_threads_with, no_shared};
-pub(crate) use code::{MAKE_IT_DYNAMIC, PASS_LESS};
+pub use code::{CodeCheck, check_code, no_shared};
 pub(crate) use pointee::misfit;
 pub use rows::{Row, merge_rows};
 pub use targets::bind_targets;

@@ -5,7 +5,7 @@
 
 use cubinder_expr::{DataType, ScalarType};
 
-use crate::signature::Leaf;
+use crate::kernel_signature::Leaf;
 
 /// Why elements of `ty` cannot be read through a pointer to something of `size` bytes whose parts are all a `leaf`;
 /// nothing where they can. `size` is absent for `void` and for types that are only declared.

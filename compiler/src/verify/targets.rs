@@ -6,10 +6,10 @@ use super::args::scalar_of;
 use super::code::SAME_EVERYWHERE;
 use super::{Bound, bind_args, number_bytes, read_only};
 use crate::diagnostic::Diagnostic;
+use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
 use crate::rules;
-use crate::signature::{Leaf, ParamType, Signature};
 
 /// The unit's arguments in the order of the kernel's parameters, which must be the same for every target. Each signature comes
 /// from a compile for its target's architecture. What pointers point to may differ, as long as the arguments fit all of them.

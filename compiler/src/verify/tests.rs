@@ -1,8 +1,8 @@
 use super::*;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, Severity, render};
+use crate::kernel_signature::{Leaf, Param, ParamType, Signature};
 use crate::resolve::{ArgDraftValue, ForeignCode, PluginDraft};
-use crate::signature::{Leaf, Param, ParamType, Signature};
 use crate::test_support::{Sample, resolved};
 use cubinder_expr::ScalarType;
 use cubinder_model::{Arg, ArgValue, KernelFacts, KernelParam, Target};

@@ -11,7 +11,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_err
 use cubinder_compiler::project::{Asked, Plan, Project};
 use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
 use cubinder_compiler::source;
-use cubinder_compiler::{codegen, cuda, tables, tuning};
+use cubinder_compiler::{codegen, kernel_text, tables, tuning};
 use toml::de::DeTable;
 
 use crate::damage::Damage;
@@ -72,7 +72,7 @@ impl Subject {
         if self.checked.get() != Some(&essence) {
             let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
             let mut found = check_for(&resolved, &targets, plan.route.route).diagnostics;
-            found.extend(cuda::check(&resolved, &source::text).diagnostics);
+            found.extend(kernel_text::check(&resolved, &source::text).diagnostics);
             found.extend(plan.check_driver(NVRTC).err());
             if has_errors(&found) {
                 return Err(found);
@@ -97,7 +97,7 @@ impl Subject {
             Err(found) => return found,
         };
         let mut found = check_for(&resolved, &plan.targets(), plan.route.route).diagnostics;
-        found.extend(cuda::check(&resolved, &source::text).diagnostics);
+        found.extend(kernel_text::check(&resolved, &source::text).diagnostics);
         found.extend(resolved.warnings);
         found
     }

@@ -8,12 +8,13 @@ use super::types::{self, Mangled};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::foreign::load;
 use crate::foreign::names::{self, Named};
-use crate::foreign::{Loaded, load};
+use crate::kernel_signature::{Param, ParamType};
+use crate::loaded::Loaded;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::rules;
-use crate::signature::{self, ParamType};
 use crate::source;
 
 /// What these files tell of a kernel: the one that is named, or the only one.
@@ -197,7 +198,7 @@ fn bare(at: usize, size: u32, says: Option<PtxParam>) -> FoundParam {
     }
 }
 
-fn of_signature(at: usize, param: &signature::Param, size: u32) -> FoundParam {
+fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     let name = if param.name.is_empty() { format!("p{at}") } else { identifier(&param.name) };
     let number = |ty: &str| (format!(": {ty}"), Role::Unknown);
     let (rest, role) = match &param.ty {

@@ -7,15 +7,16 @@ mod files;
 mod text;
 mod triton;
 mod ttir;
-pub(in crate::foreign) mod types;
+pub(crate) mod types;
 
 pub use files::{files, found};
 pub use text::{check_paths, write};
 pub use triton::{Constant, Fixed, mistake_of_metadata, triton};
-pub use ttir::{Answer, Argument, Function, Usage, function};
+pub use ttir::function;
 
 use std::path::PathBuf;
 
+use crate::loaded::{Answer, Usage};
 use crate::manifest::CodeKind;
 
 /// What files tell of a plugin.

@@ -13,37 +13,9 @@ mod usage;
 use std::collections::BTreeMap;
 
 use flow::Flow;
-pub use usage::{Answer, Usage};
 
 use super::types::parts;
-
-/// The function of a kernel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Function {
-    /// Its name.
-    pub name: String,
-    /// Its parameters.
-    pub arguments: Vec<Argument>,
-    /// The Python file that defines it and the line there, from 1, where the text says so.
-    pub place: Option<(String, u32)>,
-}
-
-/// A parameter of a kernel of Triton's.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Argument {
-    /// What the author calls it.
-    pub name: String,
-    /// Its type: `f32`, `i64`; of a pointer what it points to.
-    pub ty: String,
-    /// Whether it is a pointer.
-    pub is_pointer: bool,
-    /// Of a pointer: what is done with the memory behind it.
-    pub usage: Usage,
-    /// What the value is a multiple of, for which the code was made.
-    pub divisibility: Option<u32>,
-    /// What else the code was made for that is not understood here.
-    pub unknown: Vec<String>,
-}
+use crate::loaded::{Argument, Function, Usage};
 
 /// Reads the kernel of a text.
 ///

@@ -10,7 +10,7 @@ use nvrtc_sys::CompileError;
 
 use super::*;
 use crate::diagnostic::{Source, Span};
-use crate::nvrtc::check_options;
+use crate::nvrtc_option::check_options;
 use crate::test_support::toolkit;
 
 /// The names of headers. One is not UTF-8, one has a blank, and some are in folders.

@@ -16,13 +16,13 @@ use super::expression::Compiler;
 use super::rows::Row;
 use super::{ArgDraft, beside};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
-use crate::foreign::Loaded;
+use crate::kernel_signature::Signature;
+use crate::loaded::Loaded;
 use crate::manifest::form::list;
 use crate::manifest::{
     Alternative, CodeDecl, CodeKind, LaunchDecl, Located, Manifest, ParameterKind, ServeDecl, StepDecl,
 };
 use crate::rules;
-use crate::signature::Signature;
 
 pub(crate) use parameter::element;
 

@@ -5,9 +5,9 @@ use cubinder_expr::{DataType, ScalarType};
 use super::super::expression::Compiler;
 use super::super::rows::Row;
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::kernel_signature::{Leaf, Param, ParamType};
 use crate::manifest::{ParameterDecl, PassedDecl};
 use crate::rules;
-use crate::signature::{Leaf, Param, ParamType};
 
 /// What a type is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_compiler::diagnostic::{Source, has_errors};
-use cubinder_compiler::foreign::{self, Held, Loaded, import};
+use cubinder_compiler::foreign::{self, import};
+use cubinder_compiler::loaded::{Loaded, Usage};
 use cubinder_compiler::manifest::CodeKind;
+use cubinder_compiler::precompiled::{self, Held};
 use cubinder_compiler::resolve;
 use cubinder_model::KernelFacts;
 
@@ -110,7 +112,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<Held> {
     for (file, loaded) in code.files.iter_mut().zip(files) {
         file.loaded = Some(Arc::clone(loaded));
     }
-    Some(foreign::check(&draft.plugin, &unit))
+    Some(precompiled::check(&draft.plugin, &unit))
 }
 
 fn accepted(loaded: &Loaded, kind: CodeKind) {
@@ -182,7 +184,7 @@ fn one_text(text: &str) {
             for argument in &function.arguments {
                 // A descriptor that the host makes is an address, and no pointer.
                 let is_address = argument.is_pointer || argument.ty.starts_with("!tt.");
-                assert!(is_address || argument.usage == import::Usage::NONE, "{argument:?}");
+                assert!(is_address || argument.usage == Usage::NONE, "{argument:?}");
             }
         }
         Err(mistake) => assert!(!mistake.is_empty()),

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_compiler::codegen;
 use cubinder_compiler::cuda::{self, Certainty, Kernels};
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
+use cubinder_compiler::kernel_text;
+use cubinder_compiler::manifest_names::manifest_names;
 use cubinder_compiler::resolve::{self, Resolved};
 
 use crate::show::show;
@@ -61,7 +62,7 @@ fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     let kernels = cuda::read(text);
     places(text, &kernels);
-    for name in codegen::manifest_names(text) {
+    for name in manifest_names(text) {
         assert!(text.contains(&name), "a name from nowhere: {name}");
     }
     let source = Source::new("fuzz.cu", text);
@@ -94,5 +95,5 @@ fn places(text: &str, kernels: &Kernels) {
 
 fn launch(resolved: &Resolved, source: &Arc<Source>) {
     let open = |_: &Path| -> Result<Arc<Source>, Vec<Diagnostic>> { Ok(Arc::clone(source)) };
-    show(&cuda::check(resolved, &open).diagnostics);
+    show(&kernel_text::check(resolved, &open).diagnostics);
 }

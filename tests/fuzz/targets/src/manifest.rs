@@ -10,7 +10,7 @@ use cubinder_compiler::diagnostic::{Diagnostic, Source};
 use cubinder_compiler::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
 use cubinder_compiler::query::{Query, Written};
 use cubinder_compiler::resolve::{self, Resolved};
-use cubinder_compiler::{check, cuda};
+use cubinder_compiler::{check, kernel_text};
 use cubinder_expr::Value;
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Input, Target as Gpu, Variant};
@@ -47,7 +47,7 @@ fn run(bytes: &[u8]) {
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
                 show(&check::check_for(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
-                show(&cuda::check(&sketch, &open).diagnostics);
+                show(&kernel_text::check(&sketch, &open).diagnostics);
             }
         }
     }
@@ -69,7 +69,7 @@ fn accepted(resolved: Resolved) {
     let route = resolved.manifest.compile.route();
     let checked = check::check_for(&resolved, &targets, route);
     show(&checked.diagnostics);
-    let kernels = cuda::check(&resolved, &open);
+    let kernels = kernel_text::check(&resolved, &open);
     show(&kernels.diagnostics);
     show(&check::check_arguments(&resolved, &targets, route, &kernels.args).diagnostics);
     packs(&resolved);

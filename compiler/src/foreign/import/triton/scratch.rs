@@ -6,10 +6,10 @@ use std::path::Path;
 
 use cubinder_model::KernelFacts;
 
-use super::super::ttir::Function;
 use super::{ADDED, Compiled, MAX_BYTES};
 use crate::cubin;
 use crate::diagnostic::Diagnostic;
+use crate::loaded::Function;
 use crate::manifest::CodeKind;
 use crate::rules;
 use crate::source;

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cubinder_model::{Arch, ArchSuffix};
 
-use crate::verify::max_shared_bytes;
+use crate::block_limits::max_shared_bytes;
 
 /// The first compute capability of which Triton's PTX is for that architecture alone (`sm_90a`).
 const FIRST_ALONE: u64 = 90;

@@ -7,11 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::super::text::quoted;
-use super::super::ttir::{Answer, Argument};
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
 use crate::diagnostic::Diagnostic;
+use crate::loaded::{Answer, Argument};
 use crate::manifest::CodeKind;
 use crate::placeholder::{ELEMENT, constant_of, fits, where_it_is};
 use crate::source;

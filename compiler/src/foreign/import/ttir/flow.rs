@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 
 use super::lines::{self, Use, uses};
-use super::usage::Answer;
+use crate::loaded::Answer;
 
 /// Values, and the accesses in the order of the text.
 #[derive(Debug, Default)]

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::{Answer, Usage, function};
+use super::function;
+use crate::loaded::{Answer, Usage};
 
 /// `read`, `written`, both or `-`, with `?` where it is not known.
 pub(super) fn shown(usage: Usage) -> String {

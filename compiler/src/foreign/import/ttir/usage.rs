@@ -1,32 +1,7 @@
 //! What a kernel does with the memory behind each of its pointers.
 
 use super::flow::{Access, Flow};
-
-/// What is known of something that is or is not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// It is certain not to be.
-    No,
-    /// Nothing tells.
-    #[default]
-    Unknown,
-    /// It is, in some run: of each branch of the code it is taken to be there for a reason.
-    Yes,
-}
-
-/// What a kernel does with the memory that it gets a pointer to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Whether it reads what was there before it began.
-    pub read: Answer,
-    /// Whether it writes.
-    pub written: Answer,
-}
-
-impl Usage {
-    /// Nothing at all.
-    pub const NONE: Usage = Usage { read: Answer::No, written: Answer::No };
-}
+use crate::loaded::{Answer, Usage};
 
 /// Where addresses come from: parameters, by their bits.
 const FROM_PARAMETER: u64 = 1;

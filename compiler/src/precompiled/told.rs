@@ -6,13 +6,13 @@
 use cubinder_expr::{DataType, ScalarType};
 use cubinder_model::{KernelFacts, Plugin};
 
-use super::Loaded;
-use super::import::{Answer, Argument, Function, Usage, types as symbols};
 use crate::diagnostic::{Diagnostic, Severity, Span};
+use crate::foreign::import::types as symbols;
+use crate::kernel_signature::{Leaf, Param, ParamType};
+use crate::loaded::{Answer, Argument, Function, Loaded, Usage};
 use crate::manifest::form::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
 use crate::rules;
-use crate::signature::{self, Leaf, ParamType};
 use crate::verify;
 
 /// What is told of one parameter.
@@ -111,7 +111,7 @@ pub(super) fn told(loaded: &Loaded, kernel: &KernelFacts) -> Option<(Witness, Ve
 
 fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
     let signature = loaded.signatures.get(&kernel.symbol)?;
-    let told = |param: &signature::Param| match &param.ty {
+    let told = |param: &Param| match &param.ty {
         ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
             spelling: param.spelling.clone(),
             to: is_telling(pointee).then_some((*leaf, *pointee_size)),
@@ -244,7 +244,7 @@ impl Check<'_> {
         found.into_iter().map(|(_, one)| one).collect()
     }
 
-    fn param(&self, param: &signature::Param, span: &Span, told: &Told) -> Option<Diagnostic> {
+    fn param(&self, param: &Param, span: &Span, told: &Told) -> Option<Diagnostic> {
         let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
         let is_address = matches!(param.ty, ParamType::Pointer { .. });
         let is_float = matches!(param.ty, ParamType::F32 | ParamType::F64);
@@ -272,7 +272,7 @@ impl Check<'_> {
 
     fn pointer(
         &self,
-        param: &signature::Param,
+        param: &Param,
         span: &Span,
         pointer: &Pointer,
         arg: Option<&ArgDraft>,
@@ -330,7 +330,7 @@ impl Check<'_> {
         }
     }
 
-    fn wrong(&self, param: &signature::Param, span: &Span, what: &str, arg: Option<&ArgDraft>) -> Diagnostic {
+    fn wrong(&self, param: &Param, span: &Span, what: &str, arg: Option<&ArgDraft>) -> Diagnostic {
         let name = &param.name;
         let error = Diagnostic::error(format!("`{name}` {what}"))
             .code(rules::CODE_PARAMETERS)

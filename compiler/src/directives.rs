@@ -42,8 +42,17 @@ impl Directive {
 }
 
 /// The path that an include directive names.
-pub(super) fn path_of(name: &[u8]) -> &Path {
+pub(crate) fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
+}
+
+/// Whether a text includes nothing but headers of CUDA, which use no names of the manifest.
+pub(crate) fn includes_only_cuda_headers(text: &str) -> bool {
+    directives(text).iter().all(|directive| match &directive.kind {
+        Kind::Angled(name) => name.starts_with(b"cuda_"),
+        Kind::Quoted(_) | Kind::Computed => false,
+        Kind::Time => true,
+    })
 }
 
 /// The operators that look for files, and the macros that depend on the time.
@@ -90,17 +99,17 @@ fn is_named_as_lookup(word: &str) -> bool {
 
 /// What a text has of the words that macros can build with `##`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Pasting {
+pub(crate) struct Pasting {
     /// Whether it has a word that begins or ends one of [`LOOKUPS`] or [`TIMES`] and little else: `__has_`, `TIME__`.
-    pub(super) piece: bool,
+    pub(crate) piece: bool,
     /// Whether it has `_` or `__` as a word.
-    pub(super) underscore: bool,
+    pub(crate) underscore: bool,
     /// Whether it has the operator.
-    pub(super) operator: bool,
+    pub(crate) operator: bool,
 }
 
 impl Pasting {
-    pub(super) fn of(text: &[u8]) -> Pasting {
+    pub(crate) fn of(text: &[u8]) -> Pasting {
         let joined = Joined::new(text);
         let has = |operator: &[u8]| joined.text.windows(operator.len()).any(|bytes| bytes == operator);
         let mut found = Pasting { operator: has(b"##") || has(b"%:%:"), ..Pasting::default() };
@@ -116,7 +125,7 @@ impl Pasting {
     }
 
     /// Adds what another text has.
-    pub(super) fn add(&mut self, other: Pasting) {
+    pub(crate) fn add(&mut self, other: Pasting) {
         self.piece |= other.piece;
         self.underscore |= other.underscore;
         self.operator |= other.operator;
@@ -124,7 +133,7 @@ impl Pasting {
 
     /// Whether macros may build a word that the scan does not see. The operator may be in a header that is built into the
     /// compiler; `_` alone is also a name.
-    pub(super) fn may_build_a_word(self) -> bool {
+    pub(crate) fn may_build_a_word(self) -> bool {
         self.piece || (self.underscore && self.operator)
     }
 }

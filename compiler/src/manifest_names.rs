@@ -7,7 +7,6 @@
 use std::collections::BTreeSet;
 
 use crate::cuda::{Token, TokenKind, lex, word};
-use crate::resolve::Unit;
 
 /// By what name kernels take what their manifest declares.
 pub const MANIFEST: &str = "manifest";
@@ -57,21 +56,6 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
         }
     }
     Some(())
-}
-
-/// The names of the manifest that a unit's header needs, where these are known: those that its kernel's name takes, and those `of_text`. One
-/// that the manifest does not have may be a macro's, which stands for others.
-#[must_use]
-pub fn names_needed(unit: &Unit, of_text: Option<&BTreeSet<String>>) -> Option<BTreeSet<String>> {
-    let mut names = names_taken(&unit.kernel)?;
-    names.extend(of_text?.iter().cloned());
-    let is_declared = |name: &String| {
-        unit.types.iter().any(|(known, _)| known == name)
-            || unit.formats.iter().any(|(known, _)| known == name)
-            || unit.constants.iter().any(|(known, _)| known == name)
-            || unit.tables.iter().any(|table| table.name == *name)
-    };
-    names.iter().all(is_declared).then_some(names)
 }
 
 /// The names that a text takes from the generated header: those after `manifest::`. Where it takes `manifest` in another way

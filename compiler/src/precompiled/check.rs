@@ -4,13 +4,13 @@
 use cubinder_expr::Node;
 use cubinder_model::{ArgValue, KernelFacts, Plugin, TargetKind};
 
-use super::Loaded;
 use super::told::{self, Told, Witness};
 use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::kernel_signature::{Param, ParamType, Signature};
+use crate::loaded::Loaded;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::rules;
-use crate::signature::{Param, ParamType, Signature};
 use crate::verify::{self, Bound};
 
 /// What came of holding a launch against its code.

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use cubinder_expr::DataType;
 
-use super::lexer::{lex, word};
-use super::name::Argument;
-use super::{Kernel, Kernels};
-use crate::cache::directives;
+use crate::cuda::lookup::{unknown, word_in};
+use crate::cuda::name::Argument;
+use crate::cuda::{Kernel, Kernels, lex, word};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 
@@ -114,31 +114,6 @@ pub(super) fn message(
     }
 }
 
-/// A template argument that nothing declares. `declared` is what a kernel's template arguments can name of the manifest.
-pub(super) fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
-    let at = word_in(span, name);
-    let ty = DataType::from_name(name).map(DataType::cuda_name);
-    let message = match ty {
-        Some(_) => format!("`{name}` is no name of C++, and `{file}` does not declare it"),
-        None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
-    };
-    let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");
-    if let Some(ty) = ty {
-        return error.note(format!("`{name}` is called `{ty}` in C++")).help(format!(
-            "declare a type parameter, `T = [\"{name}\"]` under `[types]`, and write `T` here; or write `{ty}`"
-        ));
-    }
-    let listed: Vec<String> = declared.iter().map(|name| format!("`{name}`")).collect();
-    let error = match listed.as_slice() {
-        [] => error,
-        listed => error.note(format!("the manifest declares {}", listed.join(", "))),
-    };
-    match suggest(name, declared.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
-    }
-}
-
 /// Where the manifest declares a type parameter, a format parameter, a constant or an attribute.
 fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
     let manifest = &resolved.manifest;
@@ -149,20 +124,4 @@ fn declaration(resolved: &Resolved, name: &str) -> Option<Span> {
     let mut names = names.chain(manifest.attributes.iter().map(|decl| &decl.name));
     let found = names.find(|known| known.value == name)?;
     Some(Span::new(&resolved.source, found.range.clone()))
-}
-
-/// The place of a word in a place; all of it where it is not there.
-fn word_in(span: &Span, name: &str) -> Span {
-    let text = span.source.text.get(span.range.clone()).unwrap_or_default();
-    let lexed = lex(text.trim_matches(['"', '\'']));
-    let shift = text.len() - text.trim_start_matches(['"', '\'']).len();
-    let inner = text.trim_matches(['"', '\'']);
-    let token = lexed.tokens.iter().rev().find(|token| word(inner, Some(token)) == name);
-    match token {
-        Some(token) => {
-            let start = span.range.start + shift + token.range.start;
-            Span::new(&span.source, start..start + name.len())
-        }
-        None => span.clone(),
-    }
 }

@@ -1,12 +1,12 @@
 //! Whether the oldest driver that a manifest names loads code that other compilers made.
 
 use crate::diagnostic::{Diagnostic, Span};
+use crate::foreign::as_one;
+use crate::loaded::Loaded;
 use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
 use crate::rules;
 use crate::toolkit::drivers::{self, Release};
-
-use super::Loaded;
 
 /// The PTX version of each release of CUDA (PTX ISA 9.3, "Release Notes"): from 11.0 to 12.3 and from 12.8 on they rise together.
 fn release_of_ptx(version: (u32, u32)) -> Option<Release> {
@@ -54,7 +54,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
             found.push(error);
         }
     }
-    super::as_one(found)
+    as_one(found)
 }
 
 enum Oldest {

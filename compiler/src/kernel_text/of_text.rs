@@ -3,10 +3,10 @@
 use cubinder_expr::Expr;
 use cubinder_model::Plugin;
 
-use super::Param;
-use super::check::{Check, is_of_cuda};
-use crate::cache::directives;
+use super::check::Check;
+use crate::cuda::Param;
 use crate::diagnostic::{Diagnostic, Span};
+use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
 
@@ -28,7 +28,7 @@ impl Check<'_> {
     fn without_shared_memory(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let place = self.kernel.dynamic_shared.clone()?;
         // What is included may have shared memory, beyond which such an access may lie.
-        if !directives(&self.source.text).iter().all(is_of_cuda) {
+        if !includes_only_cuda_headers(&self.source.text) {
             return None;
         }
         let variant = plugin.variants.get(self.unit.variant)?;
@@ -54,10 +54,7 @@ impl Check<'_> {
     fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         // What is included may have a function that does.
-        if !launch.programmatic
-            || self.kernel.may_wait
-            || !directives(&self.source.text).iter().all(is_of_cuda)
-        {
+        if !launch.programmatic || self.kernel.may_wait || !includes_only_cuda_headers(&self.source.text) {
             return None;
         }
         let message = format!("`{}` never waits for the step before it", self.kernel.path());

@@ -1,0 +1,274 @@
+//! A plugin's launches against what the reader knows of their kernels.
+//!
+//! Owns finding the kernel that a launch names, and which mistakes can be told without a compiler. What fits is
+//! [`crate::verify`]'s to say; it is asked only about what is certain.
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use cubinder_model::{Plugin, Target};
+
+use super::source::{Open, open_source};
+use super::undeclared;
+use crate::cuda::lookup::{Found, find, missing_in, template_misfit};
+use crate::cuda::name::{self, Argument, Meanings};
+use crate::cuda::{Doubt, Kernel, Kernels, lex, read, word};
+use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
+use crate::directives::includes_only_cuda_headers;
+use crate::foreign::as_one;
+use crate::kernel_signature::{Param, ParamType, Signature};
+use crate::manifest_names::manifest_names;
+use crate::nvrtc_option::defined_names;
+use crate::precompiled::{self, Unheld};
+use crate::resolve::{ArgDraft, Resolved, Unit};
+use crate::verify::{self, Bound, Row};
+
+/// What came of a check.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Checked {
+    /// What is wrong for certain, and what the author should look at; in order of place.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The kernels about which nothing could be said, each once.
+    pub unsure: Vec<Unsure>,
+    /// What the manifest alone says of pointers of code that is there already, each once.
+    pub unheld: Vec<Unheld>,
+    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
+    /// is wrong.
+    pub args: Vec<Bound>,
+}
+
+/// A kernel that only a compile can check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unsure {
+    /// The kernel as the manifest names it, for one row of types.
+    pub kernel: String,
+    /// Where the manifest names it.
+    pub kernel_span: Span,
+    /// The file that should have it.
+    pub source: PathBuf,
+    /// Why nothing can be said.
+    pub doubt: Doubt,
+}
+
+/// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
+/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file. The targets are those that the manifest
+/// names itself.
+#[must_use]
+pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
+    let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
+    check_for(resolved, &own.collect::<Vec<Target>>(), open)
+}
+
+/// [`check`] for a plugin that is compiled for `targets`, whatever its manifest names.
+#[must_use]
+pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Checked {
+    let plugin = &resolved.draft.plugin;
+    let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
+    let mut checked = Checked::default();
+    let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    let mut bound: Vec<Bound> = Vec::new();
+    for unit in &resolved.draft.units {
+        if unit.foreign.is_some() {
+            let held = precompiled::check(plugin, unit);
+            bound.push(held.bound.unwrap_or_default());
+            let is_known = |one: &Unheld| {
+                checked.unheld.iter().any(|known| known.code == one.code && known.params == one.params)
+            };
+            if let Some(unheld) = held.unheld.filter(|one| !is_known(one)) {
+                checked.unheld.push(unheld);
+            }
+            rows.push((Row::of(plugin, unit), held.diagnostics));
+            continue;
+        }
+        if unit.source.as_os_str().is_empty() {
+            continue;
+        }
+        let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
+            Ok(source) => {
+                let kernels = read(&source.text);
+                Some((source, kernels))
+            }
+            Err(errors) => {
+                checked.diagnostics.extend(errors);
+                None
+            }
+        });
+        let mut args = Bound::default();
+        let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
+        let defined = defined_by_options(resolved, kernels, source);
+        let found = match find(kernels, &unit.kernel) {
+            found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
+                checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
+                bound.push(args);
+                continue;
+            }
+            Found::Kernel(kernel, arguments) => {
+                match undeclared::find(resolved, &arguments, kernel, kernels, source) {
+                    Some(name) => vec![undeclared::message(resolved, unit, &name, source, kernel)],
+                    None => {
+                        let own_types = &kernels.own_types;
+                        let check = Check { unit, targets, source, kernel, arguments, own_types };
+                        check.run(plugin, &mut args)
+                    }
+                }
+            }
+            Found::Missing => {
+                let file = source.path.display().to_string();
+                vec![missing_in(&unit.kernel, &unit.kernel_span, &file, kernels)]
+            }
+            Found::TemplateMisfit(kernel, problem) => {
+                vec![template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem)]
+            }
+            Found::Unsure(doubt) => {
+                checked.unsure.push(unsure(unit, doubt));
+                bound.push(args);
+                continue;
+            }
+        };
+        bound.push(args);
+        rows.push((Row::of(plugin, unit), found));
+    }
+    checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
+    let merged = verify::merge_rows(&rows);
+    let is_foreign = resolved.draft.units.iter().any(|unit| unit.foreign.is_some());
+    checked.diagnostics.extend(if is_foreign { as_one(merged) } else { merged });
+    if !has_errors(&checked.diagnostics) {
+        checked.args = bound;
+    }
+    sort(&mut checked.diagnostics);
+    checked
+}
+
+/// The warnings about type parameters and constants that neither the manifest nor a kernel uses; nothing where a file cannot be
+/// read or includes another, which may use all of them. `open` reads a file.
+#[must_use]
+pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
+    if resolved.unused_names.is_empty() {
+        return Vec::new();
+    }
+    let mut names = BTreeSet::new();
+    let of_source = resolved.draft.units.iter().filter(|unit| unit.foreign.is_none());
+    let sources: BTreeSet<&Path> = of_source.map(|unit| unit.source.as_path()).collect();
+    for path in sources {
+        let Ok(source) = open(path) else { return Vec::new() };
+        if !includes_only_cuda_headers(&source.text) {
+            return Vec::new();
+        }
+        names.extend(manifest_names(&source.text));
+    }
+    resolved.unused(&names)
+}
+
+fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
+    Unsure {
+        kernel: unit.kernel.clone(),
+        kernel_span: unit.kernel_span.clone(),
+        source: unit.source.clone(),
+        doubt,
+    }
+}
+
+/// A macro that the manifest's own options define, where it stands in the declaration of a kernel: the text is then not what it
+/// seems.
+fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -> Option<String> {
+    let options = &resolved.manifest.compile.options;
+    let defined = defined_names(options.iter().map(|option| option.value.as_str()));
+    let in_kernel = |name: &str| {
+        kernels.kernels.iter().any(|kernel| {
+            let text = source.text.get(kernel.name_range.start..kernel.params_range.end).unwrap_or_default();
+            lex(text).tokens.iter().any(|token| word(text, Some(token)) == name)
+        })
+    };
+    defined.into_iter().map(|(_, name)| name).find(|name| in_kernel(name)).map(str::to_owned)
+}
+
+/// One unit and the kernel that it launches.
+pub(super) struct Check<'a> {
+    pub(super) unit: &'a Unit,
+    /// What is compiled for, as far as it is known.
+    pub(super) targets: &'a [Target],
+    pub(super) source: &'a Arc<Source>,
+    pub(super) kernel: &'a Kernel,
+    arguments: Vec<Argument>,
+    own_types: &'a [String],
+}
+
+impl Check<'_> {
+    /// What is wrong; `bound_args` gets the arguments whose parameters' types are certain.
+    fn run(&self, plugin: &Plugin, bound_args: &mut Bound) -> Vec<Diagnostic> {
+        let meanings = Meanings {
+            kernel: self.kernel,
+            arguments: &self.arguments,
+            types: &self.unit.types,
+            constants: &self.unit.constants,
+            own_types: self.own_types,
+        };
+        let resolve = |ty| name::resolve(ty, meanings);
+        let resolved: Vec<name::Resolved> =
+            self.kernel.params.iter().map(|param| resolve(&param.ty)).collect();
+        let params = self.kernel.params.iter().zip(&resolved);
+        let signature = Signature {
+            kernel: self.unit.kernel.clone(),
+            params: params
+                .map(|(param, resolved)| Param {
+                    name: param.name.clone(),
+                    ty: resolved
+                        .ty
+                        .clone()
+                        .unwrap_or_else(|| ParamType::Other { name: resolved.spelling.clone(), size: 0 }),
+                    spelling: resolved.spelling.clone(),
+                })
+                .collect(),
+        };
+        let list = Span::new(self.source, self.kernel.params_range.clone());
+        let names = match self.unit.args_are_known {
+            true => verify::check_names(self.unit, &signature),
+            false => Vec::new(),
+        };
+        let names = names.into_iter();
+        let mut found: Vec<Diagnostic> =
+            names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
+        // Of several arguments with one name the first counts.
+        let drafts: HashMap<&str, &ArgDraft> =
+            self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
+        for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
+            let (Some(arg), Some(bound), true) = (
+                drafts.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
+                signature.params.get(position),
+                resolved.ty.is_some(),
+            ) else {
+                continue;
+            };
+            let here = Span::new(self.source, param.range.clone());
+            let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
+                Ok(arg) => {
+                    let is_read_only = resolved.knows_pointee
+                        && matches!(bound.ty, ParamType::Pointer { is_const: true, .. });
+                    bound_args.read_only.extend(is_read_only.then(|| arg.name.clone()));
+                    bound_args.args.push(arg);
+                    None
+                }
+                Err(problem) => Some(problem),
+            };
+            let writable = resolved
+                .knows_pointee
+                .then(|| verify::writable_input(plugin, self.unit, arg, bound))
+                .flatten();
+            let told = problem.into_iter().chain(writable);
+            found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
+        }
+        let accumulated = self.kernel.accumulated.iter();
+        bound_args.accumulated.extend(accumulated.map(|it| verify::Accumulated {
+            parameter: it.parameter.clone(),
+            place: Span::new(self.source, it.range.clone()),
+            evidence: verify::Evidence::Atomic,
+        }));
+        found.extend(self.of_text(plugin));
+        if has_errors(&found) {
+            // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
+            found.retain(|diagnostic| diagnostic.severity == Severity::Error);
+        }
+        found
+    }
+}

@@ -1,0 +1,12 @@
+//! Checks a plugin's launches against the text of their kernels, without a compiler.
+
+mod check;
+mod of_text;
+mod source;
+mod undeclared;
+
+pub use check::{Checked, Unsure, check, check_for, unused_names};
+pub use source::{Open, open_source};
+
+#[cfg(test)]
+mod tests;

@@ -275,9 +275,9 @@ fn may_replace(place: &Path) -> io::Result<()> {
 #[error("a pipe, a device or a socket is there, and only regular files are replaced")]
 struct NotRegular;
 
-/// How often a folder is tried that another process has locked to place files there, 5 s together: placing takes milliseconds, unless the process is
-/// stopped.
-const LOCK_TRIES: usize = 1000;
+/// How often other processes are waited for that have locked folders to place files there, for [`PAUSE`] each, 5 s in all: placing takes
+/// milliseconds, unless the process is stopped.
+const PAUSES: usize = 1000;
 
 /// The time between two tries.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -287,16 +287,16 @@ const PAUSE: Duration = Duration::from_millis(5);
 fn alone_in<'p>(folders: impl Iterator<Item = &'p Path>) -> Vec<File> {
     // In one order, so that no two wait for each other.
     let folders: BTreeSet<PathBuf> = folders.filter_map(|folder| folder.canonicalize().ok()).collect();
+    let mut pauses = std::iter::repeat_n(PAUSE, PAUSES);
     let locked = |folder: PathBuf| {
         let file = File::open(folder).ok()?;
-        for _ in 0..LOCK_TRIES {
+        loop {
             match file.try_lock() {
                 Ok(()) => return Some(file),
-                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(fs::TryLockError::WouldBlock) => std::thread::sleep(pauses.next()?),
                 Err(fs::TryLockError::Error(_)) => return None,
             }
         }
-        None
     };
     folders.into_iter().filter_map(locked).collect()
 }

@@ -256,6 +256,16 @@ impl Running {
         self.loaded.assumed = device;
     }
 
+    /// The variants that may run, each with its steps, as the log is told of them.
+    #[cfg(test)]
+    pub(super) fn told(&self) -> Vec<(usize, Vec<String>)> {
+        let State::Ready(ready) = &self.state else { return Vec::new() };
+        let told = |(index, steps): (usize, &[StepRecord])| {
+            (index, steps.iter().map(StepRecord::to_string).collect())
+        };
+        ready.running().into_iter().map(told).collect()
+    }
+
     /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
     #[cfg(test)]
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {

@@ -1,12 +1,23 @@
-//! Enqueues that are refused, without a driver: nothing here gets as far as a launch.
+//! Changes of shapes and enqueues, without a driver and above the stand-in for it.
+
+use std::process::Command;
+use std::sync::Arc;
 
 use cubinder_expr::DataType::F32;
-use trt_abi::Error;
+use cubinder_expr::{Format, ScalarType};
+use cubinder_model::{
+    Arg, ArgValue, CodeObject, CodeRef, Digest, Guard, KernelFacts, Launch, Node, Step, Variant,
+};
+use cubinder_tests::handmade::Draft;
+use cubinder_tests::{cxx, fake_driver};
+use trt_abi::{Error, TensorRTPhase};
 
 use super::announced_tests::{OWN, desc, node};
 use super::node::NodeData;
 use super::run::{Built, Running, check_workspace};
+use crate::definition::Definition;
 use crate::launch::Addresses;
+use crate::plugin::Form;
 
 /// Announces so many inputs: `x` and `b`, then others; `y` has `extent` elements.
 fn announce(running: &mut Running, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
@@ -52,7 +63,9 @@ fn after_refused_shapes_nothing_is_queued() {
     assert!(refused(&mut running, &node, 0).text().contains(without), "nothing was announced");
     for (inputs, extent) in [(3, 7), (1, 7), (2, 101)] {
         announce(&mut running, &node, 2, 7).unwrap();
-        announce(&mut running, &node, inputs, extent).unwrap_err();
+        for _ in 0..2 {
+            announce(&mut running, &node, inputs, extent).unwrap_err();
+        }
         let error = refused(&mut running, &node, 0);
         assert!(error.text().contains(without), "{error}");
     }
@@ -74,4 +87,172 @@ fn a_launch_fits_the_workspace_of_the_engine() {
     assert!(error.contains("need 9 bytes of workspace, and 8 bytes are reserved"), "{error}");
     let error = check(1, None).unwrap_err();
     assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
+}
+
+/// Runs a test again in a process of its own, which finds the stand-in for the driver, and returns true there: the driver is the
+/// process's, and the other tests have none.
+fn has_driver(test: &str) -> bool {
+    const CHILD: &str = "CUBINDER_TEST_HAS_DRIVER";
+    if std::env::var_os(CHILD).is_some() {
+        return true;
+    }
+    if cxx::compiler_version().is_none() {
+        let reason = "no C++ compiler; install g++, or name one with `CXX`";
+        assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
+        println!("skipped: {reason}");
+        return false;
+    }
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", &format!("plugin::run_tests::{test}")]);
+    child.env(CHILD, "1").env("LD_LIBRARY_PATH", fake_driver::driver_folder().unwrap());
+    let output = child.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && text.contains(" 1 passed"), "{text}");
+    false
+}
+
+/// `y` has the shape of `x`. Each variant, from 1 on, has a guard or none; its only step has as many blocks as `blocks` says.
+fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
+    let draft = Draft::new("played", &[]).input("x", (1, 1)).output("y", "x.shape").unwrap();
+    let expr = |text: &str| draft.expr(text).unwrap();
+    let scalar = |name: &str, ty, text| Arg {
+        name: name.to_owned(),
+        value: ArgValue::Scalar { ty, expr: expr(text) },
+    };
+    let word = ScalarType::UInt { bytes: 4 };
+    let launch = |blocks: &str| Launch {
+        cluster: None,
+        cooperative,
+        programmatic: false,
+        kernel: "blend1".to_owned(),
+        grid: [expr(blocks), expr("1"), expr("1")],
+        block: [expr("32"), expr("1"), expr("1")],
+        shared_bytes: expr("0"),
+        args: vec![
+            Arg { name: "y".to_owned(), value: ArgValue::Tensor(1) },
+            scalar("count", ScalarType::Int { bytes: 8 }, "numel(x)"),
+            scalar("salt", word, "0"),
+            scalar("written", word, "1"),
+        ],
+        code: vec![CodeRef { target: "compute_80".parse().unwrap(), code: 0, symbol: "blend1".to_owned() }],
+    };
+    let variant = |(id, (guard, blocks)): (i32, &(Option<&str>, &str))| Variant {
+        id,
+        label: String::new(),
+        types: vec![F32; 2],
+        formats: vec![Format::Linear; 2],
+        specialized: Vec::new(),
+        guard: guard.map(|text| Guard { expr: expr(text), text: text.to_owned() }),
+        scratch: Vec::new(),
+        steps: vec![Step::launch(launch(blocks))],
+    };
+    let variants = (1..).zip(variants).map(variant).collect();
+    let bytes = b".version 7.0\n.target sm_80\n.address_size 64\n".to_vec();
+    let kernel = KernelFacts {
+        symbol: "blend1".to_owned(),
+        registers: None,
+        shared_bytes: None,
+        local_bytes: None,
+        max_threads: None,
+        params: Vec::new(),
+    };
+    let code = CodeObject {
+        target: "compute_80".parse().unwrap(),
+        digest: Digest::of(&bytes),
+        kernels: vec![kernel],
+        bytes: bytes.into(),
+    };
+    let definition = Definition::bare(Arc::new(Node {
+        workspace_bytes: None,
+        producer: String::new(),
+        plugin: cubinder_model::Plugin { variants, ..draft.plugin() },
+        attributes: Vec::new(),
+        input_ranks: None,
+        code: vec![code],
+    }));
+    NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
+}
+
+fn announce_played(running: &mut Running, node: &NodeData, tactic: i32, extent: i64) -> Result<(), String> {
+    let tensor = [desc(F32, &[extent])];
+    let changed = running.on_shape_change(node, tactic, &Built::default, &tensor, &tensor);
+    changed.map_err(|error| error.text().to_owned())
+}
+
+/// Enqueues with `x` at this address, or without `x`.
+fn enqueue_played(running: &mut Running, node: &NodeData, x: Option<usize>) -> Result<(), String> {
+    let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
+    let outputs = [std::ptr::without_provenance_mut(0x2000)];
+    let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
+    // SAFETY: the stand-in launches nothing whose memory it has not given.
+    let queued = unsafe { running.enqueue(node, 0, &at, std::ptr::null_mut()) };
+    queued.map_err(|error| error.text().to_owned())
+}
+
+#[test]
+fn guards_decide_at_each_enqueue() {
+    if !has_driver("guards_decide_at_each_enqueue") {
+        return;
+    }
+    let second = "device.capability >= 80 and aligned(x, 8)";
+    let node = played(&[(Some("aligned(x, 16)"), "numel(x)"), (Some(second), "2 * numel(x)")], false);
+    let mut running = Running::default();
+    assert_eq!(running.told(), []);
+    announce_played(&mut running, &node, 0, 4).unwrap();
+    let told = running.told();
+    assert_eq!(told.iter().map(|(index, steps)| (*index, steps.len())).collect::<Vec<_>>(), [(0, 1), (1, 1)]);
+    assert!(told[0].1[0].contains("grid [4, 1, 1]") && told[1].1[0].contains("grid [8, 1, 1]"), "{told:?}");
+    for x in [0x1010, 0x1008] {
+        enqueue_played(&mut running, &node, Some(x)).unwrap();
+    }
+    assert_eq!(
+        enqueue_played(&mut running, &node, Some(0x1004)).unwrap_err(),
+        format!(
+            "sample::played `n`: no variant can run: variant 1: guard `aligned(x, 16)` is false; variant 2: guard `{second}` is \
+             false; x is 4, y is 4, x is aligned to 4, y is aligned to 4096"
+        )
+    );
+}
+
+#[test]
+fn errors_of_an_enqueue_describe_the_node() {
+    if !has_driver("errors_of_an_enqueue_describe_the_node") {
+        return;
+    }
+    let (node, mut running) = (played(&[(None, "1")], false), Running::default());
+    announce_played(&mut running, &node, 0, 4).unwrap();
+    let error = enqueue_played(&mut running, &node, None).unwrap_err();
+    assert!(error.contains("\n  node: x is 4, y is 4\n  GPU: "), "{error}");
+}
+
+#[test]
+fn what_is_ready_is_for_one_tactic_and_its_shapes() {
+    if !has_driver("what_is_ready_is_for_one_tactic_and_its_shapes") {
+        return;
+    }
+    let (node, mut running) = (played(&[(None, "numel(x)"), (None, "2")], false), Running::default());
+    for (tactic, extent, grid) in
+        [(1, 4, "[4, 1, 1]"), (1, 5, "[5, 1, 1]"), (2, 5, "[2, 1, 1]"), (1, 5, "[5, 1, 1]")]
+    {
+        announce_played(&mut running, &node, tactic, extent).unwrap();
+        let told = running.told();
+        assert!(told[0].1[0].contains(grid), "{told:?}");
+    }
+    let error = announce_played(&mut running, &node, 9, 5).unwrap_err();
+    assert!(error.contains("there is no variant 9"), "{error}");
+}
+
+/// The stand-in has 128 multiprocessors, and each runs 6 blocks at once.
+#[test]
+fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
+    if !has_driver("a_cooperative_launch_has_as_many_blocks_as_run_at_once") {
+        return;
+    }
+    let check = |cooperative, extent| {
+        announce_played(&mut Running::default(), &played(&[(None, "numel(x)")], cooperative), 0, extent)
+    };
+    check(true, 768).unwrap();
+    let error = check(true, 769).unwrap_err();
+    assert!(error.contains("is 769, the most that this GPU runs at once is 768"), "{error}");
+    check(false, 769).unwrap();
 }

@@ -148,6 +148,42 @@ fn whatever_decides_the_bytes_is_in_the_key() {
     }
 }
 
+/// Line information has paths from the current folder on; nothing else depends on it. Child processes have other current folders.
+#[test]
+fn keys_hold_the_current_folder_for_line_information() {
+    const FOLDER: &str = "CUBINDER_TEST_FOLDER_OF_A_CHILD";
+    if let Some(folder) = std::env::var_os(FOLDER) {
+        let folder = Path::new(&folder);
+        let target: Target = "sm_89".parse().unwrap();
+        for (what, options, purpose) in [
+            ("plain", &[][..], Purpose::Code(target)),
+            ("lines", &["-lineinfo"], Purpose::Code(target)),
+            ("signature", &["-lineinfo"], Purpose::Signature(target.arch)),
+        ] {
+            let options = options.iter().map(|option: &&str| (*option).to_owned()).collect();
+            let settings = Settings { include: Vec::new(), options };
+            let session = Session::new(toolkit_in(folder), settings, Cache::disabled()).unwrap();
+            let key = session.key("code", &session.prepare(unit(folder, KERNEL, "k", &[])), purpose);
+            println!("\n{what}: {key:?}");
+        }
+        return;
+    }
+    let (folder, _toolkit) = without_nvrtc();
+    let keys = |current: &str| {
+        let mut child = std::process::Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", "nvrtc::session::tests::keys_hold_the_current_folder_for_line_information"]);
+        child.arg("--nocapture").env(FOLDER, folder.path()).current_dir(folder.path().join(current));
+        let printed = String::from_utf8(child.output().unwrap().stdout).unwrap();
+        ["plain", "lines", "signature"].map(|what| {
+            let mut keys = printed.lines().filter_map(|line| line.strip_prefix(what)?.strip_prefix(": "));
+            keys.next().unwrap_or_else(|| panic!("{printed}")).to_owned()
+        })
+    };
+    let ([plain, lines, signature], others) = (keys("own"), keys("cuda"));
+    assert_eq!((&plain, &signature), (&others[0], &others[2]));
+    assert_ne!(lines, others[1]);
+}
+
 /// A toolkit whose NVRTC cannot be loaded, with headers in `cuda`, and its folder.
 fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     let folder = tempfile::tempdir().unwrap();
@@ -162,9 +198,15 @@ fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     write("own/b.h", "");
     write("cuda/computed.h", "#include CHOSEN\n");
     write("cuda/other.h", "");
-    let nvrtc = folder.path().join("lib/libnvrtc.so.13");
-    let include = vec![folder.path().join("cuda")];
-    (folder, Toolkit { nvrtc, include, is_pinned: false, without_headers: None })
+    write("cuda/beside.h", "#include \"b.h\"\n");
+    write("cuda/b.h", "");
+    let toolkit = toolkit_in(folder.path());
+    (folder, toolkit)
+}
+
+fn toolkit_in(folder: &Path) -> Toolkit {
+    let (nvrtc, include) = (folder.join("lib/libnvrtc.so.13"), vec![folder.join("cuda")]);
+    Toolkit { nvrtc, include, is_pinned: false, without_headers: None }
 }
 
 #[test]
@@ -193,6 +235,12 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
     assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
     assert!(!after_reading(computed, &["own/b.h"]));
     assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
+    // The key has a file, whatever the compiler calls it, and whatever else has the name.
+    assert!(after_reading(plain, &["own/../own/a.h"]));
+    let beside = format!("{computed}#include \"beside.h\"\n");
+    assert!(after_reading(&beside, &["own/a.h", "cuda/computed.h", "cuda/beside.h", "cuda/b.h"]));
+    // A file that takes the place of the one that was read is there by now.
+    assert!(!after_reading(computed, &["cuda/b.h"]));
 }
 
 #[test]

@@ -113,14 +113,11 @@ impl Walk<'_> {
                     None => self.unsure(Extent::Any),
                 }
             }
-            (Builtin::Int, [value]) if value.ints().is_some() => Ok(value.clone()),
             (Builtin::Int, [value]) => self.truncated(value),
-            (Builtin::Float, [value]) => match (value.ints(), value.floats()) {
-                // Rounding keeps order.
-                (Some(ints), _) => Ok(Extent::Float(ints.low as f64, ints.high as f64)),
-                (None, Some((low, high))) => Ok(Extent::Float(low, high)),
-                _ => Ok(Extent::Any),
-            },
+            // Rounding keeps order.
+            (Builtin::Float, [value]) => {
+                Ok(value.ints().map_or(Extent::Any, |ints| Extent::Float(ints.low as f64, ints.high as f64)))
+            }
             (_, [value]) => self.float_call(builtin, value),
             _ => self.unsure(Extent::Any),
         }

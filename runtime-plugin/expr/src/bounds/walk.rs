@@ -412,7 +412,7 @@ impl<'a> Walk<'a> {
             // Terms have no `>` and `>=`.
             _ => at_most(left.1, right.1),
         };
-        if by_range.is_some() || left.1.ints().is_none() || right.1.ints().is_none() {
+        if by_range.is_some() || left.1.ints().is_none() {
             return by_range;
         }
         let (low, high) = self.facts.difference(left.0, right.0);

@@ -91,3 +91,30 @@ fn each_dimension_of_a_shape() {
     assert_eq!(each("[d for d in x.shape if d > 2]"), None);
     assert_eq!(each("z.shape"), None);
 }
+
+/// Of the attributes nothing is known.
+struct Attributes;
+
+impl RangeEnvironment for Attributes {
+    fn attribute(&self, _: u32) -> Option<&Value> {
+        None
+    }
+
+    fn rank(&self, tensor: u32) -> Option<usize> {
+        Profile(World::example()).rank(tensor)
+    }
+
+    fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
+        Profile(World::example()).dim(tensor, axis)
+    }
+}
+
+#[test]
+fn integers_of_which_nothing_is_known_are_compared() {
+    let limits = |text: &str| {
+        let expr = compile(text, &scope()).unwrap().expr;
+        bounds(&expr, &Attributes).map(|Bounds { min, max, .. }| (min, max)).unwrap()
+    };
+    assert_eq!(limits("n if n > 2 else 3"), (3, i64::MAX));
+    assert_eq!(limits("x.shape[0] - n if n == x.shape[0] else 0"), (0, 0));
+}

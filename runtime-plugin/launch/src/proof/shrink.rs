@@ -72,7 +72,9 @@ impl Shrinker<'_, '_, '_> {
             self.lower(&group);
         }
         self.move_sizes(count);
-        for index in 0..self.best.attributes.len() {
+        // A case with other attributes than those that the domain gives is outside of it.
+        let given = self.domain.attributes.map_or(0, <[Value]>::len);
+        for index in given..self.best.attributes.len() {
             self.plainer(index);
         }
     }

@@ -75,6 +75,8 @@ fn arithmetic() {
         ("int(f * 4611686018427387904.0)", "..=, or it fails"),
         ("max(n, 9223372036854775807) + 1", "no value, or it fails"),
         ("aligned(x, 1)", "true"),
+        ("int(i)", "0..=3"),
+        ("float(f)", "0.5..=2.0"),
         ("flag or 10 // (i - i) > 0", "true, or it fails"),
     ]);
 }
@@ -167,6 +169,10 @@ fn comparisons_decide_others() {
         ("(1 if flag != other else 2) if flag == other else 2", "2"),
         ("(1 if h != 1.0 else 2) if h == 1.0 else 2", "2"),
         ("(1 if h == 1.0 else 2) if h != 1.0 else 2", "2"),
+        ("1 if n == m else (1 if m < n else 2)", "1..=2"),
+        ("2 if not (n != m) else (1 if m < n else 2)", "1..=2"),
+        ("(1 if m < n else 2) if n != m else 2", "1..=2"),
+        ("1 if n < m else (1 if m < n else 2)", "1..=2"),
         // A float that is not a number is neither less nor greater.
         ("(1 if g <= h else 2) if not (h < g) else 1", "1..=2"),
     ]);
@@ -200,8 +206,25 @@ fn claims_that_bounds_decide() {
     let before = few.domain().before_outputs();
     assert_eq!(before.always(&few.expr("numel(x) >= 0")), Verdict::Proved);
     assert_eq!(before.always(&few.expr("numel(y) >= 0")), Verdict::Open, "there may be no output");
+    let ranks = [Some(1)];
+    let frame = Frame::new(&before, &ranks, &mut Meter::new(None)).unwrap();
+    let count = frame.extent(&few.expr("numel(y)"), &mut Meter::new(None)).unwrap();
+    assert_eq!(count.ints().unwrap().low, 0);
     assert!(before.provable(&few.expr("numel(x) >= 0")) && !before.provable(&few.expr("numel(y) >= 0")));
     assert!(few.domain().provable(&few.expr("numel(y) >= 0")));
+}
+
+/// Attributes and ranks that are known are constants in expressions, and no others are tried.
+#[test]
+fn attributes_and_ranks_that_are_known() {
+    let p = Maker::new().attribute("a", "i64", |_| ()).input("x", (2, 2), |_| ());
+    let values = [Value::Int(1)];
+    let domain = p.domain().with_attributes(&values);
+    assert!(domain.proves(&p.expr("x.shape[a] == x.shape[1]")));
+    let open = Maker::new().input("x", (1, 2), |_| ());
+    assert!(open.domain().proves(&open.expr("x.shape[x.rank - 1] == x.shape[-1]")));
+    let Verdict::Refuted(case) = domain.always(&p.expr("x.shape[0] != 3")) else { panic!() };
+    assert_eq!(p.describe(&case), "x = [3, 0], a = 1");
 }
 
 /// What a frame proves without the search for cases.
@@ -219,6 +242,16 @@ fn claims_that_a_frame_decides() {
     assert!(!is_proved(Claim::Within(&outside, allowed)));
     assert!(is_proved(Claim::Within(&inside, allowed)));
     assert!(is_proved(Claim::Never(&overflow)), "it has no value");
+    let number = p.expr("max(n, 9223372036854775807) + 1");
+    assert!(is_proved(Claim::Within(&number, allowed)), "it has no value");
+    // 13 is no product of 2 or 3 and 5 or 6.
+    let product = p.expr("(i % 2 + 2) * (j % 2 + 5) != 13");
+    assert!(is_proved(Claim::Always(&product)));
+    // Of a list no part is looked at alone.
+    let Finding::Within(regions) = frame.look_at(Claim::Within(&outside, allowed), &mut meter) else {
+        panic!()
+    };
+    assert_eq!(regions.len(), 1);
 }
 
 /// An evaluation may take more steps than a walk has.
@@ -228,6 +261,21 @@ fn walks_have_a_budget() {
     let costly = |count: usize| format!("sum([x.shape[0] % (e + 1) for e in range({count})])");
     assert_eq!(p.bounded("true", &costly(1_000)), "1980..=9945");
     assert_eq!(p.bounded("true", &costly(60_000)), "no value, or it fails");
+    // Lists of lists of lists of up to 200 numbers.
+    let nested = |body: &str| format!("len([[{body} for b in some] for c in some])");
+    assert_eq!(p.bounded("true", &nested("1")), "1..=200");
+    assert_eq!(p.bounded("true", &nested("[1 for a in some]")), "1..=200, or it fails");
+    // Nothing is concluded from what the steps do not suffice for, where a condition is taken in either.
+    let side = format!("({} if flag else 2)", costly(7_000));
+    assert_eq!(p.bounded("true", &side), "2..=69945");
+    for text in [
+        format!("[{} for e in pads if e > n]", costly(60_000)),
+        format!("(1 if flag else 2) if {side} > 2 else 1"),
+        format!("[e for e in pads if {side} > 2]"),
+        format!("(1 if flag else 2) if len([e for e in pads if {side} > e]) == 0 else 1"),
+    ] {
+        assert_eq!(p.bounded("true", &text), "no value, or it fails", "{text}");
+    }
     // Requirements have more.
     let required = format!("{} >= 0 and n == 3", costly(9_000));
     assert_eq!(maker().require(&required).bounded("true", "n"), "3");
@@ -239,19 +287,21 @@ fn steps_are_counted() {
     let p = Maker::new()
         .attribute("n", "i64", |_| ())
         .attribute("m", "i64", |_| ())
-        .input("x", (2, 2), |_| ())
+        .input("x", (3, 3), |_| ())
         .require("n > 2")
         .counted("count", "sum([x.shape[0] + e for e in [1, 2, 3]])", "indices");
-    let frame = |domain: &Domain<'_>, meter: &mut Meter<'_>| drop(Frame::new(domain, &[Some(2)], meter));
-    assert_eq!(p.steps(frame), 184);
+    let frame = |domain: &Domain<'_>, meter: &mut Meter<'_>| drop(Frame::new(domain, &[Some(3)], meter));
+    assert_eq!(p.steps(frame), 186);
     let value = p.expr("n + m * 2");
     let both = |domain: &Domain<'_>, meter: &mut Meter<'_>| {
-        drop(Frame::new(domain, &[Some(2)], meter).unwrap().extent(&value, meter));
+        drop(Frame::new(domain, &[Some(3)], meter).unwrap().extent(&value, meter));
     };
     assert_eq!(p.steps(both) - p.steps(frame), 20);
-    let claim = p.expr("n + m * 2 < 5");
-    let decided = |domain: &Domain<'_>, meter: &mut Meter<'_>| {
-        drop(Frame::new(domain, &[Some(2)], meter).unwrap().look_at(Claim::Always(&claim), meter));
-    };
-    assert_eq!(p.steps(decided) - p.steps(frame), 53);
+    for (text, expected) in [("n + m * 2 < 5", 53), ("prod([n, n, 3]) < 99", 73)] {
+        let claim = p.expr(text);
+        let decided = |domain: &Domain<'_>, meter: &mut Meter<'_>| {
+            drop(Frame::new(domain, &[Some(3)], meter).unwrap().look_at(Claim::Always(&claim), meter));
+        };
+        assert_eq!(p.steps(decided) - p.steps(frame), expected, "{text}");
+    }
 }

@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use cubinder_bundle::launch::{self, Steps};
 use cubinder_bundle::{CodeRef, Format, Requirement, Value, Variant};
 use trt_abi::{
-    DynamicPluginTensorDesc, Error, ExprBuilder, PluginTensorDesc, QuickKernel, QuickLaunch, QuickPlugin,
-    Severity, Shape, TensorFormat, TensorRTPhase, logger,
+    DynamicPluginTensorDesc, Error, ExprBuilder, PluginBase, PluginTensorDesc, QuickKernel, QuickLaunch,
+    QuickPlugin, Severity, Shape, TensorFormat, TensorRTPhase, logger,
 };
 
 use super::built_for::BuiltFor;
@@ -218,7 +218,7 @@ impl Clone for NativePlugin {
     }
 }
 
-impl QuickPlugin for NativePlugin {
+impl PluginBase for NativePlugin {
     fn core_name(&self) -> &CStr {
         &self.op.name
     }
@@ -233,15 +233,6 @@ impl QuickPlugin for NativePlugin {
 
     fn output_count(&self) -> usize {
         self.node.definition.plugin().outputs.len()
-    }
-
-    fn output_types(
-        &self,
-        inputs: &[trt_abi::DataType],
-        _: &[i32],
-        outputs: &mut [trt_abi::DataType],
-    ) -> Result<(), Error> {
-        build::output_types(&self.node, inputs, outputs)
     }
 
     fn output_shapes<'b>(
@@ -286,6 +277,52 @@ impl QuickPlugin for NativePlugin {
         Ok(())
     }
 
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        self.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
+    }
+
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        let kinds = self.node.kinds.get(self.configured.load(Ordering::Relaxed));
+        let mut ids: Vec<i32> = Vec::new();
+        for variant in self.offered(kinds) {
+            if !ids.contains(&variant.id) {
+                ids.push(variant.id);
+            }
+        }
+        Ok(ids)
+    }
+
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        Some(self.node.timing_id())
+    }
+
+    fn metadata(&self) -> Option<&CStr> {
+        Some(&self.node.metadata)
+    }
+
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
+            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
+        }
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn report(&self, error: &Error) {
+        trt_abi::logger::error_of(c"cubinder", error);
+    }
+}
+
+impl QuickPlugin for NativePlugin {
+    fn output_types(
+        &self,
+        inputs: &[trt_abi::DataType],
+        _: &[i32],
+        outputs: &mut [trt_abi::DataType],
+    ) -> Result<(), Error> {
+        build::output_types(&self.node, inputs, outputs)
+    }
+
     /// All that there are variants for, of ranks that can be laid out so.
     fn format_combinations(
         &self,
@@ -312,29 +349,6 @@ impl QuickPlugin for NativePlugin {
                 .collect()
         };
         Ok(self.node.kinds.iter().filter_map(row).collect())
-    }
-
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        self.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
-    }
-
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
-        let kinds = self.node.kinds.get(self.configured.load(Ordering::Relaxed));
-        let mut ids: Vec<i32> = Vec::new();
-        for variant in self.offered(kinds) {
-            if !ids.contains(&variant.id) {
-                ids.push(variant.id);
-            }
-        }
-        Ok(ids)
-    }
-
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.node.timing_id())
-    }
-
-    fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.metadata)
     }
 
     fn launch<'b>(
@@ -374,17 +388,5 @@ impl QuickPlugin for NativePlugin {
         let kinds = build::kinds_of(&self.node, inputs.iter().chain(outputs))?;
         let code = self.code(self.chosen(kinds)?)?;
         Ok(QuickKernel { name: &code.symbol, code: code.text.strip_suffix(b"\0").unwrap_or(&code.text) })
-    }
-
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
-            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn report(&self, error: &Error) {
-        trt_abi::logger::error_of(c"cubinder", error);
     }
 }

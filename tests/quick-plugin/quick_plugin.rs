@@ -173,7 +173,7 @@ impl PluginBase for Scale {
     }
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
         if tactic != 0 && !TACTICS.contains(&tactic) && !fault("any tactic") {
-            return Err(Error::invalid(format!("there is no tactic {tactic}")));
+            return Err(Error::invalid(format!("tactic {tactic} does not exist")));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())

@@ -231,7 +231,7 @@ impl PluginBase for KernelPlugin {
             return Ok(());
         }
         if !variants::is_tactic(&self.node, tactic) {
-            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
+            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())

@@ -302,7 +302,7 @@ impl PluginBase for NativePlugin {
 
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
         if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
-            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
+            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
         }
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())

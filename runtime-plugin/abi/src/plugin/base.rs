@@ -74,7 +74,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Told the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 where there are none.
+    /// Told the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 if it is empty.
     fn set_tactic(&self, tactic: i32) -> Result<(), Error>;
 
     /// Told each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.

@@ -1,4 +1,4 @@
-//! Thunks that `IPluginV3OneBuildV2` has of its own.
+//! Thunks of `IPluginV3OneBuildV2` alone.
 //!
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types or shapes.

@@ -1,4 +1,4 @@
-//! Thunks that `IPluginV3QuickAOTBuild` has of its own.
+//! Thunks of `IPluginV3QuickAOTBuild` alone.
 //!
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types, shapes or launches.

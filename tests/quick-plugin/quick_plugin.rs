@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use trt_abi::{
     CreatorList, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Field,
-    FieldNames, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch, QuickPlugin,
-    QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
+    FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch,
+    QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
 };
 
 /// Types with a kernel, and what it is called.
@@ -119,7 +119,7 @@ impl Clone for Scale {
     }
 }
 
-impl QuickPlugin for Scale {
+impl PluginBase for Scale {
     fn core_name(&self) -> &CStr {
         if fault("core name") { c"scale" } else { c"quick_scale_plugin" }
     }
@@ -131,18 +131,6 @@ impl QuickPlugin for Scale {
     }
     fn output_count(&self) -> usize {
         if fault("three outputs") { 3 } else { 2 }
-    }
-    fn output_types(
-        &self,
-        inputs: &[DataType],
-        input_ranks: &[i32],
-        outputs: &mut [DataType],
-    ) -> Result<(), Error> {
-        if input_ranks != [2] && !fault("ranks unread") {
-            return Err(Error::invalid(format!("the input is of rank {input_ranks:?}, expected [2]")));
-        }
-        outputs.fill(if fault("output type") { DataType::FLOAT } else { inputs[0] });
-        Ok(())
     }
     fn output_shapes<'b>(
         &self,
@@ -171,18 +159,6 @@ impl QuickPlugin for Scale {
             outputs.len()
         )))
     }
-    fn format_combinations(
-        &self,
-        in_out: &[DynamicPluginTensorDesc],
-        _input_count: usize,
-    ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
-        let format = if fault("format") { TensorFormat::HWC } else { TensorFormat::LINEAR };
-        let row = |(data_type, _): &(DataType, &CStr)| {
-            let data_type = if fault("mixed types") { TYPES[0].0 } else { *data_type };
-            in_out.iter().map(|tensor| PluginTensorDesc { data_type, format, ..tensor.desc }).collect()
-        };
-        Ok(TYPES.iter().map(row).collect())
-    }
     fn aliased_input(&self, output: usize) -> Option<usize> {
         (output == 1 && !fault("alias missing")).then_some(0)
     }
@@ -194,6 +170,45 @@ impl QuickPlugin for Scale {
     }
     fn metadata(&self) -> Option<&CStr> {
         if fault("no metadata") { None } else { Some(&self.metadata) }
+    }
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic != 0 && !TACTICS.contains(&tactic) && !fault("any tactic") {
+            return Err(Error::invalid(format!("tactic {tactic} does not exist")));
+        }
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+    fn report(&self, error: &Error) {
+        if !fault("no log") {
+            trt_abi::logger::error_of(self.core_name(), error);
+        }
+    }
+}
+
+impl QuickPlugin for Scale {
+    fn output_types(
+        &self,
+        inputs: &[DataType],
+        input_ranks: &[i32],
+        outputs: &mut [DataType],
+    ) -> Result<(), Error> {
+        if input_ranks != [2] && !fault("ranks unread") {
+            return Err(Error::invalid(format!("the input is of rank {input_ranks:?}, expected [2]")));
+        }
+        outputs.fill(if fault("output type") { DataType::FLOAT } else { inputs[0] });
+        Ok(())
+    }
+    fn format_combinations(
+        &self,
+        in_out: &[DynamicPluginTensorDesc],
+        _input_count: usize,
+    ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
+        let format = if fault("format") { TensorFormat::HWC } else { TensorFormat::LINEAR };
+        let row = |(data_type, _): &(DataType, &CStr)| {
+            let data_type = if fault("mixed types") { TYPES[0].0 } else { *data_type };
+            in_out.iter().map(|tensor| PluginTensorDesc { data_type, format, ..tensor.desc }).collect()
+        };
+        Ok(TYPES.iter().map(row).collect())
     }
     fn launch<'b>(
         &self,
@@ -228,18 +243,6 @@ impl QuickPlugin for Scale {
         let code = if moves { &self.copies } else { &self.code };
         let of_tactic = if self.tactic() == 2 { 1 } else { 0 };
         Ok(QuickKernel { name, code: code[2 * index + of_tactic].as_bytes() })
-    }
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic != 0 && !TACTICS.contains(&tactic) && !fault("any tactic") {
-            return Err(Error::invalid(format!("there is no tactic {tactic}")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
-    }
-    fn report(&self, error: &Error) {
-        if !fault("no log") {
-            trt_abi::logger::error_of(self.core_name(), error);
-        }
     }
 }
 

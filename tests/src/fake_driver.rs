@@ -171,20 +171,20 @@ impl Checks {
     }
 }
 
-/// The folder of the stand-in for a driver of CUDA 13.0 alone, for programs that run kernels: what `LD_LIBRARY_PATH` may name. It needs no
+/// The folder of the stand-in for a driver of that age, for programs that run kernels: what `LD_LIBRARY_PATH` may name. It needs no
 /// headers of NVIDIA's.
 ///
 /// # Errors
 /// When the C++ compiler or the sources are missing, or do not compile.
-pub fn driver_folder() -> Result<PathBuf> {
+pub fn driver_folder(age: Age) -> Result<PathBuf> {
     let own = cxx::sources(&folder())?;
     let described = format!("{C_OPTIONS:?} {DRIVER_SOURCES:?} {:?}", cxx::compiler_version());
     let mut key: Vec<&[u8]> = vec![described.as_bytes()];
     for (path, bytes) in &own {
         key.extend([path.as_os_str().as_encoded_bytes(), bytes]);
     }
-    let folder = cxx::cached("fake-gpu", &key, |out| build_driver(Age::New, out))?;
-    Ok(folder.join(Age::New.folder()))
+    let folder = cxx::cached(&format!("fake-gpu-{}", age.folder()), &key, |out| build_driver(age, out))?;
+    Ok(folder.join(age.folder()))
 }
 
 /// The sources.

@@ -28,7 +28,9 @@ fn calls_of_a_plugin_library_fail_and_those_of_others_do_not() -> Result<()> {
         let mut command = Command::new(&python);
         command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("driver-faults/check.py"));
         command.arg(&host).args([&pair.plugins, &pair.runtime]);
-        command.env("LD_PRELOAD", &shim).env("LD_LIBRARY_PATH", fake_driver::driver_folder()?);
+        command
+            .env("LD_PRELOAD", &shim)
+            .env("LD_LIBRARY_PATH", fake_driver::driver_folder(fake_driver::Age::New)?);
         let output = command.env("PYTHONDONTWRITEBYTECODE", "1").output()?;
         let said = String::from_utf8_lossy(&output.stdout);
         assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));

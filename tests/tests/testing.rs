@@ -12,6 +12,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use command::{Run, finish, root, skip};
+use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
 
 fn command(arguments: &[&str]) -> Option<Command> {
@@ -409,6 +410,20 @@ fn only_a_gpu_that_is_not_there_is_no_gpu() {
     let other = run_again(&[&arguments[..], &["--device", "7"]].concat());
     other.assert_code(1);
     assert!(other.stdout.contains("number 7 was asked for"), "{}", other.stdout);
+}
+
+/// Drivers for CUDA before 12.4 have no `cuKernelGetParamInfo`, and newer drivers have errors that the command does not know.
+#[test]
+fn the_test_command_runs_above_older_and_newer_drivers() {
+    let arguments = ["tests/data/testing/right.toml"];
+    let Some(mut older) = command(&arguments) else { return };
+    let driver = fake_driver::driver_folder(Age::Old).expect("the stand-in for the driver builds");
+    finish(older.env("LD_LIBRARY_PATH", driver)).assert_code(0);
+    let newer = finish(command(&arguments).expect("as before").env("FAKE_INIT", "4711"));
+    newer.assert_code(1);
+    let expected =
+        "the CUDA driver does not start: `cuInit` returned an error that the driver has no name for (4711)";
+    assert!(newer.stderr.contains(expected), "{}", newer.stderr);
 }
 
 /// What `cubinder new` writes passes as it stands.

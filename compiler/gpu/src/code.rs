@@ -10,13 +10,14 @@ use std::ptr::null_mut;
 
 use cubinder_launch::{Clusters, Evaluated, Passed, Takes};
 use cubinder_model::{CodeObject, Launch, Target, TargetKind, fit};
+use cudarc::driver::sys::{CUfunction_attribute, CUkernel, CUlibrary};
 
 use crate::context::Context;
+use crate::driver::{call, has_param_info};
 use crate::error::DriverError;
-use crate::sys::{
-    CUfunction, CUkernel, CUlibrary, FUNC_DYNAMIC_SHARED_BYTES, FUNC_MAX_THREADS, FUNC_STATIC_SHARED_BYTES,
-    INVALID_VALUE,
-};
+
+/// `CUDA_ERROR_INVALID_VALUE`.
+const INVALID_VALUE: c_int = 1;
 
 /// More parameters than a kernel can have.
 const MAX_PARAMS: usize = cubinder_model::model::MAX_PARAMETER_BYTES;
@@ -96,8 +97,7 @@ impl<'c> Code<'c> {
         let object =
             self.objects.get(code as usize).ok_or_else(|| format!("there is no code object {code}"))?;
         let context = self.context;
-        let library =
-            self.loaded.borrow_mut().entry(code).or_insert_with(|| load(context, object)).clone()?;
+        let library = self.loaded.borrow_mut().entry(code).or_insert_with(|| load(object)).clone()?;
         let stated = object.kernels.iter().find(|facts| facts.symbol == symbol);
         let stated = stated.map(|facts| facts.params.iter().map(|param| param.size).collect::<Vec<u32>>());
         find(context, library, symbol, object.target, stated).map_err(|error| error.to_string())
@@ -111,12 +111,12 @@ impl Drop for Code<'_> {
         for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
             // SAFETY: kernels of it are used by `Prepared` and what is captured of its work, both of which borrow this value, and what they
             // queued has been waited for above. Destructors report nothing.
-            let _ = unsafe { (self.context.driver.library_unload)(*library) };
+            let _ = unsafe { call!(cuLibraryUnload(*library)) };
         }
     }
 }
 
-fn load(context: &Context, object: &CodeObject) -> Result<CUlibrary, String> {
+fn load(object: &CodeObject) -> Result<CUlibrary, String> {
     let raw = object.raw().map_err(|error| error.to_string())?;
     let is_elf = raw.starts_with(b"\x7fELF");
     if is_elf != (object.target.kind == TargetKind::Cubin) {
@@ -131,12 +131,12 @@ fn load(context: &Context, object: &CodeObject) -> Result<CUlibrary, String> {
         }
         *word = u64::from_ne_bytes(bytes);
     }
-    let mut library = CUlibrary::NULL;
+    let mut library = null_mut();
     // SAFETY: `library` is a place for one handle. `image` ends with zeros and lives during the call, after which the driver has a copy
     // of its own. That an ELF file keeps to its own length is its author's promise, as is what its machine code does. No options, so
     // their arrays may be null.
-    let code = unsafe {
-        (context.driver.library_load_data)(
+    unsafe {
+        call!(cuLibraryLoadData(
             &raw mut library,
             image.as_ptr().cast::<c_void>(),
             null_mut(),
@@ -145,9 +145,9 @@ fn load(context: &Context, object: &CodeObject) -> Result<CUlibrary, String> {
             null_mut(),
             null_mut(),
             0,
-        )
-    };
-    context.driver.check("cuLibraryLoadData", code).map_err(|error| error.to_string())?;
+        ))
+    }
+    .map_err(|error| error.to_string())?;
     Ok(library)
 }
 
@@ -158,51 +158,47 @@ fn find(
     target: Target,
     stated: Option<Vec<u32>>,
 ) -> Result<Kernel, DriverError> {
-    let driver = &context.driver;
     let symbol = CString::new(symbol).unwrap_or_default();
-    let mut handle = CUkernel::NULL;
+    let mut handle = null_mut();
     // SAFETY: `handle` is a place for one handle, `symbol` a C string, `library` a handle of this driver.
-    let code = unsafe { (driver.library_get_kernel)(&raw mut handle, library, symbol.as_ptr()) };
-    driver.check("cuLibraryGetKernel", code)?;
-    let mut function = CUfunction::NULL;
+    unsafe { call!(cuLibraryGetKernel(&raw mut handle, library, symbol.as_ptr())) }?;
+    let mut function = null_mut();
     // SAFETY: `function` is a place for one handle, `handle` one of this driver. It makes the driver load the kernel now, and so say
     // here what it does not take.
-    let code = unsafe { (driver.kernel_get_function)(&raw mut function, handle) };
-    driver.check("cuKernelGetFunction", code)?;
-    let attribute = |attribute: c_int| {
+    unsafe { call!(cuKernelGetFunction(&raw mut function, handle)) }?;
+    let attribute = |attribute| {
         let mut value = 0;
         // SAFETY: `value` is a place for one `int`, `handle` a handle of this driver.
-        let code =
-            unsafe { (driver.kernel_get_attribute)(&raw mut value, attribute, handle, context.device) };
-        driver.check("cuKernelGetAttribute", code)?;
+        unsafe { call!(cuKernelGetAttribute(&raw mut value, attribute, handle, context.device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
-    let fixed = attribute(FUNC_STATIC_SHARED_BYTES)?;
-    let allowed = attribute(FUNC_DYNAMIC_SHARED_BYTES)?;
+    let fixed = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+    let allowed = attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
     let most = context.device().shared_bytes;
     Ok(Kernel {
         handle,
         target,
-        max_threads: attribute(FUNC_MAX_THREADS)?,
+        max_threads: attribute(CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         max_shared_bytes: most.saturating_sub(fixed).max(allowed),
-        params: param_sizes(context, handle)?.or(stated).unwrap_or_default(),
+        params: param_sizes(handle)?.or(stated).unwrap_or_default(),
         has_clusters: context.device().has_clusters,
     })
 }
 
 /// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
-fn param_sizes(context: &Context, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
-    let Some(param_info) = context.driver.kernel_get_param_info else { return Ok(None) };
+fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
+    if !has_param_info() {
+        return Ok(None);
+    }
     let mut sizes = Vec::new();
     while sizes.len() <= MAX_PARAMS {
         let (mut offset, mut size) = (0, 0);
         // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last parameter is answered with
         // this error, which is how the end is found.
-        let code = unsafe { param_info(kernel, sizes.len(), &raw mut offset, &raw mut size) };
-        if code == INVALID_VALUE {
-            break;
+        match unsafe { call!(cuKernelGetParamInfo(kernel, sizes.len(), &raw mut offset, &raw mut size)) } {
+            Err(error) if error.code == INVALID_VALUE => break,
+            told => told?,
         }
-        context.driver.check("cuKernelGetParamInfo", code)?;
         sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
     }
     Ok(Some(sizes))
@@ -214,9 +210,7 @@ pub(crate) fn allow_shared(context: &Context, kernel: &Kernel, bytes: u32) -> Re
         return Ok(());
     }
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
+    let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
     // SAFETY: the handle is one of this driver; what it does not allow is answered with an error.
-    let code = unsafe {
-        (context.driver.kernel_set_attribute)(FUNC_DYNAMIC_SHARED_BYTES, bytes, kernel.handle, context.device)
-    };
-    context.driver.check("cuKernelSetAttribute", code)
+    unsafe { call!(cuKernelSetAttribute(attribute, bytes, kernel.handle, context.device)) }
 }

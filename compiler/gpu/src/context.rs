@@ -1,17 +1,15 @@
 //! One device and its context.
 
 use std::ffi::c_int;
+use std::ptr::null_mut;
 
 use cubinder_launch::Device;
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::fit::ComputeCapability;
+use cudarc::driver::sys::{CUdevice, CUdevice_attribute};
 
-use crate::driver::Driver;
+use crate::driver::{Driver, call};
 use crate::error::{DriverError, NoDriver};
-use crate::sys::{
-    CUcontext, CUdevice, DEVICE_CLUSTERS, DEVICE_MAJOR, DEVICE_MINOR, DEVICE_MULTIPROCESSORS,
-    DEVICE_SHARED_BYTES,
-};
 
 /// Longest device name that is read, bytes.
 const NAME_BYTES: c_int = 256;
@@ -49,7 +47,6 @@ impl DeviceInfo {
 /// A device's primary context, current in this thread for as long as the value lives.
 #[derive(Debug)]
 pub struct Context {
-    pub(crate) driver: Driver,
     pub(crate) device: CUdevice,
     info: DeviceInfo,
     /// It belongs to the thread that pushed it.
@@ -66,24 +63,22 @@ impl Context {
         if ordinal >= count {
             return Err(NoDriver::NoDevice { ordinal, count });
         }
-        let (device, info) = find(&driver, ordinal).map_err(NoDriver::Unusable)?;
-        let mut context = CUcontext::NULL;
+        let (device, info) = find(driver, ordinal).map_err(NoDriver::Unusable)?;
+        let mut context = null_mut();
         // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
-        let code = unsafe { (driver.device_primary_ctx_retain)(&raw mut context, device) };
-        driver.check("cuDevicePrimaryCtxRetain", code).map_err(NoDriver::Unusable)?;
+        unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }.map_err(NoDriver::Unusable)?;
         // SAFETY: the context has just been retained.
-        let pushed = driver.check("cuCtxPushCurrent", unsafe { (driver.ctx_push_current)(context) });
-        if let Err(error) = pushed {
+        if let Err(error) = unsafe { call!(cuCtxPushCurrent_v2(context)) } {
             // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
-            let _ = unsafe { (driver.device_primary_ctx_release)(device) };
+            let _ = unsafe { call!(cuDevicePrimaryCtxRelease_v2(device)) };
             return Err(NoDriver::Unusable(error));
         }
-        Ok(Context { driver, device, info, _thread: std::marker::PhantomData })
+        Ok(Context { device, info, _thread: std::marker::PhantomData })
     }
 
-    /// A context of such a driver, without a device.
+    /// A context of the stand-in for the driver.
     #[cfg(test)]
-    pub(crate) fn of_nothing(driver: Driver) -> Context {
+    pub(crate) fn without_device() -> Context {
         let info = DeviceInfo {
             name: String::new(),
             capability: ComputeCapability { major: 9, minor: 0 },
@@ -92,7 +87,7 @@ impl Context {
             has_clusters: true,
             driver: 0,
         };
-        Context { driver, device: 0, info, _thread: std::marker::PhantomData }
+        Context { device: 0, info, _thread: std::marker::PhantomData }
     }
 
     /// The device.
@@ -108,8 +103,7 @@ impl Context {
     pub fn free_bytes(&self) -> Result<usize, DriverError> {
         let (mut free, mut total) = (0, 0);
         // SAFETY: both are places for one `size_t`.
-        let code = unsafe { (self.driver.mem_get_info)(&raw mut free, &raw mut total) };
-        self.driver.check("cuMemGetInfo", code)?;
+        unsafe { call!(cuMemGetInfo_v2(&raw mut free, &raw mut total)) }?;
         Ok(free)
     }
 
@@ -119,48 +113,49 @@ impl Context {
     /// What went wrong on the device, among others.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         // SAFETY: it takes nothing.
-        self.driver.check("cuCtxSynchronize", unsafe { (self.driver.ctx_synchronize)() })
+        unsafe { call!(cuCtxSynchronize()) }
     }
 }
 
 impl Drop for Context {
     fn drop(&mut self) {
-        let mut context = CUcontext::NULL;
+        let mut context = null_mut();
         // SAFETY: undoes the push and the retain of `open`, in this thread, since the type cannot leave it. Destructors report nothing.
         unsafe {
-            let _ = (self.driver.ctx_pop_current)(&raw mut context);
-            let _ = (self.driver.device_primary_ctx_release)(self.device);
+            let _ = call!(cuCtxPopCurrent_v2(&raw mut context));
+            let _ = call!(cuDevicePrimaryCtxRelease_v2(self.device));
         }
     }
 }
 
-fn find(driver: &Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverError> {
+fn find(driver: Driver, ordinal: u32) -> Result<(CUdevice, DeviceInfo), DriverError> {
     let mut device = 0;
     let ordinal = c_int::try_from(ordinal).unwrap_or(c_int::MAX);
     // SAFETY: `device` is a place for one handle; any number may be asked for.
-    driver.check("cuDeviceGet", unsafe { (driver.device_get)(&raw mut device, ordinal) })?;
-    let attribute = |attribute: c_int| {
+    unsafe { call!(cuDeviceGet(&raw mut device, ordinal)) }?;
+    let attribute = |attribute| {
         let mut value = 0;
         // SAFETY: `value` is a place for one `int`; unknown attributes are answered with an error.
-        let code = unsafe { (driver.device_get_attribute)(&raw mut value, attribute, device) };
-        driver.check("cuDeviceGetAttribute", code)?;
+        unsafe { call!(cuDeviceGetAttribute(&raw mut value, attribute, device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
     let part = |of| Ok::<u8, DriverError>(u8::try_from(attribute(of)?).unwrap_or(u8::MAX));
-    let capability = ComputeCapability { major: part(DEVICE_MAJOR)?, minor: part(DEVICE_MINOR)? };
+    let capability = ComputeCapability {
+        major: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+        minor: part(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+    };
     // A driver that does not know the question has no clusters to offer but those of the capability.
-    let has_clusters =
-        attribute(DEVICE_CLUSTERS).map_or(capability.major >= HAS_CLUSTERS, |value| value != 0);
+    let has_clusters = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH)
+        .map_or(capability.major >= HAS_CLUSTERS, |value| value != 0);
     let mut name = [0_u8; NAME_BYTES as usize];
     // SAFETY: `name` has room for the number of bytes said.
-    let code = unsafe { (driver.device_get_name)(name.as_mut_ptr().cast(), NAME_BYTES, device) };
-    driver.check("cuDeviceGetName", code)?;
+    unsafe { call!(cuDeviceGetName(name.as_mut_ptr().cast(), NAME_BYTES, device)) }?;
     let name: Vec<u8> = name.into_iter().take_while(|byte| *byte != 0).collect();
     let info = DeviceInfo {
         name: String::from_utf8_lossy(&name).into_owned(),
         capability,
-        sms: attribute(DEVICE_MULTIPROCESSORS)?,
-        shared_bytes: attribute(DEVICE_SHARED_BYTES)?,
+        sms: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        shared_bytes: attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
         has_clusters,
         driver: driver.version()?,
     };

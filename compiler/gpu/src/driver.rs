@@ -1,140 +1,140 @@
-//! The driver's functions, found by name.
+//! Calls of the CUDA driver, with the types and function signatures that `cudarc` declares.
 //!
-//! The table is our own: `cudarc` has all of the driver's functions, and panics where one of them is missing.
+//! `cudarc`'s functions themselves are not called: they panic if the driver lacks one of them, and they return a Rust enum, which has no
+//! value for the errors of newer drivers. [`call!`] looks the function up by name and returns errors as values.
 
-use std::ffi::{CStr, c_char, c_int, c_uchar, c_uint, c_ulonglong, c_void};
+use std::ffi::{CStr, c_char, c_int};
+use std::sync::OnceLock;
 
+use cudarc::driver::sys::CUresult;
 use libloading::Library;
 
 use crate::error::{DriverError, NoDriver};
-use crate::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUgraph, CUgraphExec, CUkernel, CUlaunchConfig,
-    CUlibrary, CUresult, CUstream, SUCCESS,
-};
 
-/// The name under which the driver is installed.
+/// The name under which the driver is installed. `cudarc` tries `libcuda.so` first, which may be the CUDA toolkit's stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-macro_rules! table {
-    (
-        required { $($field:ident: $symbol:literal ($($arg:ty),* $(,)?);)* }
-        optional { $($opt_field:ident: $opt_symbol:literal ($($opt_arg:ty),* $(,)?);)* }
-    ) => {
-        /// The driver: `cuda.h` of CUDA 13.0, functions under the versioned names that its macros expand to.
-        pub struct Driver {
-            $(pub(crate) $field: unsafe extern "C" fn($($arg),*) -> CUresult,)*
-            $(pub(crate) $opt_field: Option<unsafe extern "C" fn($($opt_arg),*) -> CUresult>,)*
-        }
+/// The oldest CUDA whose driver has all functions that are called here: 1000 * major + 10 * minor.
+const OLDEST: i32 = 12000;
 
-        impl Driver {
-            fn of(library: &Library) -> Result<Driver, NoDriver> {
-                Ok(Driver {
-                    $($field: {
-                        // SAFETY: `cuda.h` gives the name this signature, and the library is never closed.
-                        let found = unsafe {
-                            library.get::<unsafe extern "C" fn($($arg),*) -> CUresult>($symbol.as_bytes())
-                        };
-                        *found.map_err(|_| NoDriver::TooOld($symbol))?
-                    },)*
-                    $($opt_field: {
-                        // SAFETY: as above.
-                        let found = unsafe {
-                            library.get::<unsafe extern "C" fn($($opt_arg),*) -> CUresult>($opt_symbol.as_bytes())
-                        };
-                        found.ok().map(|found| *found)
-                    },)*
-                })
-            }
+/// `CUDA_SUCCESS`.
+const SUCCESS: c_int = 0;
+/// `CUDA_ERROR_NOT_FOUND`.
+const NOT_FOUND: c_int = 500;
 
-            /// One without a device: every call succeeds and does nothing.
-            #[cfg(test)]
-            pub(crate) fn of_nothing() -> Driver {
-                Driver {
-                    $($field: {
-                        unsafe extern "C" fn done($(_: $arg),*) -> CUresult {
-                            SUCCESS
-                        }
-                        done
-                    },)*
-                    $($opt_field: None,)*
-                }
+/// The library, once [`Driver::load`] has opened it.
+static OPENED: OnceLock<Library> = OnceLock::new();
+
+/// Looks a function of the driver up.
+///
+/// # Safety
+/// `F` is an `unsafe extern "C" fn` with the signature that `cuda.h` gives to the name.
+unsafe fn find<F: Copy>(name: &str) -> Option<F> {
+    // SAFETY: the caller's promise; the library is never closed.
+    let found = unsafe { OPENED.get()?.get::<F>(name.as_bytes()) };
+    found.ok().map(|function| *function)
+}
+
+/// A function as `cudarc` declares it.
+pub(crate) trait Declared {
+    /// `'static` so that unit tests can tell the types apart.
+    type Arguments: 'static;
+
+    /// Calls the driver's function; `None` if it has no such function.
+    ///
+    /// # Safety
+    /// `name` is the function's, and the arguments satisfy its contract in `cuda.h`.
+    unsafe fn call(name: &str, arguments: Self::Arguments) -> Option<c_int>;
+}
+
+macro_rules! declared {
+    ($(($($argument:ident)*))*) => {$(
+        impl<$($argument: 'static),*> Declared for unsafe fn($($argument),*) -> CUresult {
+            type Arguments = ($($argument,)*);
+
+            #[allow(non_snake_case)]
+            unsafe fn call(name: &str, ($($argument,)*): Self::Arguments) -> Option<c_int> {
+                // SAFETY: `cudarc` generates its declarations from `cuda.h`, where `CUresult` is as large as an `int`.
+                let function = unsafe { find::<unsafe extern "C" fn($($argument),*) -> c_int>(name) }?;
+                // SAFETY: the caller's promise.
+                Some(unsafe { function($($argument),*) })
             }
         }
+    )*};
+}
+
+declared! { () (A) (A B) (A B C) (A B C D) (A B C D E F G H) }
+
+/// Calls a function of the driver by its name in the library. Unsafe: the arguments have to satisfy its contract in `cuda.h`.
+macro_rules! call {
+    ($function:ident($($argument:expr),* $(,)?)) => {{
+        let declared: unsafe fn($($crate::driver::call!(@ $argument)),*) -> _ =
+            cudarc::driver::sys::$function;
+        $crate::driver::invoke(stringify!($function), declared, ($($argument,)*))
+    }};
+    (@ $argument:expr) => { _ };
+}
+pub(crate) use call;
+
+/// What [`call!`] expands to.
+///
+/// # Safety
+/// As for [`Declared::call`].
+pub(crate) unsafe fn invoke<F: Declared>(
+    name: &'static str,
+    _: F,
+    arguments: F::Arguments,
+) -> Result<(), DriverError> {
+    // The name that `cuda.h` gives to the newest version.
+    let call = name.trim_end_matches("_v2");
+    #[cfg(test)]
+    if let Some(code) = stand_in::answer(call, &arguments) {
+        return check(call, code);
+    }
+    // SAFETY: the caller's promise.
+    match unsafe { F::call(name, arguments) } {
+        Some(code) => check(call, code),
+        None => {
+            let text = Some("the driver has no such function".to_owned());
+            Err(DriverError { call, code: NOT_FOUND, name: None, text })
+        }
+    }
+}
+
+/// `Ok` for success, otherwise the error with the driver's own name and words for it.
+fn check(call: &'static str, code: c_int) -> Result<(), DriverError> {
+    if code == SUCCESS {
+        return Ok(());
+    }
+    let words = |function| {
+        // SAFETY: this is the signature of both functions, but for the enum.
+        let function = unsafe { find::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>(function) };
+        let mut text: *const c_char = std::ptr::null();
+        // SAFETY: `text` is a place for one pointer; any number may be asked about.
+        let status = unsafe { function?(code, &raw mut text) };
+        if status != SUCCESS || text.is_null() {
+            return None;
+        }
+        // SAFETY: on success it points to a constant C string of the driver.
+        Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
     };
+    Err(DriverError { call, code, name: words("cuGetErrorName"), text: words("cuGetErrorString") })
 }
 
-table! {
-    required {
-        init: "cuInit"(c_uint);
-        driver_get_version: "cuDriverGetVersion"(*mut c_int);
-        device_get: "cuDeviceGet"(*mut CUdevice, c_int);
-        device_get_count: "cuDeviceGetCount"(*mut c_int);
-        device_get_attribute: "cuDeviceGetAttribute"(*mut c_int, c_int, CUdevice);
-        device_get_name: "cuDeviceGetName"(*mut c_char, c_int, CUdevice);
-        device_primary_ctx_retain: "cuDevicePrimaryCtxRetain"(*mut CUcontext, CUdevice);
-        device_primary_ctx_release: "cuDevicePrimaryCtxRelease_v2"(CUdevice);
-        ctx_push_current: "cuCtxPushCurrent_v2"(CUcontext);
-        ctx_pop_current: "cuCtxPopCurrent_v2"(*mut CUcontext);
-        ctx_synchronize: "cuCtxSynchronize"();
-        mem_get_info: "cuMemGetInfo_v2"(*mut usize, *mut usize);
-        mem_alloc: "cuMemAlloc_v2"(*mut CUdeviceptr, usize);
-        mem_free: "cuMemFree_v2"(CUdeviceptr);
-        memcpy_htod: "cuMemcpyHtoD_v2"(CUdeviceptr, *const c_void, usize);
-        memcpy_dtoh: "cuMemcpyDtoH_v2"(*mut c_void, CUdeviceptr, usize);
-        memset_d8_async: "cuMemsetD8Async"(CUdeviceptr, c_uchar, usize, CUstream);
-        memcpy_dtod_async: "cuMemcpyDtoDAsync_v2"(CUdeviceptr, CUdeviceptr, usize, CUstream);
-        stream_create: "cuStreamCreate"(*mut CUstream, c_uint);
-        stream_destroy: "cuStreamDestroy_v2"(CUstream);
-        stream_synchronize: "cuStreamSynchronize"(CUstream);
-        stream_begin_capture: "cuStreamBeginCapture_v2"(CUstream, c_int);
-        stream_end_capture: "cuStreamEndCapture"(CUstream, *mut CUgraph);
-        graph_instantiate: "cuGraphInstantiateWithFlags"(*mut CUgraphExec, CUgraph, c_ulonglong);
-        graph_launch: "cuGraphLaunch"(CUgraphExec, CUstream);
-        graph_destroy: "cuGraphDestroy"(CUgraph);
-        graph_exec_destroy: "cuGraphExecDestroy"(CUgraphExec);
-        event_create: "cuEventCreate"(*mut CUevent, c_uint);
-        event_destroy: "cuEventDestroy_v2"(CUevent);
-        event_record: "cuEventRecord"(CUevent, CUstream);
-        event_synchronize: "cuEventSynchronize"(CUevent);
-        // `cuEventElapsedTime_v2`, to which the macros of 12.8 and newer expand, is missing from older drivers; this one is in all of them.
-        event_elapsed_time: "cuEventElapsedTime"(*mut f32, CUevent, CUevent);
-        library_load_data: "cuLibraryLoadData"(
-            *mut CUlibrary, *const c_void,
-            *mut c_int, *mut *mut c_void, c_uint,
-            *mut c_int, *mut *mut c_void, c_uint,
-        );
-        library_unload: "cuLibraryUnload"(CUlibrary);
-        library_get_kernel: "cuLibraryGetKernel"(*mut CUkernel, CUlibrary, *const c_char);
-        kernel_get_function: "cuKernelGetFunction"(*mut CUfunction, CUkernel);
-        kernel_get_attribute: "cuKernelGetAttribute"(*mut c_int, c_int, CUkernel, CUdevice);
-        kernel_set_attribute: "cuKernelSetAttribute"(c_int, c_int, CUkernel, CUdevice);
-        launch_kernel_ex: "cuLaunchKernelEx"(
-            *const CUlaunchConfig, CUfunction, *mut *mut c_void, *mut *mut c_void,
-        );
-        get_error_name: "cuGetErrorName"(CUresult, *mut *const c_char);
-        get_error_string: "cuGetErrorString"(CUresult, *mut *const c_char);
-    }
-    optional {
-        kernel_get_param_info: "cuKernelGetParamInfo"(CUkernel, usize, *mut usize, *mut usize);
-    }
-}
-
-/// What the loader says, in glibc's words: the driver is not there, or it is, and cannot be loaded (a file of another architecture, a
-/// library that it needs and that is missing, no permission).
+/// Classifies the loader's message, which is glibc's: the driver is absent, or it exists and cannot be loaded (a file of another
+/// architecture, a missing library that it needs, no permission).
 fn unloaded(words: String) -> NoDriver {
     let is_absent = words.contains("libcuda.so.1: cannot open shared object file: No such file or directory");
     if is_absent { NoDriver::NotFound(words) } else { NoDriver::Unloadable(words) }
 }
 
-impl std::fmt::Debug for Driver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Driver").finish_non_exhaustive()
-    }
-}
+/// The driver, open and initialized. It stays in the process until that ends: it runs threads of its own, and unloading it under
+/// them is defined nowhere.
+#[derive(Debug, Clone, Copy)]
+pub struct Driver(());
 
 impl Driver {
-    /// Finds and initializes the driver. It stays in the process until that ends: it runs threads of its own, and unloading it under
-    /// them is defined nowhere.
+    /// Finds and initializes the driver.
     ///
     /// # Errors
     /// Where there is none, or one that is too old or has no usable device.
@@ -146,39 +146,29 @@ impl Driver {
             let words = std::error::Error::source(&error).map(ToString::to_string);
             unloaded(words.unwrap_or_else(|| error.to_string()))
         })?;
-        let driver = Driver::of(&library)?;
-        std::mem::forget(library);
+        OPENED.get_or_init(|| library);
+        Driver::initialize()
+    }
+
+    fn initialize() -> Result<Driver, NoDriver> {
+        let driver = Driver(());
+        let version = driver.version().map_err(NoDriver::Refused)?;
+        if version < OLDEST {
+            return Err(NoDriver::TooOld(version));
+        }
         // SAFETY: flags must be 0.
-        driver.check("cuInit", unsafe { (driver.init)(0) }).map_err(NoDriver::Refused)?;
+        unsafe { call!(cuInit(0)) }.map_err(NoDriver::Refused)?;
         Ok(driver)
     }
 
-    /// `Ok` for success, otherwise the error with the driver's own name and words for it.
-    pub(crate) fn check(&self, call: &'static str, code: CUresult) -> Result<(), DriverError> {
-        if code == SUCCESS {
-            return Ok(());
-        }
-        let words = |of: unsafe extern "C" fn(CUresult, *mut *const c_char) -> CUresult| {
-            let mut text: *const c_char = std::ptr::null();
-            // SAFETY: `text` is a place for one pointer; any number may be asked about.
-            let status = unsafe { of(code, &raw mut text) };
-            if status != SUCCESS || text.is_null() {
-                return None;
-            }
-            // SAFETY: on success it points to a constant C string of the driver.
-            Some(unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned())
-        };
-        Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
-    }
-
-    /// The newest CUDA that the driver knows: 1000 * major + 10 * minor.
+    /// The newest CUDA that the driver supports: 1000 * major + 10 * minor.
     ///
     /// # Errors
     /// The driver's.
-    pub fn version(&self) -> Result<i32, DriverError> {
+    pub fn version(self) -> Result<i32, DriverError> {
         let mut version = 0;
         // SAFETY: `version` is a place for one `int`.
-        self.check("cuDriverGetVersion", unsafe { (self.driver_get_version)(&raw mut version) })?;
+        unsafe { call!(cuDriverGetVersion(&raw mut version)) }?;
         Ok(version)
     }
 
@@ -186,11 +176,41 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn device_count(&self) -> Result<u32, DriverError> {
+    pub fn device_count(self) -> Result<u32, DriverError> {
         let mut count = 0;
         // SAFETY: `count` is a place for one `int`.
-        self.check("cuDeviceGetCount", unsafe { (self.device_get_count)(&raw mut count) })?;
+        unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
         Ok(u32::try_from(count).unwrap_or(0))
+    }
+}
+
+/// Whether the driver has `cuKernelGetParamInfo`, which is new in CUDA 12.4.
+pub(crate) fn has_param_info() -> bool {
+    // SAFETY: a function of any signature is an address, and this one is not called.
+    unsafe { find::<*const ()>("cuKernelGetParamInfo") }.is_some()
+}
+
+/// Replaces the driver in unit tests.
+#[cfg(test)]
+pub(crate) mod stand_in {
+    use std::any::Any;
+    use std::cell::RefCell;
+
+    use super::c_int;
+
+    type Answer = Box<dyn Fn(&'static str, &dyn Any) -> c_int>;
+
+    thread_local! {
+        static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
+    }
+
+    /// Answers the calls of this thread with the result of `answer`, which gets the function's name and the tuple of its arguments.
+    pub(crate) fn install(answer: impl Fn(&'static str, &dyn Any) -> c_int + 'static) {
+        ANSWER.set(Some(Box::new(answer)));
+    }
+
+    pub(super) fn answer(call: &'static str, arguments: &dyn Any) -> Option<c_int> {
+        ANSWER.with_borrow(|answer| answer.as_ref().map(|answer| answer(call, arguments)))
     }
 }
 
@@ -209,5 +229,31 @@ mod tests {
         ] {
             assert!(!of(words), "{words}");
         }
+    }
+
+    #[test]
+    fn drivers_are_too_old_before_12_0() {
+        for (version, is_too_old) in [(11080, true), (12000, false), (13000, false)] {
+            stand_in::install(move |_, arguments| {
+                if let Some((to,)) = arguments.downcast_ref::<(*mut c_int,)>() {
+                    // SAFETY: the caller's place for a number.
+                    unsafe { to.write(version) };
+                }
+                SUCCESS
+            });
+            let refused = Driver::initialize().err();
+            assert_eq!(refused, is_too_old.then_some(NoDriver::TooOld(version)));
+        }
+    }
+
+    #[test]
+    fn a_missing_function_is_an_error() {
+        // No test opens a driver. A new thread has no stand-in.
+        let error = std::thread::spawn(|| Driver(()).version()).join().unwrap().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`cuDriverGetVersion` returned an error that the driver has no name for (500): the driver has no such function"
+        );
+        assert!(!has_param_info());
     }
 }

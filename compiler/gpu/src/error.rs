@@ -12,9 +12,9 @@ pub enum NoDriver {
     /// The loader finds the driver and does not load it.
     #[error("the CUDA driver cannot be loaded: {0}")]
     Unloadable(String),
-    /// It lacks a function.
-    #[error("the CUDA driver has no `{0}`; NVIDIA's driver for CUDA 12.0 or newer is needed")]
-    TooOld(&'static str),
+    /// It supports no CUDA newer than this: 1000 * major + 10 * minor.
+    #[error("the CUDA driver supports CUDA {}.{}; version 12.0 or newer is required", .0 / 1000, .0 % 1000 / 10)]
+    TooOld(i32),
     /// It is there, and no device of this number.
     #[error("the CUDA driver shows {count} GPUs, and number {ordinal} was asked for")]
     NoDevice {
@@ -61,11 +61,12 @@ mod tests {
         assert!(absences.iter().all(NoDriver::is_absence));
         let mistakes = [
             NoDriver::Unloadable(String::new()),
-            NoDriver::TooOld("cuLaunchKernelEx"),
+            NoDriver::TooOld(11080),
             NoDriver::NoDevice { ordinal: 7, count: 1 },
             NoDriver::Refused(error(999)),
             NoDriver::Unusable(error(2)),
         ];
         assert!(!mistakes.iter().any(NoDriver::is_absence));
+        assert!(NoDriver::TooOld(11080).to_string().contains("supports CUDA 11.8;"));
     }
 }

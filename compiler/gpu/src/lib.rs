@@ -22,7 +22,6 @@ pub mod measure;
 mod memory;
 mod prepared;
 mod stream;
-mod sys;
 pub mod timing;
 
 pub use code::Code;

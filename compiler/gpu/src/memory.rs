@@ -4,10 +4,13 @@
 //! but the bands hold what the caller says, and a result that changes with that gives it away.
 
 use std::ffi::c_void;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::CUdeviceptr;
 
 use crate::context::Context;
+use crate::driver::call;
 use crate::error::DriverError;
-use crate::sys::{CUdeviceptr, CUstream};
 
 /// The bytes before and behind every buffer that are watched: a multiple of every alignment that a buffer can have.
 pub const BAND: usize = 64 * 1024;
@@ -64,8 +67,7 @@ impl<'c> Guarded<'c> {
         let whole = bytes.saturating_add(4 * BAND);
         let mut base = 0;
         // SAFETY: `base` is a place for one address.
-        let code = unsafe { (context.driver.mem_alloc)(&raw mut base, whole) };
-        context.driver.check("cuMemAlloc", code)?;
+        unsafe { call!(cuMemAlloc_v2(&raw mut base, whole)) }?;
         let offset = offset(base, alignment, is_exact);
         let mut this = Guarded { context, base, whole, offset, bytes, pattern };
         this.fill(pattern)?;
@@ -97,9 +99,7 @@ impl<'c> Guarded<'c> {
     pub fn fill(&mut self, pattern: u8) -> Result<(), DriverError> {
         self.pattern = pattern;
         // SAFETY: the allocation has so many bytes; null is the default stream.
-        let code =
-            unsafe { (self.context.driver.memset_d8_async)(self.base, pattern, self.whole, CUstream::NULL) };
-        self.context.driver.check("cuMemsetD8Async", code)
+        unsafe { call!(cuMemsetD8Async(self.base, pattern, self.whole, null_mut())) }
     }
 
     /// Writes `data` to its start; what is too much is left out.
@@ -112,10 +112,7 @@ impl<'c> Guarded<'c> {
             return Ok(());
         }
         // SAFETY: `data` has so many bytes, and the buffer no fewer.
-        let code = unsafe {
-            (self.context.driver.memcpy_htod)(self.address(), data.as_ptr().cast::<c_void>(), data.len())
-        };
-        self.context.driver.check("cuMemcpyHtoD", code)
+        unsafe { call!(cuMemcpyHtoD_v2(self.address(), data.as_ptr().cast::<c_void>(), data.len())) }
     }
 
     /// Fills it with `data`, again and again; nothing where that is empty. On the device, so that large buffers take no longer to fill than
@@ -130,9 +127,7 @@ impl<'c> Guarded<'c> {
             let more = there.min(self.bytes - there);
             let to = self.address().saturating_add(there as u64);
             // SAFETY: both ranges are within the allocation and do not overlap; null is the default stream.
-            let code =
-                unsafe { (self.context.driver.memcpy_dtod_async)(to, self.address(), more, CUstream::NULL) };
-            self.context.driver.check("cuMemcpyDtoDAsync", code)?;
+            unsafe { call!(cuMemcpyDtoDAsync_v2(to, self.address(), more, null_mut())) }?;
             there += more;
         }
         Ok(())
@@ -167,15 +162,9 @@ impl<'c> Guarded<'c> {
     fn part(&self, start: usize, bytes: usize) -> Result<Vec<u8>, DriverError> {
         let mut data = vec![0; bytes];
         if bytes != 0 {
+            let from = self.base.saturating_add(start as u64);
             // SAFETY: `data` has so many bytes, and the callers stay within the allocation.
-            let code = unsafe {
-                (self.context.driver.memcpy_dtoh)(
-                    data.as_mut_ptr().cast::<c_void>(),
-                    self.base.saturating_add(start as u64),
-                    bytes,
-                )
-            };
-            self.context.driver.check("cuMemcpyDtoH", code)?;
+            unsafe { call!(cuMemcpyDtoH_v2(data.as_mut_ptr().cast::<c_void>(), from, bytes)) }?;
         }
         Ok(data)
     }
@@ -187,7 +176,7 @@ impl Drop for Guarded<'_> {
         let _ = self.context.synchronize();
         // SAFETY: it was allocated in `new`, nobody else frees it, and what was queued with its address has been waited for above.
         // Destructors report nothing.
-        let _ = unsafe { (self.context.driver.mem_free)(self.base) };
+        let _ = unsafe { call!(cuMemFree_v2(self.base)) };
     }
 }
 

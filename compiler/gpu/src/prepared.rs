@@ -8,19 +8,20 @@ use cubinder_launch::native;
 use cubinder_launch::{Doing, Evaluated, Facts, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes};
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::{Launch, Memory, Plugin, TargetKind, Variant};
+use cudarc::driver::sys::{
+    CUlaunchAttribute, CUlaunchAttributeID, CUlaunchAttributeValue,
+    CUlaunchAttributeValue_union__bindgen_ty_1 as ClusterDimension, CUlaunchConfig,
+};
 
 use crate::code::{Code, Kernel, allow_shared};
 use crate::context::Context;
+use crate::driver::call;
 use crate::error::DriverError;
 use crate::stream::Stream;
-use crate::sys::{
-    CUfunction, CUlaunchAttribute, CUlaunchConfig, LAUNCH_CLUSTER, LAUNCH_COOPERATIVE, LAUNCH_PROGRAMMATIC,
-};
 
 /// A variant that can be run as often as is wanted.
 #[derive(Debug)]
 pub struct Prepared<'k> {
-    context: &'k Context,
     steps: Vec<Step>,
     scratch: Vec<ScratchPlace>,
     /// Its kernels are unloaded with the code.
@@ -74,7 +75,8 @@ enum Step {
 struct Work {
     kernel: Kernel,
     evaluated: Evaluated,
-    attributes: Vec<CUlaunchAttribute>,
+    cooperative: bool,
+    programmatic: bool,
     /// The numbers among the arguments, in memory that is aligned for each of them.
     numbers: Vec<u64>,
 }
@@ -130,7 +132,7 @@ impl<'k> Prepared<'k> {
             }
         }
         let sequence = sequencing.finish().map_err(refused)?;
-        Ok(Prepared { context: code.context, steps, scratch: sequence.scratch, _code: PhantomData })
+        Ok(Prepared { steps, scratch: sequence.scratch, _code: PhantomData })
     }
 
     /// The sizes of the scratch buffers in bytes, by index.
@@ -157,7 +159,7 @@ impl<'k> Prepared<'k> {
     /// What the driver refuses at once.
     pub fn run(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         self.steps.iter().try_for_each(|step| match step {
-            Step::Launch(work) => work.launch(self.context, addresses, stream),
+            Step::Launch(work) => work.launch(addresses, stream),
             Step::Fill { memory, bytes, byte } => {
                 let to = match memory {
                     Memory::Output(index) => addresses.outputs.get(*index as usize),
@@ -165,9 +167,7 @@ impl<'k> Prepared<'k> {
                 };
                 let to = to.copied().unwrap_or(0);
                 // SAFETY: device memory is not Rust's; an address that is none is answered with an error.
-                let code =
-                    unsafe { (self.context.driver.memset_d8_async)(to, *byte, *bytes, stream.handle()) };
-                self.context.driver.check("cuMemsetD8Async", code)
+                unsafe { call!(cuMemsetD8Async(to, *byte, *bytes, stream.handle())) }
             }
         })
     }
@@ -175,14 +175,8 @@ impl<'k> Prepared<'k> {
 
 impl Work {
     fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: Evaluated) -> Work {
-        let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
         // As the runtime does it: code for older devices does not wait by itself.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
-        let attributes = [
-            evaluated.cluster.map(|blocks| CUlaunchAttribute::new(LAUNCH_CLUSTER, blocks)),
-            flag(LAUNCH_COOPERATIVE, launch.cooperative),
-            flag(LAUNCH_PROGRAMMATIC, launch.programmatic && waits),
-        ];
         let word = |part: &[u8]| {
             let mut bytes = [0; 8];
             for (to, from) in bytes.iter_mut().zip(part) {
@@ -191,15 +185,28 @@ impl Work {
             u64::from_ne_bytes(bytes)
         };
         let numbers = evaluated.numbers.chunks(8).map(word).collect();
-        Work { kernel, evaluated, attributes: attributes.into_iter().flatten().collect(), numbers }
+        let (cooperative, programmatic) = (launch.cooperative, launch.programmatic && waits);
+        Work { kernel, evaluated, cooperative, programmatic, numbers }
     }
 
-    fn launch(
-        &self,
-        context: &Context,
-        addresses: Addresses<'_>,
-        stream: &Stream<'_>,
-    ) -> Result<(), DriverError> {
+    fn attributes(&self) -> Vec<CUlaunchAttribute> {
+        use CUlaunchAttributeID as Id;
+        let attribute = |id, value| CUlaunchAttribute { id, pad: [0; 4], value };
+        let cluster = self.evaluated.cluster.map(|[x, y, z]| {
+            let value = CUlaunchAttributeValue { clusterDim: ClusterDimension { x, y, z } };
+            attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
+        });
+        let cooperative = self.cooperative.then(|| {
+            attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 })
+        });
+        let programmatic = self.programmatic.then(|| {
+            let value = CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 };
+            attribute(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value)
+        });
+        [cluster, cooperative, programmatic].into_iter().flatten().collect()
+    }
+
+    fn launch(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         let of = |list: &[u64], index: usize| list.get(index).copied().unwrap_or(0);
         let mut tensors: Vec<u64> = Vec::with_capacity(self.evaluated.args.len());
         for passed in &self.evaluated.args {
@@ -217,27 +224,31 @@ impl Work {
             _ => std::ptr::from_ref(tensor).cast::<c_void>().cast_mut(),
         };
         let mut params: Vec<*mut c_void> = self.evaluated.args.iter().zip(&tensors).map(place).collect();
-        let mut attributes = self.attributes.clone();
+        let mut attributes = self.attributes();
+        let Evaluated { grid, block, shared_bytes, .. } = self.evaluated;
         let config = CUlaunchConfig {
-            grid: self.evaluated.grid,
-            block: self.evaluated.block,
-            shared_bytes: self.evaluated.shared_bytes,
-            stream: stream.handle(),
-            attributes: attributes.as_mut_ptr(),
-            attribute_count: u32::try_from(attributes.len()).unwrap_or(0),
+            gridDimX: grid[0],
+            gridDimY: grid[1],
+            gridDimZ: grid[2],
+            blockDimX: block[0],
+            blockDimY: block[1],
+            blockDimZ: block[2],
+            sharedMemBytes: shared_bytes,
+            hStream: stream.handle(),
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: u32::try_from(attributes.len()).unwrap_or(0),
         };
         // SAFETY: there is a pointer for each of the kernel's parameters, each to as many readable bytes as it has: `Sequencing` or
         // `Kernel::check_params` held the arguments against their sizes, which the driver or the code's author told. The driver reads them during the call. A `CUkernel`
         // may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`). What the kernel does to the device's memory is
         // its author's business.
-        let code = unsafe {
-            (context.driver.launch_kernel_ex)(
+        unsafe {
+            call!(cuLaunchKernelEx(
                 &raw const config,
-                CUfunction(self.kernel.handle.0),
+                self.kernel.handle.cast(),
                 params.as_mut_ptr(),
                 std::ptr::null_mut(),
-            )
-        };
-        context.driver.check("cuLaunchKernelEx", code)
+            ))
+        }
     }
 }

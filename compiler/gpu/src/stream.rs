@@ -1,8 +1,13 @@
 //! Queues of work, work that is captured to be queued again as one, and points in time.
 
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+
+use cudarc::driver::sys::{CUevent, CUgraph, CUgraphExec, CUstream, CUstream_flags, CUstreamCaptureMode};
+
 use crate::context::Context;
+use crate::driver::call;
 use crate::error::DriverError;
-use crate::sys::{CAPTURE_RELAXED, CUevent, CUgraph, CUgraphExec, CUstream, STREAM_NON_BLOCKING};
 
 /// A queue of work on the device.
 #[derive(Debug)]
@@ -15,7 +20,7 @@ impl<'c> Stream<'c> {
     /// The context's default stream. Work on it cannot be captured.
     #[must_use]
     pub fn of_context(context: &'c Context) -> Stream<'c> {
-        Stream { context, handle: CUstream::NULL }
+        Stream { context, handle: null_mut() }
     }
 
     /// One of its own, that waits for no other.
@@ -23,10 +28,9 @@ impl<'c> Stream<'c> {
     /// # Errors
     /// The driver's.
     pub fn new(context: &'c Context) -> Result<Stream<'c>, DriverError> {
-        let mut handle = CUstream::NULL;
+        let mut handle = null_mut();
         // SAFETY: `handle` is a place for one handle.
-        let code = unsafe { (context.driver.stream_create)(&raw mut handle, STREAM_NON_BLOCKING) };
-        context.driver.check("cuStreamCreate", code)?;
+        unsafe { call!(cuStreamCreate(&raw mut handle, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)) }?;
         Ok(Stream { context, handle })
     }
 
@@ -36,8 +40,7 @@ impl<'c> Stream<'c> {
     /// What went wrong on the device, among others.
     pub fn synchronize(&self) -> Result<(), DriverError> {
         // SAFETY: the handle is one of this driver.
-        let code = unsafe { (self.context.driver.stream_synchronize)(self.handle) };
-        self.context.driver.check("cuStreamSynchronize", code)
+        unsafe { call!(cuStreamSynchronize(self.handle)) }
     }
 
     pub(crate) fn context(&self) -> &'c Context {
@@ -51,9 +54,9 @@ impl<'c> Stream<'c> {
 
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
-        if self.handle != CUstream::NULL {
+        if !self.handle.is_null() {
             // SAFETY: it was created in `new`, and graphs and events do not keep it. Destructors report nothing.
-            let _ = unsafe { (self.context.driver.stream_destroy)(self.handle) };
+            let _ = unsafe { call!(cuStreamDestroy_v2(self.handle)) };
         }
     }
 }
@@ -61,7 +64,7 @@ impl Drop for Stream<'_> {
 /// Work that is queued as one: between two kernels of it nothing goes through the host.
 #[derive(Debug)]
 pub(crate) struct Graph<'c> {
-    context: &'c Context,
+    _context: PhantomData<&'c Context>,
     handle: CUgraphExec,
 }
 
@@ -74,25 +77,22 @@ impl<'c> Graph<'c> {
         stream: &Stream<'c>,
         work: impl FnOnce() -> Result<(), DriverError>,
     ) -> Result<Graph<'c>, DriverError> {
-        let context = stream.context();
-        let driver = &context.driver;
+        let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
         // SAFETY: the handle is one of this driver; the default stream is answered with an error.
-        let code = unsafe { (driver.stream_begin_capture)(stream.handle(), CAPTURE_RELAXED) };
-        driver.check("cuStreamBeginCapture", code)?;
+        unsafe { call!(cuStreamBeginCapture_v2(stream.handle(), mode)) }?;
         let worked = work();
-        let mut graph = CUgraph::NULL;
+        let mut graph: CUgraph = null_mut();
         // SAFETY: `graph` is a place for one handle. The capture ends whatever came of the work, as it must.
-        let code = unsafe { (driver.stream_end_capture)(stream.handle(), &raw mut graph) };
-        let ended = worked.and_then(|()| driver.check("cuStreamEndCapture", code));
-        let made = ended.and_then(|()| {
-            let mut handle = CUgraphExec::NULL;
+        let ended = unsafe { call!(cuStreamEndCapture(stream.handle(), &raw mut graph)) };
+        let made = worked.and(ended).and_then(|()| {
+            let mut handle = null_mut();
             // SAFETY: `handle` is a place for one handle, `graph` one of this driver; no flags.
-            let code = unsafe { (driver.graph_instantiate)(&raw mut handle, graph, 0) };
-            driver.check("cuGraphInstantiate", code).map(|()| Graph { context, handle })
+            unsafe { call!(cuGraphInstantiateWithFlags(&raw mut handle, graph, 0)) }?;
+            Ok(Graph { handle, _context: PhantomData })
         });
-        if graph != CUgraph::NULL {
+        if !graph.is_null() {
             // SAFETY: what was made from it does not need it any more. Its own failure would say less than what is at hand.
-            let _ = unsafe { (driver.graph_destroy)(graph) };
+            let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
         made
     }
@@ -101,8 +101,7 @@ impl<'c> Graph<'c> {
     pub(crate) fn launch(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
         // SAFETY: both handles are of this driver, and so are the kernels' in it, because of what is said above. What the kernels do to the
         // device's memory is their author's business.
-        let code = unsafe { (self.context.driver.graph_launch)(self.handle, stream.handle()) };
-        self.context.driver.check("cuGraphLaunch", code)
+        unsafe { call!(cuGraphLaunch(self.handle, stream.handle())) }
     }
 }
 
@@ -110,42 +109,38 @@ impl Drop for Graph<'_> {
     fn drop(&mut self) {
         // SAFETY: it was made in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
         // `cuGraphExecDestroy`). Destructors report nothing.
-        let _ = unsafe { (self.context.driver.graph_exec_destroy)(self.handle) };
+        let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }
 }
 
 /// A point in a stream, and when it was reached.
 #[derive(Debug)]
 pub(crate) struct Event<'c> {
-    context: &'c Context,
+    _context: PhantomData<&'c Context>,
     handle: CUevent,
 }
 
 impl<'c> Event<'c> {
-    pub(crate) fn new(context: &'c Context) -> Result<Event<'c>, DriverError> {
-        let mut handle = CUevent::NULL;
+    pub(crate) fn new(_context: &'c Context) -> Result<Event<'c>, DriverError> {
+        let mut handle = null_mut();
         // SAFETY: `handle` is a place for one handle; no flags: its time is kept.
-        let code = unsafe { (context.driver.event_create)(&raw mut handle, 0) };
-        context.driver.check("cuEventCreate", code)?;
-        Ok(Event { context, handle })
+        unsafe { call!(cuEventCreate(&raw mut handle, 0)) }?;
+        Ok(Event { handle, _context: PhantomData })
     }
 
     /// It is reached once all that was queued before is done.
     pub(crate) fn record(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
         // SAFETY: both handles are of this driver.
-        let code = unsafe { (self.context.driver.event_record)(self.handle, stream.handle()) };
-        self.context.driver.check("cuEventRecord", code)
+        unsafe { call!(cuEventRecord(self.handle, stream.handle())) }
     }
 
     /// Waits until it is reached; the microseconds since `start` was.
     pub(crate) fn since(&self, start: &Event<'_>) -> Result<f64, DriverError> {
-        let driver = &self.context.driver;
         // SAFETY: the handle is one of this driver.
-        driver.check("cuEventSynchronize", unsafe { (driver.event_synchronize)(self.handle) })?;
+        unsafe { call!(cuEventSynchronize(self.handle)) }?;
         let mut milliseconds = 0.0_f32;
         // SAFETY: `milliseconds` is a place for one `float`, and both handles are of this driver.
-        let code = unsafe { (driver.event_elapsed_time)(&raw mut milliseconds, start.handle, self.handle) };
-        driver.check("cuEventElapsedTime", code)?;
+        unsafe { call!(cuEventElapsedTime(&raw mut milliseconds, start.handle, self.handle)) }?;
         Ok(f64::from(milliseconds) * 1000.0)
     }
 }
@@ -153,6 +148,6 @@ impl<'c> Event<'c> {
 impl Drop for Event<'_> {
     fn drop(&mut self) {
         // SAFETY: it was created in `new` and nobody else knows it. Destructors report nothing.
-        let _ = unsafe { (self.context.driver.event_destroy)(self.handle) };
+        let _ = unsafe { call!(cuEventDestroy_v2(self.handle)) };
     }
 }

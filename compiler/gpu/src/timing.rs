@@ -7,6 +7,7 @@
 use std::marker::PhantomData;
 
 use crate::context::Context;
+use crate::driver::call;
 use crate::error::DriverError;
 use crate::memory::Guarded;
 use crate::stream::{Event, Graph, Stream};
@@ -179,10 +180,7 @@ pub fn copy_rate(
     let copying = Repeated::new(stream, || {
         // SAFETY: both buffers have so many bytes. `Repeated` borrows them, and waits for the stream before it is gone or an error is
         // given back.
-        let code = unsafe {
-            (context.driver.memcpy_dtod_async)(to.address(), from.address(), bytes, stream.handle())
-        };
-        context.driver.check("cuMemcpyDtoDAsync", code)
+        unsafe { call!(cuMemcpyDtoDAsync_v2(to.address(), from.address(), bytes, stream.handle())) }
     })?;
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
     #[allow(clippy::cast_precision_loss)] // far below 2^52
@@ -194,10 +192,15 @@ pub fn copy_rate(
 mod tests {
     use std::cell::{Cell, RefCell};
     use std::ffi::c_int;
+    use std::rc::Rc;
+
+    use cudarc::driver::sys::CUevent;
 
     use super::*;
-    use crate::driver::Driver;
-    use crate::sys::{CUdeviceptr, CUevent, CUgraphExec, CUresult, CUstream, INVALID_VALUE, SUCCESS};
+    use crate::driver::stand_in;
+
+    const SUCCESS: c_int = 0;
+    const INVALID_VALUE: c_int = 1;
 
     #[test]
     fn graphs_are_long_enough_and_not_too_long() {
@@ -216,93 +219,50 @@ mod tests {
         }
     }
 
-    thread_local! {
-        /// What a driver was asked for, in order.
-        static CALLED: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
-    }
-
-    fn called(what: &'static str) -> CUresult {
-        CALLED.with_borrow_mut(|calls| calls.push(what));
-        SUCCESS
-    }
-
-    unsafe extern "C" fn synchronizes() -> CUresult {
-        called("wait for all")
-    }
-
-    unsafe extern "C" fn synchronizes_one(_: CUstream) -> CUresult {
-        called("wait")
-    }
-
-    unsafe extern "C" fn launches(_: CUgraphExec, _: CUstream) -> CUresult {
-        called("launch")
-    }
-
-    unsafe extern "C" fn frees(_: CUdeviceptr) -> CUresult {
-        called("free")
-    }
-
-    unsafe extern "C" fn unrecorded(_: CUevent, _: CUstream) -> CUresult {
-        INVALID_VALUE
-    }
-
-    fn driver() -> Driver {
-        Driver {
-            ctx_synchronize: synchronizes,
-            stream_synchronize: synchronizes_one,
-            graph_launch: launches,
-            mem_free: frees,
-            ..Driver::of_nothing()
-        }
-    }
-
-    /// What is called when `work` is done, from the first `launch` on.
-    fn calls(driver: Driver, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
-        CALLED.take();
-        let context = Context::of_nothing(driver);
+    /// The functions that are called when `work` is done, in order. The driver refuses `refused`.
+    fn calls(refused: &'static str, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
+        let called = Rc::new(RefCell::new(Vec::new()));
+        let log = called.clone();
+        stand_in::install(move |call, _| {
+            log.borrow_mut().push(call);
+            if call == refused { INVALID_VALUE } else { SUCCESS }
+        });
+        let context = Context::without_device();
         work(&context, &Stream::of_context(&context));
-        CALLED.take()
-    }
-
-    thread_local! {
-        /// Microseconds: what lies between two graphs, and one run.
-        static TAKES: Cell<(f64, f64)> = const { Cell::new((0.0, 0.0)) };
-        /// How many runs the last graph has, and how many graphs there were.
-        static CAPTURED: Cell<(u32, u32)> = const { Cell::new((0, 0)) };
-    }
-
-    unsafe extern "C" fn begins_capture(_: CUstream, _: c_int) -> CUresult {
-        CAPTURED.set((0, CAPTURED.get().1 + 1));
-        SUCCESS
-    }
-
-    unsafe extern "C" fn takes(to: *mut f32, _: CUevent, _: CUevent) -> CUresult {
-        let ((gap, one), (runs, _)) = (TAKES.get(), CAPTURED.get());
-        #[allow(clippy::cast_possible_truncation)]
-        let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
-        // SAFETY: the caller's place for a number.
-        unsafe { to.write(milliseconds) };
-        SUCCESS
+        called.take()
     }
 
     #[test]
     fn a_graph_lasts_long_enough_whatever_lies_between_two() {
         for gap in [0.0, 1.0, 4.0, 10.0, 30.0, 60.0] {
             for one in [0.2, 0.5, 1.0, 2.1, 6.0, 15.0, 21.0, 50.0, 240.0, 260.0, 1000.0, 6000.0] {
-                let driver =
-                    Driver { stream_begin_capture: begins_capture, event_elapsed_time: takes, ..driver() };
-                let (context, found) = (Context::of_nothing(driver), (gap, one));
-                TAKES.set(found);
-                CAPTURED.set((0, 0));
+                // How many runs the last graph has, and how many graphs there were.
+                let captured = Rc::new(Cell::new((0_u32, 0_u32)));
+                let device = captured.clone();
+                stand_in::install(move |call, arguments| {
+                    let (runs, graphs) = device.get();
+                    if call == "cuStreamBeginCapture" {
+                        device.set((0, graphs + 1));
+                    }
+                    if let Some((to, ..)) = arguments.downcast_ref::<(*mut f32, CUevent, CUevent)>() {
+                        #[allow(clippy::cast_possible_truncation)]
+                        let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
+                        // SAFETY: the caller's place for a number.
+                        unsafe { to.write(milliseconds) };
+                    }
+                    SUCCESS
+                });
+                let context = Context::without_device();
                 let work = || {
-                    CAPTURED.set((CAPTURED.get().0 + 1, CAPTURED.get().1));
+                    let (runs, graphs) = captured.get();
+                    captured.set((runs + 1, graphs));
                     Ok(())
                 };
                 let runs = Repeated::new(&Stream::of_context(&context), work).unwrap().runs();
-                let lasts = f64::from(runs) * one;
+                let (lasts, found) = (f64::from(runs) * one, (gap, one));
                 assert!(lasts + gap >= LEAST || runs == MANY, "{found:?}: {runs} last {lasts}");
                 assert!(lasts <= MOST || runs == 1, "{found:?}: {runs} last {lasts}");
-                assert!(CAPTURED.get().1 <= 1 + CORRECTIONS, "{found:?}");
+                assert!(captured.get().1 <= 1 + CORRECTIONS, "{found:?}");
             }
         }
     }
@@ -310,27 +270,31 @@ mod tests {
     #[test]
     fn nothing_that_runs_is_freed_whatever_goes_wrong() {
         let is_waited_for = |calls: &[&str]| {
-            let after_launch = calls.rsplit(|call| *call == "launch").next().unwrap_or_default();
-            let before_free = after_launch.split(|call| *call == "free").next().unwrap_or_default();
-            calls.contains(&"free") && before_free.iter().any(|call| call.starts_with("wait"))
+            let after_launch = calls.rsplit(|call| *call == "cuGraphLaunch").next().unwrap_or_default();
+            let before_free = after_launch.split(|call| *call == "cuMemFree").next().unwrap_or_default();
+            calls.contains(&"cuMemFree") && before_free.iter().any(|call| call.ends_with("Synchronize"))
         };
         // The graph is queued, and what follows is refused.
-        let refusing = Driver { event_record: unrecorded, ..driver() };
-        let found = calls(refusing, |context, stream| assert!(copy_rate(context, stream, 64, 1).is_err()));
-        assert!(found.contains(&"launch") && is_waited_for(&found), "{found:?}");
-        // Some of the work is queued before the rest is refused.
-        let found = calls(driver(), |context, stream| {
-            let _buffer = Guarded::new(context, 64, 256, false, 0).unwrap();
-            let error = context.driver.check("cuLaunchKernelEx", INVALID_VALUE);
-            assert!(Repeated::new(stream, || error.clone()).is_err());
+        let found = calls("cuEventRecord", |context, stream| {
+            assert!(copy_rate(context, stream, 64, 1).is_err());
         });
-        assert_eq!(found, ["wait", "wait for all", "free"]);
+        assert!(found.contains(&"cuGraphLaunch") && is_waited_for(&found), "{found:?}");
+        // Some of the work is queued before the rest is refused.
+        let found = calls("", |context, stream| {
+            let _buffer = Guarded::new(context, 64, 256, false, 0).unwrap();
+            let error = DriverError { call: "cuLaunchKernelEx", code: INVALID_VALUE, name: None, text: None };
+            assert!(Repeated::new(stream, || Err(error.clone())).is_err());
+        });
+        let expected =
+            ["cuMemAlloc", "cuMemsetD8Async", "cuStreamSynchronize", "cuCtxSynchronize", "cuMemFree"];
+        assert_eq!(found, expected);
     }
 
     #[test]
     fn timed_work_is_waited_for_when_it_is_dropped() {
-        let found = calls(driver(), |_, stream| drop(Repeated::new(stream, || Ok(())).unwrap()));
-        assert_eq!(found.last(), Some(&"wait"));
+        let found = calls("", |_, stream| drop(Repeated::new(stream, || Ok(())).unwrap()));
+        let after_launch = found.rsplit(|call| *call == "cuGraphLaunch").next().unwrap_or_default();
+        assert!(after_launch.contains(&"cuStreamSynchronize"), "{found:?}");
     }
 
     #[test]

@@ -32,7 +32,6 @@
 #[cfg(panic = "abort")]
 compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
 
-mod answer;
 pub mod creator;
 pub mod error;
 pub mod expr;
@@ -57,7 +56,7 @@ pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
 pub use library::Library;
 pub use logger::Severity;
-pub use plugin::Plugin;
+pub use plugin::{Plugin, PluginBase};
 pub use quick::{QuickKernel, QuickLaunch, QuickPlugin};
 pub use raw::{
     DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,

@@ -8,15 +8,16 @@ use std::mem::offset_of;
 
 use crate::error::Error;
 use crate::logger;
+use crate::plugin::PluginBase;
 use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
 use crate::rtti;
 use crate::thunk::{caught, tell};
 use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
 
-/// A kind of plugin: which interfaces its objects serve beside `IPluginV3`, and how its implementors are asked what every plugin is.
+/// A kind of plugin: which interfaces its objects serve beside `IPluginV3`.
 pub(crate) trait Family: Sized + 'static {
     /// Who does the work.
-    type Implementor: Clone + Send + Sync + 'static;
+    type Implementor: PluginBase;
     /// What an object keeps for its thunks beside the implementor.
     type Kept: Default + Send + Sync;
     type BuildSlots: 'static;
@@ -30,10 +31,6 @@ pub(crate) trait Family: Sized + 'static {
 
     fn build_info() -> InterfaceInfo;
 
-    fn core_name(implementor: &Self::Implementor) -> &CStr;
-    fn core_version(implementor: &Self::Implementor) -> &CStr;
-    fn core_namespace(implementor: &Self::Implementor) -> &CStr;
-    fn report(implementor: &Self::Implementor, error: &Error);
     /// What a clone begins with.
     fn kept_by_clone(kept: &Self::Kept) -> Self::Kept;
 }
@@ -169,7 +166,7 @@ impl<F: Family> Object<F> {
     #[cold]
     fn report(&self, error: &Error) {
         tell(|| match &self.implementor {
-            Some(implementor) => F::report(implementor, error),
+            Some(implementor) => implementor.report(error),
             None => logger::error(error.text()),
         });
     }
@@ -261,17 +258,17 @@ unsafe fn core_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -
 
 unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
     // SAFETY: `this` is the core interface that TensorRT was given.
-    unsafe { core_text::<F>(this, F::core_name) }
+    unsafe { core_text::<F>(this, F::Implementor::core_name) }
 }
 
 unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<F>(this, F::core_version) }
+    unsafe { core_text::<F>(this, F::Implementor::core_version) }
 }
 
 unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<F>(this, F::core_namespace) }
+    unsafe { core_text::<F>(this, F::Implementor::core_namespace) }
 }
 
 /// Failure value of the methods that return a code.

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Creator, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet, FieldValue,
-    Plugin, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
+    Plugin, PluginBase, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
 };
 
 pub(crate) use quick::{QuickProbe, QuickProbeCreator};
@@ -123,7 +123,7 @@ impl Drop for Probe {
     }
 }
 
-impl Plugin for Probe {
+impl PluginBase for Probe {
     fn core_name(&self) -> &CStr {
         self.panic_unless_well();
         c"Kernel"
@@ -137,13 +137,6 @@ impl Plugin for Probe {
     fn output_count(&self) -> usize {
         self.panic_unless_well();
         2
-    }
-    fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<(), Error> {
-        self.act()?;
-        if !self.leave_outputs_unset {
-            outputs.fill(inputs[0]);
-        }
-        Ok(())
     }
     fn output_shapes<'b>(
         &self,
@@ -160,24 +153,12 @@ impl Plugin for Probe {
         let doubled = builder.operation(crate::DimensionOperation::PROD, extent, builder.constant(2)?)?;
         outputs.iter_mut().try_for_each(|output| output.set(&[doubled]))
     }
-    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
-        self.panic_unless_well();
-        position < in_out.len() && input_count == 1
-    }
     fn configure(
         &self,
         _inputs: &[DynamicPluginTensorDesc],
         _outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
         self.act()
-    }
-    fn workspace_bytes(
-        &self,
-        inputs: &[DynamicPluginTensorDesc],
-        outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<usize, Error> {
-        self.act()?;
-        Ok(100 * inputs.len() + outputs.len())
     }
     fn tactics(&self) -> Result<Vec<i32>, Error> {
         self.act()?;
@@ -186,10 +167,6 @@ impl Plugin for Probe {
     fn timing_cache_id(&self) -> Option<&CStr> {
         self.panic_unless_well();
         Some(c"id")
-    }
-    fn format_combination_limit(&self) -> i32 {
-        self.panic_unless_well();
-        9
     }
     fn metadata(&self) -> Option<&CStr> {
         self.panic_unless_well();
@@ -203,6 +180,37 @@ impl Plugin for Probe {
         self.act()?;
         self.tactic.store(tactic, Ordering::Relaxed);
         Ok(())
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+        // A hook that panics must not get anywhere either.
+        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
+    }
+}
+
+impl Plugin for Probe {
+    fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<(), Error> {
+        self.act()?;
+        if !self.leave_outputs_unset {
+            outputs.fill(inputs[0]);
+        }
+        Ok(())
+    }
+    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
+        self.panic_unless_well();
+        position < in_out.len() && input_count == 1
+    }
+    fn workspace_bytes(
+        &self,
+        inputs: &[DynamicPluginTensorDesc],
+        outputs: &[DynamicPluginTensorDesc],
+    ) -> Result<usize, Error> {
+        self.act()?;
+        Ok(100 * inputs.len() + outputs.len())
+    }
+    fn format_combination_limit(&self) -> i32 {
+        self.panic_unless_well();
+        9
     }
     fn on_shape_change(
         &self,
@@ -243,11 +251,6 @@ impl Plugin for Probe {
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
         self.act()?;
         Ok(&self.fields)
-    }
-    fn report(&self, error: &Error) {
-        self.record.reports.lock().unwrap().push(error.clone());
-        // A hook that panics must not get anywhere either.
-        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Errors of NVIDIA's driver as values, for whoever calls it.
 //!
 //! Owns: what a call that did not succeed says, and what follows from its number. Never calls the driver: the runtime and the tools have
-//! tables of their own, because one lives in processes of others and the other in its own.
+//! bindings of their own, because one lives in processes of others and the other in its own.
 //!
 //! Source of the numbers and of what they mean: `cuda.h` of CUDA 13.0, `CUresult`.
 

@@ -29,7 +29,8 @@ use cubinder_launch as launch;
 use cubinder_launch::Steps;
 use cubinder_model::Variant;
 use trt_abi::{
-    DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginTensorDesc, Shape, TensorRTPhase,
+    DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginBase, PluginTensorDesc, Shape,
+    TensorRTPhase,
 };
 
 use crate::definition::{Definition, TensorKinds};
@@ -165,7 +166,7 @@ impl Clone for KernelPlugin {
     }
 }
 
-impl Plugin for KernelPlugin {
+impl PluginBase for KernelPlugin {
     fn core_name(&self) -> &CStr {
         &self.node.core_name
     }
@@ -182,14 +183,6 @@ impl Plugin for KernelPlugin {
         self.node.definition.plugin().outputs.len()
     }
 
-    fn output_types(
-        &self,
-        inputs: &[trt_abi::DataType],
-        outputs: &mut [trt_abi::DataType],
-    ) -> Result<(), Error> {
-        build::output_types(&self.node, inputs, outputs)
-    }
-
     fn output_shapes<'b>(
         &self,
         inputs: &[Shape<'b>],
@@ -201,10 +194,6 @@ impl Plugin for KernelPlugin {
         // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
         self.set_input_ranks(Some(ranks));
         Ok(())
-    }
-
-    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
-        build::supports(&self.node, position, in_out, input_count)
     }
 
     fn configure(
@@ -220,6 +209,52 @@ impl Plugin for KernelPlugin {
         self.set_workspace_bytes((workspace_bytes != 0).then_some(workspace_bytes));
         *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
         Ok(())
+    }
+
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
+    }
+
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        Some(self.node.timing_id())
+    }
+
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        let aliased = self.node.definition.plugin().outputs.get(output)?.alias?;
+        self.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
+    }
+
+    fn metadata(&self) -> Option<&CStr> {
+        Some(&self.node.metadata)
+    }
+
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic == self.tactic.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        if !variants::is_tactic(&self.node, tactic) {
+            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
+        }
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn report(&self, error: &Error) {
+        trt_abi::logger::error_of(c"cubinder", error);
+    }
+}
+
+impl Plugin for KernelPlugin {
+    fn output_types(
+        &self,
+        inputs: &[trt_abi::DataType],
+        outputs: &mut [trt_abi::DataType],
+    ) -> Result<(), Error> {
+        build::output_types(&self.node, inputs, outputs)
+    }
+
+    fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
+        build::supports(&self.node, position, in_out, input_count)
     }
 
     /// What was bounded for the profile that was configured; before that, for the one that TensorRT speaks of here.
@@ -239,37 +274,9 @@ impl Plugin for KernelPlugin {
         usize::try_from(bytes).map_err(|_| self.node.invalid(format_args!("{bytes} bytes of workspace")))
     }
 
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
-        Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
-    }
-
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.node.timing_id())
-    }
-
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        let aliased = self.node.definition.plugin().outputs.get(output)?.alias?;
-        self.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
-    }
-
     fn tolerates_null_attach(&self) -> bool {
         let outputs = &self.node.definition.plugin().outputs;
         outputs.iter().all(|output| output.alias.is_none() && output.size.is_none())
-    }
-
-    fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.metadata)
-    }
-
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic == self.tactic.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if !variants::is_tactic(&self.node, tactic) {
-            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
     }
 
     fn on_shape_change(
@@ -312,10 +319,6 @@ impl Plugin for KernelPlugin {
 
     fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
         self.fields_now()
-    }
-
-    fn report(&self, error: &Error) {
-        trt_abi::logger::error_of(c"cubinder", error);
     }
 }
 

@@ -12,8 +12,8 @@ use cubinder_launch as launch;
 use cubinder_launch::Steps;
 use cubinder_model::{CodeRef, Requirement, Variant};
 use trt_abi::{
-    DynamicPluginTensorDesc, Error, ExprBuilder, PluginTensorDesc, QuickKernel, QuickLaunch, QuickPlugin,
-    Severity, Shape, TensorFormat, TensorRTPhase, logger,
+    DynamicPluginTensorDesc, Error, ExprBuilder, PluginBase, PluginTensorDesc, QuickKernel, QuickLaunch,
+    QuickPlugin, Severity, Shape, TensorFormat, TensorRTPhase, logger,
 };
 
 use super::built_for::BuiltFor;
@@ -220,7 +220,7 @@ impl Clone for NativePlugin {
     }
 }
 
-impl QuickPlugin for NativePlugin {
+impl PluginBase for NativePlugin {
     fn core_name(&self) -> &CStr {
         &self.op.name
     }
@@ -235,15 +235,6 @@ impl QuickPlugin for NativePlugin {
 
     fn output_count(&self) -> usize {
         self.node.definition.plugin().outputs.len()
-    }
-
-    fn output_types(
-        &self,
-        inputs: &[trt_abi::DataType],
-        _: &[i32],
-        outputs: &mut [trt_abi::DataType],
-    ) -> Result<(), Error> {
-        build::output_types(&self.node, inputs, outputs)
     }
 
     fn output_shapes<'b>(
@@ -288,6 +279,52 @@ impl QuickPlugin for NativePlugin {
         Ok(())
     }
 
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        self.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
+    }
+
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        let kinds = self.node.kinds.get(self.configured.load(Ordering::Relaxed));
+        let mut ids: Vec<i32> = Vec::new();
+        for variant in self.offered(kinds) {
+            if !ids.contains(&variant.id) {
+                ids.push(variant.id);
+            }
+        }
+        Ok(ids)
+    }
+
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        Some(self.node.timing_id())
+    }
+
+    fn metadata(&self) -> Option<&CStr> {
+        Some(&self.node.metadata)
+    }
+
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
+            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
+        }
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn report(&self, error: &Error) {
+        trt_abi::logger::error_of(c"cubinder", error);
+    }
+}
+
+impl QuickPlugin for NativePlugin {
+    fn output_types(
+        &self,
+        inputs: &[trt_abi::DataType],
+        _: &[i32],
+        outputs: &mut [trt_abi::DataType],
+    ) -> Result<(), Error> {
+        build::output_types(&self.node, inputs, outputs)
+    }
+
     /// All that there are variants for, of ranks that can be laid out so.
     fn format_combinations(
         &self,
@@ -314,29 +351,6 @@ impl QuickPlugin for NativePlugin {
                 .collect()
         };
         Ok(self.node.kinds.iter().filter_map(row).collect())
-    }
-
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        self.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
-    }
-
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
-        let kinds = self.node.kinds.get(self.configured.load(Ordering::Relaxed));
-        let mut ids: Vec<i32> = Vec::new();
-        for variant in self.offered(kinds) {
-            if !ids.contains(&variant.id) {
-                ids.push(variant.id);
-            }
-        }
-        Ok(ids)
-    }
-
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.node.timing_id())
-    }
-
-    fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.metadata)
     }
 
     fn launch<'b>(
@@ -376,17 +390,5 @@ impl QuickPlugin for NativePlugin {
         let kinds = build::kinds_of(&self.node, inputs.iter().chain(outputs))?;
         let code = self.code(self.chosen(kinds)?)?;
         Ok(QuickKernel { name: &code.symbol, code: code.text.strip_suffix(b"\0").unwrap_or(&code.text) })
-    }
-
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
-            return Err(self.node.invalid(format_args!("there is no variant {tactic}")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
-    }
-
-    fn report(&self, error: &Error) {
-        trt_abi::logger::error_of(c"cubinder", error);
     }
 }

@@ -141,7 +141,7 @@ fn the_tactic_says_which_kernel_is_given() {
     assert_eq!(kernel(&some), "kernel_2");
     assert_eq!(kernel(&some.clone()), "kernel_2", "copies have the tactic");
     let error = some.set_tactic(3).unwrap_err();
-    assert_eq!(error.text(), "test::guarded `n`: there is no variant 3");
+    assert_eq!(error.text(), "test::guarded `n`: variant 3 does not exist");
     assert_eq!(kernel(&some), "kernel_2", "what is refused changes nothing");
     // 6 columns are for the second variant alone.
     let x = floats(6, 6);

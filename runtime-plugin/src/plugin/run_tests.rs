@@ -104,7 +104,7 @@ fn has_driver(test: &str) -> bool {
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
     child.args(["--exact", &format!("plugin::run_tests::{test}")]);
-    child.env(CHILD, "1").env("LD_LIBRARY_PATH", fake_driver::driver_folder().unwrap());
+    child.env(CHILD, "1").env("LD_LIBRARY_PATH", fake_driver::driver_folder(fake_driver::Age::New).unwrap());
     let output = child.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && text.contains(" 1 passed"), "{text}");

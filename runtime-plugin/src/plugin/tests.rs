@@ -207,7 +207,7 @@ fn a_tactic_runs_while_its_guard_holds_and_else_the_next() {
     }
     for tactic in [5, -1, AUTO_TACTIC - 1] {
         let error = guarded.set_tactic(tactic).unwrap_err();
-        assert_eq!(error.text(), format!("test::guarded `n`: there is no variant {tactic}"));
+        assert_eq!(error.text(), format!("test::guarded `n`: variant {tactic} does not exist"));
     }
     assert_eq!(chosen(&guarded, [1, 5]), "kernel_3", "a refused tactic changes nothing");
 }

@@ -43,7 +43,7 @@ fn device() -> Option<Device> {
         println!("skipped: {reason}");
         return None;
     }
-    Some(Device::open(&fake_driver::driver_folder().unwrap()))
+    Some(Device::open(&fake_driver::driver_folder(fake_driver::Age::New).unwrap()))
 }
 
 /// Code that the stand-in accepts.

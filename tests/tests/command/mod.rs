@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cubinder_tests::{cxx, fake_driver};
+use cubinder_tests::cxx;
+use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
 
 /// Says why a test cannot run here. Where everything has to be there, that is a failure.
@@ -52,7 +53,7 @@ pub fn command(arguments: &[&str]) -> Option<Command> {
         skip("`CUBINDER_BIN` or `CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` sets both");
         return None;
     };
-    let driver = fake_driver::driver_folder().expect("the stand-in for the driver builds");
+    let driver = fake_driver::driver_folder(Age::New).expect("the stand-in for the driver builds");
     let mut command = Command::new(program);
     command.current_dir(root()).args(arguments);
     command.env("LD_LIBRARY_PATH", driver).env("CUBINDER_PYTHON", python);

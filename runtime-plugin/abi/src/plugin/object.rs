@@ -3,7 +3,7 @@
 //! Owns: which interfaces it serves, the counts between `onShapeChange` and `enqueue`, and what a failure to attach answers. Never: no
 //! life cycle; that is [`crate::object`]'s.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, Ordering};
 
@@ -90,18 +90,6 @@ impl<P: Plugin> Family for One<P> {
         info(c"PLUGIN_V3ONE_BUILD", build_version(logger::caller().full_version()))
     }
 
-    fn core_name(implementor: &P) -> &CStr {
-        implementor.core_name()
-    }
-    fn core_version(implementor: &P) -> &CStr {
-        implementor.core_version()
-    }
-    fn core_namespace(implementor: &P) -> &CStr {
-        implementor.core_namespace()
-    }
-    fn report(implementor: &P, error: &Error) {
-        implementor.report(error);
-    }
     fn kept_by_clone(kept: &Counts) -> Counts {
         kept.get().map_or_else(|_| Counts::default(), |(inputs, outputs)| Counts::new(inputs, outputs))
     }

@@ -6,6 +6,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use super::Plugin;
+use super::base::set_tactic;
 use super::object::{One, Opaque, PluginObject, attach};
 use crate::object::{Runtime, code, object};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
@@ -15,7 +16,7 @@ use crate::vtable::{RuntimeSlots, This, VersionedSlots};
 pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots {
     RuntimeSlots {
         versioned,
-        set_tactic: set_tactic::<P>,
+        set_tactic: set_tactic::<One<P>, Runtime>,
         on_shape_change: on_shape_change::<P>,
         enqueue: enqueue::<P>,
         attach_to_context: attach_to_context::<P>,
@@ -29,12 +30,6 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
     unsafe { object::<One<P>, Runtime>(this) }
-}
-
-unsafe extern "C" fn set_tactic<P: Plugin>(this: This, tactic: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }
 
 unsafe extern "C" fn on_shape_change<P: Plugin>(

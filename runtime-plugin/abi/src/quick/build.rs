@@ -1,4 +1,4 @@
-//! Thunks of `IPluginV3QuickAOTBuild`.
+//! Thunks of `IPluginV3QuickAOTBuild` alone.
 //!
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types, shapes or launches.
@@ -8,10 +8,10 @@ use std::ffi::c_char;
 use super::launch::Receiver;
 use super::object::{Quick, QuickObject};
 use super::{QuickKernel, QuickPlugin};
-use crate::answer::{UNSET, aliased, count, pointer, shapes_are_set, types_are_set, write_tactics};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
 use crate::object::{Build, code, object};
+use crate::plugin::base::{self, UNSET, count, types_are_set};
 use crate::raw::{
     DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IKernelLaunchParams, ISymExprs,
     PluginTensorDesc,
@@ -23,19 +23,19 @@ pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickBui
     QuickBuildSlots {
         versioned,
         get_output_data_types: get_output_data_types::<P>,
-        get_output_shapes: get_output_shapes::<P>,
-        configure_plugin: configure_plugin::<P>,
+        get_output_shapes: base::get_output_shapes::<Quick<P>>,
+        configure_plugin: base::configure_plugin::<Quick<P>>,
         get_nb_supported_format_combinations: get_nb_supported_format_combinations::<P>,
         get_supported_format_combinations: get_supported_format_combinations::<P>,
-        get_nb_outputs: get_nb_outputs::<P>,
-        get_aliased_input: get_aliased_input::<P>,
-        get_valid_tactics: get_valid_tactics::<P>,
-        get_nb_tactics: get_nb_tactics::<P>,
-        get_timing_cache_id: get_timing_cache_id::<P>,
-        get_metadata_string: get_metadata_string::<P>,
+        get_nb_outputs: base::get_nb_outputs::<Quick<P>>,
+        get_aliased_input: base::get_aliased_input::<Quick<P>>,
+        get_valid_tactics: base::get_valid_tactics::<Quick<P>>,
+        get_nb_tactics: base::get_nb_tactics::<Quick<P>>,
+        get_timing_cache_id: base::get_timing_cache_id::<Quick<P>>,
+        get_metadata_string: base::get_metadata_string::<Quick<P>>,
         get_launch_params: get_launch_params::<P>,
         get_kernel: get_kernel::<P>,
-        set_tactic: set_tactic::<P>,
+        set_tactic: base::set_tactic::<Quick<P>, Build>,
     }
 }
 
@@ -100,48 +100,6 @@ unsafe extern "C" fn get_output_data_types<P: QuickPlugin>(
     })
 }
 
-unsafe extern "C" fn get_output_shapes<P: QuickPlugin>(
-    this: This,
-    inputs: *const DimsExprs,
-    input_count: i32,
-    shape_inputs: *const DimsExprs,
-    shape_input_count: i32,
-    outputs: *mut DimsExprs,
-    output_count: i32,
-    builder: *mut IExprBuilder,
-) -> i32 {
-    // SAFETY: as in `get_output_data_types`. `Shape` is transparent over `DimsExprs`; the expressions belong to
-    // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
-    let (object, inputs, shape_inputs, outputs, builder) = unsafe {
-        (
-            this_object::<P>(&this),
-            slice(inputs.cast::<Shape<'_>>(), input_count),
-            slice(shape_inputs.cast::<Shape<'_>>(), shape_input_count),
-            slice_to_fill(outputs.cast::<Shape<'_>>(), output_count, Shape::UNSET),
-            ExprBuilder::from_raw(builder),
-        )
-    };
-    object.call(code, |plugin| {
-        let builder =
-            builder.ok_or_else(|| Error::invalid("getOutputShapes was called without a builder"))?;
-        plugin.output_shapes(inputs, shape_inputs, &builder, outputs)?;
-        shapes_are_set(outputs)
-    })
-}
-
-unsafe extern "C" fn configure_plugin<P: QuickPlugin>(
-    this: This,
-    inputs: *const DynamicPluginTensorDesc,
-    input_count: i32,
-    outputs: *const DynamicPluginTensorDesc,
-    output_count: i32,
-) -> i32 {
-    // SAFETY: as in `get_output_data_types`.
-    let (object, inputs, outputs) =
-        unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
-    object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
-}
-
 /// The header names no failure value. This is the one of NVIDIA's own Python module (`python/src/infer/pyPlugin.cpp` of TensorRT 10).
 const NO_COMBINATION: i32 = -1;
 
@@ -202,46 +160,6 @@ fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<Plugin
     }
 }
 
-unsafe extern "C" fn get_nb_outputs<P: QuickPlugin>(this: This) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(|_| -1, |plugin| count(plugin.output_count()))
-}
-
-unsafe extern "C" fn get_aliased_input<P: QuickPlugin>(this: This, output: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(|_| -1, |plugin| aliased(output, |output| plugin.aliased_input(output)))
-}
-
-unsafe extern "C" fn get_valid_tactics<P: QuickPlugin>(
-    this: This,
-    tactics: *mut i32,
-    tactic_count: i32,
-) -> i32 {
-    // SAFETY: as in `get_output_data_types`; TensorRT hands over room for as many tactics as `getNbTactics` said, or none.
-    let (object, room) = unsafe { (this_object::<P>(&this), slice_to_fill(tactics, tactic_count, 0)) };
-    object.call(code, |plugin| write_tactics(&plugin.tactics()?, room))
-}
-
-unsafe extern "C" fn get_nb_tactics<P: QuickPlugin>(this: This) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
-}
-
-unsafe extern "C" fn get_timing_cache_id<P: QuickPlugin>(this: This) -> *const c_char {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.timing_cache_id())))
-}
-
-unsafe extern "C" fn get_metadata_string<P: QuickPlugin>(this: This) -> *const c_char {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(|_| std::ptr::null(), |plugin| Ok(pointer(plugin.metadata())))
-}
-
 unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
     this: This,
     inputs: *const DimsExprs,
@@ -252,7 +170,7 @@ unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
     scalars: *mut ISymExprs,
     builder: *mut IExprBuilder,
 ) -> i32 {
-    // SAFETY: as in `get_output_shapes` and `get_nb_supported_format_combinations`; `params` and `scalars` are TensorRT's and outlive
+    // SAFETY: as in `base::get_output_shapes` and `get_nb_supported_format_combinations`; `params` and `scalars` are TensorRT's and outlive
     // the call.
     let (object, inputs, in_out, receiver, builder) = unsafe {
         (
@@ -320,10 +238,4 @@ fn code_size(kernel: &QuickKernel<'_>) -> Result<i32, Error> {
             i32::MAX
         ))
     })
-}
-
-unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { this_object::<P>(&this) };
-    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

@@ -19,7 +19,7 @@ use std::ffi::CStr;
 
 use crate::error::Error;
 use crate::expr::{Expr, ExprBuilder, Shape};
-use crate::logger;
+use crate::plugin::PluginBase;
 use crate::raw::{DataType, DynamicPluginTensorDesc, PluginTensorDesc};
 
 pub use object::into_raw;
@@ -46,46 +46,14 @@ pub struct QuickKernel<'a> {
     pub code: &'a [u8],
 }
 
-/// What a quick plugin of the ahead-of-time kind does, without pointers and without panics that matter.
-///
-/// TensorRT calls every method through `&self`: state that changes lives in atomics or locks. `Clone` is C++'s `clone`: TensorRT makes
-/// several, and the copies are independent. All of it happens while an engine is built, also on machines without a GPU.
-///
-/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has been told.
-pub trait QuickPlugin: Clone + Send + Sync + 'static {
-    /// Plugin name, as its creator's.
-    fn core_name(&self) -> &CStr;
-    /// Version that belongs to the name.
-    fn core_version(&self) -> &CStr;
-    /// Namespace that belongs to the name.
-    fn core_namespace(&self) -> &CStr;
-
-    /// Number of outputs.
-    fn output_count(&self) -> usize;
-
+/// What a quick plugin of the ahead-of-time kind does: all of it while an engine is built.
+pub trait QuickPlugin: PluginBase {
     /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
     fn output_types(
         &self,
         inputs: &[DataType],
         input_ranks: &[i32],
         outputs: &mut [DataType],
-    ) -> Result<(), Error>;
-
-    /// Sets each output's shape. `shape_inputs` hold the values of shape tensors as extents. An output that
-    /// stays unset is an error.
-    fn output_shapes<'b>(
-        &self,
-        inputs: &[Shape<'b>],
-        shape_inputs: &[Shape<'b>],
-        builder: &ExprBuilder<'b>,
-        outputs: &mut [Shape<'b>],
-    ) -> Result<(), Error>;
-
-    /// Told types, formats and the profile that the engine is built for.
-    fn configure(
-        &self,
-        inputs: &[DynamicPluginTensorDesc],
-        outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error>;
 
     /// Every combination of types and formats that there is a kernel for: rows of as many tensors as `in_out` holds, inputs first.
@@ -96,28 +64,6 @@ pub trait QuickPlugin: Clone + Send + Sync + 'static {
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
     ) -> Result<Vec<Vec<PluginTensorDesc>>, Error>;
-
-    /// Input whose memory this output shares.
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        let _ = output;
-        None
-    }
-
-    /// Tactics for the configured types, best first: positive and different.
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
-        Ok(Vec::new())
-    }
-
-    /// What tells this plugin apart in the timing cache, or `None` to stay out of it. NVIDIA's Python module answers an empty text for
-    /// every ahead-of-time plugin.
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        None
-    }
-
-    /// Text that engine inspectors show.
-    fn metadata(&self) -> Option<&CStr> {
-        None
-    }
 
     /// How the kernel of these types and formats is launched, with the tactic that was set last. `in_out` holds inputs, then outputs.
     fn launch<'b>(
@@ -138,13 +84,4 @@ pub trait QuickPlugin: Clone + Send + Sync + 'static {
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<QuickKernel<'_>, Error>;
-
-    /// Told the tactic that [`launch`](Self::launch) and [`kernel`](Self::kernel) are asked for next: one of
-    /// [`tactics`](Self::tactics), or 0 where there are none.
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error>;
-
-    /// Told each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
-    fn report(&self, error: &Error) {
-        logger::error_of(self.core_name(), error);
-    }
 }

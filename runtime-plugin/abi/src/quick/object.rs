@@ -2,12 +2,10 @@
 //!
 //! Owns: which interfaces it serves. Never: no life cycle; that is [`crate::object`]'s.
 
-use std::ffi::CStr;
 use std::marker::PhantomData;
 
 use super::launch::SymExprs;
 use super::{QuickPlugin, build, runtime};
-use crate::error::Error;
 use crate::object::{self, Build, Family, Object, Runtime, info, table, versioned};
 use crate::raw::InterfaceInfo;
 use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
@@ -36,18 +34,6 @@ impl<P: QuickPlugin> Family for Quick<P> {
         info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
     }
 
-    fn core_name(implementor: &P) -> &CStr {
-        implementor.core_name()
-    }
-    fn core_version(implementor: &P) -> &CStr {
-        implementor.core_version()
-    }
-    fn core_namespace(implementor: &P) -> &CStr {
-        implementor.core_namespace()
-    }
-    fn report(implementor: &P, error: &Error) {
-        implementor.report(error);
-    }
     /// Expressions belong to the object that handed them over.
     fn kept_by_clone(_kept: &SymExprs) -> SymExprs {
         SymExprs::default()

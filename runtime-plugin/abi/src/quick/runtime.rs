@@ -10,22 +10,17 @@ use super::QuickPlugin;
 use super::object::Quick;
 use crate::error::Error;
 use crate::object::{Runtime, code, object};
+use crate::plugin::base::set_tactic;
 use crate::raw::{Dims, PluginFieldCollection, PluginTensorDesc};
 use crate::vtable::{QuickRuntimeSlots, This, VersionedSlots};
 
 pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickRuntimeSlots {
     QuickRuntimeSlots {
         versioned,
-        set_tactic: set_tactic::<P>,
+        set_tactic: set_tactic::<Quick<P>, Runtime>,
         enqueue: enqueue::<P>,
         get_fields_to_serialize,
     }
-}
-
-unsafe extern "C" fn set_tactic<P: QuickPlugin>(this: This, tactic: i32) -> i32 {
-    // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<Quick<P>, Runtime>(&this) };
-    object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }
 
 /// An engine holds the kernel of an ahead-of-time plugin and launches it without the plugin.

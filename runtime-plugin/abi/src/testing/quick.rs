@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::{FAILURE, Mood, Record};
 use crate::{
-    DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames,
+    DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, PluginBase,
     PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch, QuickPlugin,
     QuickPluginCreationRequest, Shape, TensorRTPhase,
 };
@@ -82,7 +82,7 @@ impl Drop for QuickProbe {
     }
 }
 
-impl QuickPlugin for QuickProbe {
+impl PluginBase for QuickProbe {
     fn core_name(&self) -> &CStr {
         self.panic_unless_well();
         c"quick_probe"
@@ -96,18 +96,6 @@ impl QuickPlugin for QuickProbe {
     fn output_count(&self) -> usize {
         self.panic_unless_well();
         2
-    }
-    fn output_types(
-        &self,
-        inputs: &[DataType],
-        input_ranks: &[i32],
-        outputs: &mut [DataType],
-    ) -> Result<(), Error> {
-        self.act()?;
-        if !self.leave_outputs_unset && input_ranks == [4] {
-            outputs.fill(inputs[0]);
-        }
-        Ok(())
     }
     fn output_shapes<'b>(
         &self,
@@ -131,6 +119,47 @@ impl QuickPlugin for QuickProbe {
         assert_eq!((inputs.len(), outputs.len()), (1, 2));
         Ok(())
     }
+    fn aliased_input(&self, output: usize) -> Option<usize> {
+        self.panic_unless_well();
+        (output == 1).then_some(0)
+    }
+    fn tactics(&self) -> Result<Vec<i32>, Error> {
+        self.act()?;
+        Ok(vec![5, 3])
+    }
+    fn timing_cache_id(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        Some(c"id")
+    }
+    fn metadata(&self) -> Option<&CStr> {
+        self.panic_unless_well();
+        None
+    }
+    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+        self.act()?;
+        self.tactic.store(tactic, Ordering::Relaxed);
+        Ok(())
+    }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+        // A hook that panics must not get anywhere either.
+        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
+    }
+}
+
+impl QuickPlugin for QuickProbe {
+    fn output_types(
+        &self,
+        inputs: &[DataType],
+        input_ranks: &[i32],
+        outputs: &mut [DataType],
+    ) -> Result<(), Error> {
+        self.act()?;
+        if !self.leave_outputs_unset && input_ranks == [4] {
+            outputs.fill(inputs[0]);
+        }
+        Ok(())
+    }
     fn format_combinations(
         &self,
         in_out: &[DynamicPluginTensorDesc],
@@ -147,22 +176,6 @@ impl QuickPlugin for QuickProbe {
             row
         };
         Ok(self.types.iter().map(row).collect())
-    }
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        self.panic_unless_well();
-        (output == 1).then_some(0)
-    }
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
-        self.act()?;
-        Ok(vec![5, 3])
-    }
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        self.panic_unless_well();
-        Some(c"id")
-    }
-    fn metadata(&self) -> Option<&CStr> {
-        self.panic_unless_well();
-        None
     }
     /// Everything tells which place it is for: the grid begins with the first extent over `divisor`, the rest are constants.
     fn launch<'b>(
@@ -193,16 +206,6 @@ impl QuickPlugin for QuickProbe {
         self.act()?;
         assert_eq!((inputs.len(), outputs.len()), (1, 2));
         Ok(QuickKernel { name: &self.name, code: &self.code })
-    }
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        self.act()?;
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
-    }
-    fn report(&self, error: &Error) {
-        self.record.reports.lock().unwrap().push(error.clone());
-        // A hook that panics must not get anywhere either.
-        assert!(self.mood != Mood::Panicking, "asked to panic while reporting");
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns what is measured and how it is shown. Machines are shared and noisy: a figure that is compared with another one is
 //! taken in the same run, in turn with it.
 
+mod charts;
 mod check;
 mod compile;
 mod contenders;
@@ -12,7 +13,6 @@ mod generated;
 mod kernels;
 mod library;
 mod measure;
-mod plot;
 mod published;
 mod report;
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use super::plot::{self, Bar, Group};
+use super::charts::{self, Bar, Group};
 
 /// The page, and the folder beside it: the result as it came, and the pictures.
 pub(super) const PAGE: &str = "docs/performance.md";
@@ -129,11 +129,12 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
         serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
     // Everything is made before anything is written.
     let pages = pages(root, Some(&measured))?;
+    let figures = figures(&measured)?;
     let folder = root.join(FOLDER);
     std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join(RESULT), &text)?;
-    for (plugin, picture) in pictures(&measured) {
-        std::fs::write(folder.join(format!("{plugin}.svg")), picture)?;
+    for (plugin, figure) in figures {
+        std::fs::write(folder.join(format!("{plugin}.svg")), figure)?;
     }
     for (name, _, page) in pages {
         std::fs::write(root.join(name), page)?;
@@ -347,14 +348,14 @@ fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A picture for each plugin: times as multiples of its own.
-fn pictures(measured: &Measured) -> Vec<(String, String)> {
-    let picture = |plugin: &str| {
+/// A figure for each plugin: times as multiples of its own.
+fn figures(measured: &Measured) -> Result<Vec<(String, String)>> {
+    let figure = |plugin: &str| {
         let cells = measured.cells.iter().filter(|cell| cell.plugin == plugin);
         let groups: Vec<Group> = cells.filter_map(group).collect();
-        (plugin.to_owned(), plot::bars(&format!("{plugin} on {}", measured.machine.name), &groups))
+        Ok((plugin.to_owned(), charts::bars(&format!("{plugin} on {}", measured.machine.name), &groups)?))
     };
-    plugins(measured).into_iter().map(picture).collect()
+    plugins(measured).into_iter().map(figure).collect()
 }
 
 /// One without a time of the plugin's has nothing that others could be a multiple of.
@@ -422,12 +423,12 @@ mod tests {
 
     #[test]
     fn a_picture_has_bars_for_each_node() {
-        let pictures = pictures(&example());
+        let figures = figures(&example()).unwrap();
         assert_eq!(
-            pictures.iter().map(|(plugin, _)| plugin.as_str()).collect::<Vec<_>>(),
+            figures.iter().map(|(plugin, _)| plugin.as_str()).collect::<Vec<_>>(),
             ["first", "second"]
         );
-        insta::assert_snapshot!(pictures[0].1);
+        insta::assert_snapshot!(figures[0].1);
     }
 
     #[test]
@@ -478,9 +479,9 @@ mod tests {
         for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {
             assert!(before == after, "{name}: {help}");
         }
-        for (plugin, picture) in measured.iter().flat_map(pictures) {
+        for (plugin, figure) in measured.iter().flat_map(|measured| figures(measured).unwrap()) {
             let written = std::fs::read_to_string(folder.join(format!("{plugin}.svg"))).unwrap();
-            assert!(written == picture, "{plugin}: {help}");
+            assert!(written == figure, "{plugin}: {help}");
         }
     }
 }

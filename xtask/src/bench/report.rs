@@ -8,8 +8,8 @@ use std::path::Path;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::curves::{self, Curve};
-use super::plot::{self, Bar, Group};
+use super::charts::{self, Bar, Group};
+use super::curves::Curve;
 use super::published::{FOLDER, PAGE, replaced};
 
 /// The measurements whose results have this form; each is a section of the page.
@@ -136,7 +136,7 @@ impl Report {
         }
         for plot in &self.plots {
             text.push_str(&plot.growth().markdown());
-            text.push_str(&format!("\n![{}](performance/{}.svg)\n", plot.title, self.picture(plot)));
+            text.push_str(&format!("\n![{}](performance/{}.svg)\n", plot.title, self.figure_name(plot)));
         }
         if let Some(table) = self.in_bars() {
             text.push_str(&format!("\n![{}](performance/{}.svg)\n", table.title, self.name));
@@ -149,15 +149,17 @@ impl Report {
         self.tables.first().filter(|_| IN_BARS.contains(&self.name.as_str()))
     }
 
-    /// The names of the pictures, without their ending, and what they are.
-    pub(super) fn pictures(&self) -> impl Iterator<Item = (String, String)> + '_ {
-        self.plots
-            .iter()
-            .map(|plot| (self.picture(plot), curves::picture(&plot.title, &plot.x, &plot.y, &plot.curves)))
-            .chain(self.in_bars().map(|table| (self.name.clone(), plot::bars(&table.title, &table.groups()))))
+    /// File stems and SVG texts of the figures.
+    pub(super) fn figures(&self) -> Result<Vec<(String, String)>> {
+        let curves = self.plots.iter().map(|plot| {
+            Ok((self.figure_name(plot), charts::growth(&plot.title, &plot.x, &plot.y, &plot.curves)?))
+        });
+        let bars =
+            self.in_bars().map(|table| Ok((self.name.clone(), charts::bars(&table.title, &table.groups())?)));
+        curves.chain(bars).collect()
     }
 
-    fn picture(&self, plot: &Plot) -> String {
+    fn figure_name(&self, plot: &Plot) -> String {
         format!("{}-{}", self.name, plot.name)
     }
 }
@@ -264,8 +266,8 @@ pub(super) fn digits(value: f64) -> String {
 pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     std::fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
-    for (name, picture) in report.pictures() {
-        std::fs::write(folder.join(format!("{name}.svg")), picture)?;
+    for (name, figure) in report.figures()? {
+        std::fs::write(folder.join(format!("{name}.svg")), figure)?;
     }
     Ok(())
 }
@@ -343,11 +345,11 @@ mod tests {
         assert_eq!(bars, [("Cubinder", 1.0, "2 us, 1.00x"), ("C++", 0.5, "1 us, 0.50x")]);
         let report =
             Report { name: "enqueue".to_owned(), tables: vec![table], plots: Vec::new(), ..example() };
-        let pictures: Vec<String> = report.pictures().map(|(name, _)| name).collect();
-        assert_eq!(pictures, ["enqueue"]);
+        let figures: Vec<String> = report.figures().unwrap().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(figures, ["enqueue"]);
         assert!(report.section().contains("![Enqueue](performance/enqueue.svg)"));
         let other = Report { name: "engine".to_owned(), ..report };
-        assert_eq!(other.pictures().count(), 0);
+        assert!(other.figures().unwrap().is_empty());
     }
 
     #[test]
@@ -399,9 +401,9 @@ mod tests {
             let report = Report::read(&file).unwrap();
             let (before, after) = page(&root, &report).unwrap();
             assert!(before == after, "{PAGE}, {name}: {help}");
-            for (name, picture) in report.pictures() {
+            for (name, figure) in report.figures().unwrap() {
                 let written = std::fs::read_to_string(root.join(FOLDER).join(format!("{name}.svg"))).unwrap();
-                assert!(written == picture, "{name}: {help}");
+                assert!(written == figure, "{name}: {help}");
             }
         }
     }

@@ -1,7 +1,6 @@
 //! `cargo xtask test`: everything the CI checks.
 //!
-//! Owns the list of steps, which is [`steps`], and the environment that tests see. How output is read and counted is in
-//! [`results`], how steps are run and summed up in [`report`], the second build of what is installed in [`again`]. Never decides what a test means.
+//! Owns the list of [`steps`] and the environment of the tests.
 
 mod again;
 mod report;
@@ -10,8 +9,6 @@ mod results;
 use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
-
-use anyhow::Result;
 
 use crate::dist::{self, Checkout, Dist};
 use crate::setup::{self, BuildSystems};
@@ -47,19 +44,16 @@ Tests find in their environment:
   CUBINDER_TEST_CMAKE         CMake, and
   CUBINDER_TEST_NINJA         Ninja: those of this machine, else fetched";
 
-/// Runs the steps, prints the summary and gives the exit status.
-///
-/// # Errors
-/// None that a step could have: those are counted and told.
-pub(crate) fn run(filter: Option<&str>) -> Result<ExitCode> {
+/// Runs the steps, prints the summary and returns the exit status. Failed steps are counted.
+pub(crate) fn run(filter: Option<&str>) -> ExitCode {
     let mut report = Report::new(std::io::stdout(), filter);
     steps(&mut report);
-    Ok(report.finish())
+    report.finish()
 }
 
-/// Every step, in order. A step that needs what a failed one would have made runs all the same, and its tests say what they miss.
+/// Runs every step. A step still runs if one that it depends on has failed; its tests report what is missing.
 fn steps(report: &mut Report<impl Write>) {
-    let toolchain = report.prepare("setup", |_| setup::environment(&setup::ensure()?));
+    let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     // The program `cubinder` would be documented into the same folder as the runtime library of that name.
@@ -71,7 +65,7 @@ fn steps(report: &mut Report<impl Write>) {
     // What is tested is what is installed: there is no other release build.
     let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
-    let frameworks = report.prepare("frameworks", |_| setup::frameworks::environment());
+    let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
     let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
     report.check(
         "demo",
@@ -87,6 +81,8 @@ fn steps(report: &mut Report<impl Write>) {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
         // Output of tests that pass is read too: a skipped one says so there.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
+        // The reader of results knows no terminal colours.
+        command.env("CARGO_TERM_COLOR", "never");
         command
     });
 }
@@ -100,7 +96,7 @@ fn cargo(arguments: &[&str]) -> Command {
 /// A variable and its value.
 type Variable = (&'static str, OsString);
 
-/// What tests find in their environment, as far as it could be made.
+/// The environment of the tests, without the variables of failed steps.
 fn environment(
     toolchain: Option<Vec<Variable>>,
     frameworks: Option<Vec<Variable>>,

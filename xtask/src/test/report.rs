@@ -1,177 +1,134 @@
-//! Running steps one after the other and summing them up.
-//!
-//! Owns what is printed around a step and the last line. All of it goes to standard output, so that the order holds in a log.
-//! Never stops at a failed step.
+//! Running steps in order and summing them up, on standard output.
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, ensure};
 
-use super::results::{Counts, Line, Reader, Results};
+use super::results::{Reader, Results};
 use crate::process;
-use crate::progress::duration;
 
 /// Steps so far.
 pub(crate) struct Report<W> {
     out: W,
     filter: Option<String>,
-    counts: Counts,
-    /// What failed, for the summary.
-    problems: Vec<String>,
-    /// What failed tests printed.
-    outputs: Vec<String>,
-    reasons: Vec<String>,
+    results: Results,
     /// Checks and tests that the filter let through.
     matched: usize,
     start: Instant,
 }
 
 impl<W: Write> Report<W> {
-    /// A report of nothing yet, told to `out`. Checks and suites look at `filter`.
+    /// Creates an empty report that is written to `out`. `filter` applies to checks and suites.
     pub(crate) fn new(out: W, filter: Option<&str>) -> Self {
-        Self {
-            out,
-            filter: filter.map(str::to_owned),
-            counts: Counts::default(),
-            problems: Vec::new(),
-            outputs: Vec::new(),
-            reasons: Vec::new(),
-            matched: 0,
-            start: Instant::now(),
-        }
+        let filter = filter.map(str::to_owned);
+        Self { out, filter, results: Results::default(), matched: 0, start: Instant::now() }
     }
 
-    /// A step that makes something for later ones: always runs, counts as one.
+    /// Runs a step whose result later steps need: ignores the filter, counts as one.
     pub(crate) fn prepare<T>(
         &mut self,
         name: &str,
         step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<T>,
     ) -> Option<T> {
-        let start = self.begin(name);
+        print(&mut self.out, &format!("\n== {name}"));
+        let start = Instant::now();
         let result = step(&mut |line: &str| print(&mut self.out, line));
-        let error = result.as_ref().err().map(|error| format!("{error:#}"));
-        self.one(name, start.elapsed(), error);
+        let time = duration(start.elapsed());
+        match &result {
+            Ok(_) => {
+                self.results.counts.passed += 1;
+                print(&mut self.out, &format!("-- {name}: ok in {time}"));
+            }
+            Err(error) => {
+                self.results.counts.failed += 1;
+                let error = format!("{error:#}");
+                print(&mut self.out, &format!("-- {name}: failed after {time}: {error}"));
+                self.results.failures.push(format!("{name}: {}", error.lines().next().unwrap_or_default()));
+            }
+        }
         result.ok()
     }
 
-    /// A command that must succeed: counts as one.
-    pub(crate) fn check(&mut self, name: &str, command: &mut Command) {
-        if self.filter.as_deref().is_some_and(|filter| !name.contains(filter)) {
-            return;
-        }
-        self.matched += 1;
-        let start = self.begin(name);
-        let error = run(command, |line| print(&mut self.out, line)).and_then(|success| {
-            if success { Ok(()) } else { Err(anyhow!("`{}` failed", process::command_line(command))) }
-        });
-        self.one(name, start.elapsed(), error.err().map(|error| format!("{error:#}")));
-    }
-
-    /// Something that must hold: counts as one.
+    /// Runs a step that the filter may leave out: counts as one.
     pub(crate) fn verify(&mut self, name: &str, step: impl FnOnce(&mut dyn FnMut(&str)) -> Result<()>) {
-        if self.filter.as_deref().is_some_and(|filter| !name.contains(filter)) {
-            return;
+        if self.filter.as_deref().is_none_or(|filter| name.contains(filter)) {
+            self.matched += 1;
+            self.prepare(name, step);
         }
-        self.matched += 1;
-        self.prepare(name, step);
     }
 
-    /// Test programs, run by the command that `make` gives for a filter: each test counts.
+    /// Runs a command that must succeed, as [`Report::verify`].
+    pub(crate) fn check(&mut self, name: &str, command: &mut Command) {
+        if std::io::stdout().is_terminal() {
+            command.env("CARGO_TERM_COLOR", "always");
+        }
+        self.verify(name, |echo| {
+            let status = process::stream(command, echo)?;
+            ensure!(status.success(), "`{}` failed", process::command_line(command));
+            Ok(())
+        });
+    }
+
+    /// Runs test programs with the command that `make` returns for a filter: each test counts.
     pub(crate) fn suite(&mut self, name: &str, make: impl FnOnce(Option<&str>) -> Command) {
-        let mut command = make(self.filter.as_deref());
-        let start = self.begin(name);
+        print(&mut self.out, &format!("\n== {name}"));
+        let start = Instant::now();
         let mut reader = Reader::default();
-        // Hundreds of tests say what they do: who names one wants to see it, in the log of all it hides what failed.
+        // With a filter, the output of passed tests is what the caller wants to see.
         let all = self.filter.is_some();
-        let status = run(&mut command, |line| {
-            if reader.line(line) == Line::Shown || all {
+        let mut command = make(self.filter.as_deref());
+        let status = process::stream(&mut command, |line| {
+            if reader.line(line) || all {
                 print(&mut self.out, line);
             }
         });
-        let results = match status {
-            Ok(success) => reader.end(success),
-            Err(error) => Results {
-                counts: Counts { failed: 1, ..Counts::default() },
-                problems: vec![format!("{name}: {error:#}")],
-                ..Results::default()
-            },
-        };
-        self.matched += results.counts.total();
-        let verdict = line(results.counts);
-        print(&mut self.out, &format!("-- {name}: {verdict} in {}", duration(start.elapsed())));
-        self.counts.add(results.counts);
-        self.problems.extend(results.problems);
-        self.outputs.extend(results.outputs);
-        self.reasons.extend(results.reasons);
+        let mut suite = reader.end(status.as_ref().is_ok_and(std::process::ExitStatus::success));
+        if let Err(error) = status {
+            suite.failures = vec![format!("{name}: {error:#}")];
+        }
+        print(&mut self.out, &format!("-- {name}: {} in {}", suite.counts, duration(start.elapsed())));
+        self.matched += suite.counts.passed + suite.counts.failed + suite.counts.skipped;
+        self.results.add(suite);
     }
 
-    /// Prints the summary, the last line alone at its end, and gives the exit status.
+    /// Prints the summary, and returns the exit status.
     pub(crate) fn finish(&mut self) -> ExitCode {
-        if let Some(filter) = self.filter.as_ref().filter(|_| self.matched == 0) {
-            self.counts.failed += 1;
-            self.problems.push(format!("no check and no test has `{filter}` in its name"));
+        let Self { out, filter, results, matched, start } = self;
+        if let Some(filter) = filter.as_ref().filter(|_| *matched == 0) {
+            results.counts.failed += 1;
+            results.failures.push(format!("no check and no test has `{filter}` in its name"));
         }
-        print(&mut self.out, &format!("\n== summary, after {}", duration(self.start.elapsed())));
-        self.reasons.sort();
-        self.reasons.dedup();
-        for reason in &self.reasons {
-            print(&mut self.out, &format!("skipped: {reason}"));
+        print(out, &format!("\n== summary, after {}", duration(start.elapsed())));
+        for reason in &results.reasons {
+            print(out, &format!("skipped: {reason}"));
         }
-        for output in &self.outputs {
-            print(&mut self.out, output);
+        for line in &results.outputs {
+            print(out, line);
         }
-        for problem in &self.problems {
-            print(&mut self.out, &format!("failed: {problem}"));
+        for failure in &results.failures {
+            print(out, &format!("failed: {failure}"));
         }
-        print(&mut self.out, &line(self.counts));
-        if self.counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
-    }
-
-    fn begin(&mut self, name: &str) -> Instant {
-        print(&mut self.out, &format!("\n== {name}"));
-        Instant::now()
-    }
-
-    fn one(&mut self, name: &str, time: Duration, error: Option<String>) {
-        let time = duration(time);
-        match error {
-            None => {
-                self.counts.passed += 1;
-                print(&mut self.out, &format!("-- {name}: ok in {time}"));
-            }
-            Some(error) => {
-                self.counts.failed += 1;
-                print(&mut self.out, &format!("-- {name}: failed after {time}: {error}"));
-                self.problems.push(
-                    error.lines().next().map_or_else(|| name.to_owned(), |line| format!("{name}: {line}")),
-                );
-            }
-        }
+        print(out, &results.counts.to_string());
+        if results.counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 
-/// The line that everything ends with.
-fn line(counts: Counts) -> String {
-    format!("{} passed, {} failed, {} skipped", counts.passed, counts.failed, counts.skipped)
+/// A time as `12.3 s`, or `4 minutes`.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
-/// Runs `command`, each line of its output given to `on_line`. Says whether it succeeded.
-fn run(command: &mut Command, on_line: impl FnMut(&str)) -> Result<bool> {
-    if std::io::stdout().is_terminal() {
-        command.env("CARGO_TERM_COLOR", "always");
-    }
-    Ok(process::stream(command, on_line)?.success())
-}
-
-/// Prints a line. When nobody reads any more, the steps run on: the exit status still says how they ended.
+/// Prints a line. If the reader has closed the pipe, the steps still run for the exit status.
 fn print(out: &mut impl Write, line: &str) {
     let _reader_gone = writeln!(out, "{line}");
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::results::Counts;
     use super::*;
 
     fn shell(script: &str) -> Command {
@@ -188,7 +145,7 @@ mod tests {
     fn every_step_runs_and_counts() {
         let mut report = report(None);
         let made = report.prepare("setup", |_| Ok(7));
-        let lost: Option<()> = report.prepare("build", |_| Err(anyhow!("it broke\nhere")));
+        let lost: Option<()> = report.prepare("build", |_| Err(anyhow::anyhow!("it broke\nhere")));
         report.check("good", &mut shell("true"));
         report.check("bad", &mut shell("exit 3"));
         report.suite("tests", |_| {
@@ -196,9 +153,9 @@ mod tests {
         });
         report.suite("gone", |_| Command::new("/no/such/program"));
         assert_eq!((made, lost), (Some(7), None));
-        assert_eq!(report.counts, Counts { passed: 4, failed: 3, skipped: 1 });
-        assert_eq!(report.problems[..2], ["build: it broke", "bad: `sh -c 'exit 3'` failed"]);
-        assert!(report.problems[2].starts_with("gone: `/no/such/program` could not be started"));
+        assert_eq!(report.results.counts, Counts { passed: 4, failed: 3, skipped: 1 });
+        assert_eq!(report.results.failures[..2], ["build: it broke", "bad: `sh -c 'exit 3'` failed"]);
+        assert!(report.results.failures[2].starts_with("gone: `/no/such/program` could not be started"));
         assert_eq!(report.finish(), ExitCode::FAILURE);
         let text = String::from_utf8(report.out).unwrap();
         assert!(text.ends_with("(os error 2)\n4 passed, 3 failed, 1 skipped\n"), "{text}");
@@ -217,7 +174,8 @@ mod tests {
         };
         let all = text(None);
         assert!(!all.contains("chatter"), "{all}");
-        assert!(all.ends_with("---- a\nwhy\nfailed: a (x (y))\n1 passed, 1 failed, 0 skipped\n"), "{all}");
+        assert!(all.contains("---- a stdout ----\nwhy\n"), "{all}");
+        assert!(all.ends_with("\nfailed: test a (Running x (y))\n1 passed, 1 failed, 0 skipped\n"), "{all}");
         assert!(text(Some("b")).contains("chatter"));
     }
 
@@ -230,7 +188,7 @@ mod tests {
             assert_eq!(filter, Some("fmt"));
             shell("true")
         });
-        assert_eq!(report.counts, Counts { passed: 1, failed: 0, skipped: 0 });
+        assert_eq!(report.results.counts, Counts { passed: 1, failed: 0, skipped: 0 });
         assert_eq!(report.finish(), ExitCode::SUCCESS);
     }
 
@@ -240,10 +198,5 @@ mod tests {
         report.prepare("setup", |_| Ok(()));
         report.check("clippy", &mut shell("true"));
         assert_eq!(report.finish(), ExitCode::FAILURE);
-    }
-
-    #[test]
-    fn the_last_line_has_its_form() {
-        assert_eq!(line(Counts { passed: 10, failed: 0, skipped: 2 }), "10 passed, 0 failed, 2 skipped");
     }
 }

@@ -19,6 +19,8 @@ mod gpu_test;
 mod kernel_tests;
 mod matrix;
 mod measured;
+#[cfg(test)]
+mod module_graph;
 mod mutants;
 mod process;
 mod sample;

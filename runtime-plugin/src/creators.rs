@@ -15,7 +15,8 @@ use cubinder_model::container::FORMAT_VERSION;
 use cubinder_model::slot::Mode;
 use trt_abi::raw::QuickPluginCreationRequest;
 use trt_abi::{
-    Creator, Error, Field, FieldNames, PluginFieldType, QuickCreator, Severity, TensorRTPhase, logger,
+    Creator, CreatorBase, Error, Field, FieldNames, PluginFieldType, QuickCreator, Severity, TensorRTPhase,
+    logger,
 };
 
 use crate::attributes;
@@ -132,9 +133,7 @@ impl OpCreator {
     }
 }
 
-impl Creator for OpCreator {
-    type Plugin = KernelPlugin;
-
+impl CreatorBase for OpCreator {
     fn name(&self) -> &CStr {
         &self.name
     }
@@ -154,6 +153,14 @@ impl Creator for OpCreator {
     fn needs_fields(&self) -> bool {
         !self.model().attributes.is_empty()
     }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl Creator for OpCreator {
+    type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
         let name = name.to_string_lossy();
@@ -179,10 +186,6 @@ impl Creator for OpCreator {
         let definition = Definition::Bundle { own: Arc::clone(&self.own), index: self.index };
         KernelPlugin::new(definition, values, &name, phase, self.form, self.core_name())
     }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
 }
 
 impl NativeCreator {
@@ -193,9 +196,7 @@ impl NativeCreator {
     }
 }
 
-impl QuickCreator for NativeCreator {
-    type Plugin = NativePlugin;
-
+impl CreatorBase for NativeCreator {
     fn name(&self) -> &CStr {
         &self.op.name
     }
@@ -215,6 +216,14 @@ impl QuickCreator for NativeCreator {
     fn needs_fields(&self) -> bool {
         self.op.needs_fields()
     }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl QuickCreator for NativeCreator {
+    type Plugin = NativePlugin;
 
     fn create(
         &self,
@@ -244,10 +253,6 @@ impl QuickCreator for NativeCreator {
         let definition = Definition::Bundle { own: Arc::clone(&self.op.own), index: self.op.index };
         NativePlugin::new(definition, values, &name, Arc::clone(&self.name))
     }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
 }
 
 impl KernelCreator {
@@ -273,9 +278,7 @@ impl KernelCreator {
     }
 }
 
-impl Creator for KernelCreator {
-    type Plugin = KernelPlugin;
-
+impl CreatorBase for KernelCreator {
     fn name(&self) -> &CStr {
         &self.name
     }
@@ -291,6 +294,14 @@ impl Creator for KernelCreator {
     fn fields(&self) -> &FieldNames {
         &self.fields
     }
+
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl Creator for KernelCreator {
+    type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
         let place = |error: Error| match name.to_string_lossy() {
@@ -315,15 +326,9 @@ impl Creator for KernelCreator {
         plugin.preload()?;
         Ok(plugin)
     }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
 }
 
-impl Creator for OldCreator {
-    type Plugin = KernelPlugin;
-
+impl CreatorBase for OldCreator {
     fn name(&self) -> &CStr {
         self.name
     }
@@ -340,6 +345,14 @@ impl Creator for OldCreator {
         &self.fields
     }
 
+    fn report(&self, error: &Error) {
+        logger::error_of(c"cubinder", error);
+    }
+}
+
+impl Creator for OldCreator {
+    type Plugin = KernelPlugin;
+
     fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin, Error> {
         Err(Error::invalid(format!(
             "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
@@ -347,10 +360,6 @@ impl Creator for OldCreator {
             name.to_string_lossy(),
             self.version.to_string_lossy(),
         )))
-    }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
     }
 }
 

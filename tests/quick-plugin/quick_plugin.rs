@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use trt_abi::{
-    CreatorList, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, Expr, ExprBuilder, Field,
-    FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch,
-    QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
+    CreatorBase, CreatorList, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, Expr,
+    ExprBuilder, Field, FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel,
+    QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
 };
 
 /// Types with a kernel, and what it is called.
@@ -250,9 +250,7 @@ struct ScaleCreator {
     fields: FieldNames,
 }
 
-impl QuickCreator for ScaleCreator {
-    type Plugin = Scale;
-
+impl CreatorBase for ScaleCreator {
     fn name(&self) -> &CStr {
         c"quick_scale_plugin"
     }
@@ -265,6 +263,16 @@ impl QuickCreator for ScaleCreator {
     fn fields(&self) -> &FieldNames {
         &self.fields
     }
+    fn report(&self, error: &Error) {
+        if !fault("refuses without a word") {
+            trt_abi::logger::error_of(self.name(), error);
+        }
+    }
+}
+
+impl QuickCreator for ScaleCreator {
+    type Plugin = Scale;
+
     fn create(
         &self,
         _name: &CStr,
@@ -283,11 +291,6 @@ impl QuickCreator for ScaleCreator {
             Some([block]) if *block > 0 => Ok(Scale::new(*block)),
             _ if fault("any block") => Ok(Scale::new(1)),
             _ => Err(Error::invalid("`block` has to be one number above 0")),
-        }
-    }
-    fn report(&self, error: &Error) {
-        if !fault("refuses without a word") {
-            trt_abi::logger::error_of(self.name(), error);
         }
     }
 }

@@ -128,7 +128,7 @@ fn unloaded(words: String) -> NoDriver {
     if is_absent { NoDriver::NotFound(words) } else { NoDriver::Unloadable(words) }
 }
 
-/// The driver, open and initialized. It stays in the process until that ends: it runs threads of its own, and unloading it under
+/// The driver, open and initialized. It is never closed: it starts threads, and unloading it under
 /// them is defined nowhere.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver(());

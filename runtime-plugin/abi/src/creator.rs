@@ -1,7 +1,7 @@
 //! A creator: the safe trait, and the objects that a plugin library registers.
 //!
-//! Owns: [`Creator`], [`QuickCreator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One` and `IPluginCreatorV3Quick`. Never: no
-//! registry call; TensorRT asks the library for its creators.
+//! Owns: [`CreatorBase`], [`Creator`], [`QuickCreator`], [`CreatorList`] and the thunks of `IPluginCreatorV3One` and
+//! `IPluginCreatorV3Quick`. Never: no registry call; TensorRT asks the library for its creators.
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, c_char};
@@ -20,11 +20,8 @@ mod quick;
 
 pub use quick::QuickCreator;
 
-/// What makes plugins of one name, version and namespace.
-pub trait Creator: Send + Sync + 'static {
-    /// The plugins it makes.
-    type Plugin: Plugin;
-
+/// What all creators have in common.
+pub trait CreatorBase: Send + Sync + 'static {
     /// Plugin name: the ONNX op type, or an engine's core name.
     fn name(&self) -> &CStr;
     /// Plugin version, "1" where an ONNX node names none.
@@ -41,31 +38,31 @@ pub trait Creator: Send + Sync + 'static {
         true
     }
 
-    /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
-    /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
-    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin, Error>;
-
-    /// Told each failure before TensorRT gets null: an `Err` of [`create`](Self::create), or a caught panic.
+    /// Told each failure before TensorRT gets null: an `Err` of `create`, or a caught panic.
     fn report(&self, error: &Error) {
         logger::error_of(self.name(), error);
     }
 }
 
-/// A kind of creator: which interface its objects serve, and how its implementors are asked what every creator is.
+/// What makes plugins of one name, version and namespace.
+pub trait Creator: CreatorBase {
+    /// The plugins it makes.
+    type Plugin: Plugin;
+
+    /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
+    /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin, Error>;
+}
+
+/// A kind of creator: which interface its objects serve.
 trait Family: Sized + 'static {
     /// Who makes the plugins.
-    type Implementor: Send + Sync + 'static;
+    type Implementor: CreatorBase;
     type Slots: 'static;
 
     /// What `getInterfaceInfo` says.
     const INFO: InterfaceInfo;
     const VTABLE: &'static VTable<Self::Slots>;
-
-    fn name(implementor: &Self::Implementor) -> &CStr;
-    fn version(implementor: &Self::Implementor) -> &CStr;
-    fn namespace(implementor: &Self::Implementor) -> &CStr;
-    fn fields(implementor: &Self::Implementor) -> &FieldNames;
-    fn report(implementor: &Self::Implementor, error: &Error);
 }
 
 /// A creator as C++ sees it.
@@ -92,22 +89,6 @@ impl<C: Creator> Family for One<C> {
         get_plugin_version: get_plugin_version::<Self>,
         get_plugin_namespace: get_plugin_namespace::<Self>,
     });
-
-    fn name(implementor: &C) -> &CStr {
-        implementor.name()
-    }
-    fn version(implementor: &C) -> &CStr {
-        implementor.version()
-    }
-    fn namespace(implementor: &C) -> &CStr {
-        implementor.namespace()
-    }
-    fn fields(implementor: &C) -> &FieldNames {
-        implementor.fields()
-    }
-    fn report(implementor: &C, error: &Error) {
-        implementor.report(error);
-    }
 }
 
 /// The vtable of a creator.
@@ -186,7 +167,7 @@ impl CreatorList {
     fn add<F: Family>(&mut self, implementor: F::Implementor) -> This {
         // One that cannot say its name is refused by TensorRT.
         let name =
-            caught(|| Ok([F::name(&implementor).to_bytes(), F::namespace(&implementor).to_bytes()].concat()));
+            caught(|| Ok([implementor.name().to_bytes(), implementor.namespace().to_bytes()].concat()));
         self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
         let object = Box::new(CreatorObject::<F> { vptr: F::VTABLE.vptr(), implementor });
         let this = Box::into_raw(object).cast();
@@ -256,7 +237,7 @@ fn call<F: Family, R>(
     match caught(|| body(creator)) {
         Ok(value) => value,
         Err(error) => {
-            tell(|| F::report(creator, &error));
+            tell(|| creator.report(&error));
             failure
         }
     }
@@ -329,7 +310,7 @@ unsafe fn read_fields<'a>(
 unsafe extern "C" fn get_field_names<F: Family>(this: This) -> *const PluginFieldCollection {
     // SAFETY: TensorRT passes one of the library's creators.
     let creator = unsafe { creator::<F>(this) };
-    call::<F, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(F::fields(creator).as_raw())))
+    call::<F, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
 
 /// A text of the creator's, valid as long as it; an empty one after a panic.
@@ -344,17 +325,17 @@ unsafe fn creator_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr
 
 unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes one of the library's creators.
-    unsafe { creator_text::<F>(this, F::name) }
+    unsafe { creator_text::<F>(this, F::Implementor::name) }
 }
 
 unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<F>(this, F::version) }
+    unsafe { creator_text::<F>(this, F::Implementor::version) }
 }
 
 unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<F>(this, F::namespace) }
+    unsafe { creator_text::<F>(this, F::Implementor::namespace) }
 }
 
 #[cfg(test)]

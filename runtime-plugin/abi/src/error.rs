@@ -8,7 +8,7 @@ use std::fmt;
 /// Why a plugin or a creator refused.
 ///
 /// TensorRT shows the code verbatim beside its own message ("return code 3"); the text reaches the user's
-/// logger through [`Plugin::report`](crate::Plugin::report) or [`Creator::report`](crate::Creator::report).
+/// logger through [`PluginBase::report`](crate::PluginBase::report) or [`CreatorBase::report`](crate::CreatorBase::report).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     code: i32,

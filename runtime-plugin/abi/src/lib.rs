@@ -1,8 +1,8 @@
 //! TensorRT's C++ plugin interfaces (V3One, and the quick ones of ahead-of-time plugins) seen from Rust: no C++ compiler, no NVIDIA
 //! header is needed to build it.
 //!
-//! A plugin library implements two safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`], and names a
-//! function that lists its creators in [`plugin_library!`]. Everything foreign stays in here:
+//! A plugin library implements safe traits, [`Creator`] and [`Plugin`] or [`QuickCreator`] and [`QuickPlugin`] with their base traits, and
+//! names a function that lists its creators in [`plugin_library!`]. Everything foreign stays in here:
 //!
 //! | module | owns |
 //! |---|---|
@@ -50,7 +50,7 @@ mod testing;
 mod thunk;
 pub mod vtable;
 
-pub use creator::{Creator, CreatorList, QuickCreator};
+pub use creator::{Creator, CreatorBase, CreatorList, QuickCreator};
 pub use error::Error;
 pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crate::{
-    Creator, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet, FieldValue,
-    Plugin, PluginBase, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
+    Creator, CreatorBase, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet,
+    FieldValue, Plugin, PluginBase, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
 };
 
 pub(crate) use quick::{QuickProbe, QuickProbeCreator};
@@ -271,9 +271,7 @@ impl ProbeCreator {
     }
 }
 
-impl Creator for ProbeCreator {
-    type Plugin = Probe;
-
+impl CreatorBase for ProbeCreator {
     fn name(&self) -> &CStr {
         assert!(self.mood != Mood::Panicking, "asked to panic");
         c"circ_pad"
@@ -290,6 +288,14 @@ impl Creator for ProbeCreator {
     fn fields(&self) -> &FieldNames {
         &self.names
     }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+    }
+}
+
+impl Creator for ProbeCreator {
+    type Plugin = Probe;
+
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Probe, Error> {
         self.seen.lock().unwrap().push(format!("{name:?} {phase:?} {fields:?}"));
         match self.mood {
@@ -299,9 +305,6 @@ impl Creator for ProbeCreator {
         }
         let pads = fields.iter().find(|field| field.name() == c"pads").map_or(Ok(Vec::new()), Field::i32s)?;
         Ok(Probe::with_pads(Mood::Well, &pads))
-    }
-    fn report(&self, error: &Error) {
-        self.record.reports.lock().unwrap().push(error.clone());
     }
 }
 

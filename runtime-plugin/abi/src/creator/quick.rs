@@ -7,36 +7,19 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use super::{
-    Family, call, creator, get_field_names, get_plugin_name, get_plugin_namespace, get_plugin_version,
-    read_fields, table, text, versioned,
+    CreatorBase, Family, call, creator, get_field_names, get_plugin_name, get_plugin_namespace,
+    get_plugin_version, read_fields, table, text, versioned,
 };
 use crate::error::Error;
-use crate::fields::{Field, FieldNames};
-use crate::logger;
+use crate::fields::Field;
 use crate::quick::{self, QuickPlugin};
 use crate::raw::{InterfaceInfo, PluginFieldCollection, QuickPluginCreationRequest, TensorRTPhase};
 use crate::vtable::{QuickCreatorSlots, This, VTable};
 
 /// What makes quick plugins of one name, version and namespace.
-pub trait QuickCreator: Send + Sync + 'static {
+pub trait QuickCreator: CreatorBase {
     /// The plugins it makes.
     type Plugin: QuickPlugin;
-
-    /// Plugin name: the ONNX op type.
-    fn name(&self) -> &CStr;
-    /// Plugin version, "1" where an ONNX node names none.
-    fn version(&self) -> &CStr;
-    /// Plugin namespace.
-    fn namespace(&self) -> &CStr;
-
-    /// The attributes that it wants from an ONNX node.
-    fn fields(&self) -> &FieldNames;
-
-    /// Whether a plugin is nothing without fields, so that it is a mistake to give no collection of them. An application that makes a
-    /// plugin of an op without attributes may give none.
-    fn needs_fields(&self) -> bool {
-        true
-    }
 
     /// Makes a plugin; `name` is the node's and `namespace` the plugin's. `request` says which kind of plugin is wanted: the plugins of
     /// this trait are ahead-of-time ones, so [`QuickPluginCreationRequest::STRICT_JIT`] is one to refuse. An ONNX node's attribute `aot`
@@ -49,11 +32,6 @@ pub trait QuickCreator: Send + Sync + 'static {
         phase: TensorRTPhase,
         request: QuickPluginCreationRequest,
     ) -> Result<Self::Plugin, Error>;
-
-    /// Told each failure before TensorRT gets null: an `Err` of [`create`](Self::create), or a caught panic.
-    fn report(&self, error: &Error) {
-        logger::error_of(self.name(), error);
-    }
 }
 
 /// Creators of the quick kind.
@@ -74,22 +52,6 @@ impl<C: QuickCreator> Family for Quick<C> {
         get_plugin_version: get_plugin_version::<Self>,
         get_plugin_namespace: get_plugin_namespace::<Self>,
     });
-
-    fn name(implementor: &C) -> &CStr {
-        implementor.name()
-    }
-    fn version(implementor: &C) -> &CStr {
-        implementor.version()
-    }
-    fn namespace(implementor: &C) -> &CStr {
-        implementor.namespace()
-    }
-    fn fields(implementor: &C) -> &FieldNames {
-        implementor.fields()
-    }
-    fn report(implementor: &C, error: &Error) {
-        implementor.report(error);
-    }
 }
 
 unsafe extern "C" fn create_plugin<C: QuickCreator>(

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use super::{FAILURE, Mood, Record};
 use crate::{
-    DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, PluginBase,
-    PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch, QuickPlugin,
-    QuickPluginCreationRequest, Shape, TensorRTPhase,
+    CreatorBase, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field,
+    FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch,
+    QuickPlugin, QuickPluginCreationRequest, Shape, TensorRTPhase,
 };
 
 /// One input and two outputs, the second in the input's memory.
@@ -225,9 +225,7 @@ impl QuickProbeCreator {
     }
 }
 
-impl QuickCreator for QuickProbeCreator {
-    type Plugin = QuickProbe;
-
+impl CreatorBase for QuickProbeCreator {
     fn name(&self) -> &CStr {
         assert!(self.mood != Mood::Panicking, "asked to panic");
         c"quick_probe"
@@ -244,6 +242,14 @@ impl QuickCreator for QuickProbeCreator {
     fn needs_fields(&self) -> bool {
         self.needs_fields
     }
+    fn report(&self, error: &Error) {
+        self.record.reports.lock().unwrap().push(error.clone());
+    }
+}
+
+impl QuickCreator for QuickProbeCreator {
+    type Plugin = QuickProbe;
+
     fn create(
         &self,
         name: &CStr,
@@ -261,8 +267,5 @@ impl QuickCreator for QuickProbeCreator {
             }
             Mood::Well => Ok(QuickProbe::new(Mood::Well)),
         }
-    }
-    fn report(&self, error: &Error) {
-        self.record.reports.lock().unwrap().push(error.clone());
     }
 }

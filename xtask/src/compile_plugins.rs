@@ -25,6 +25,6 @@ pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
     let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
     let mut command = Command::new(&artifacts.compiler);
     command.arg("compile").args(arguments).current_dir(workspace::root());
-    command.envs(setup::environment(&toolchain)?).envs(artifacts.environment());
+    command.envs(toolchain.environment()?).envs(artifacts.environment());
     process::inherit(&mut command)
 }

@@ -21,7 +21,6 @@ mod matrix;
 mod measured;
 mod mutants;
 mod process;
-mod progress;
 mod sample;
 mod setup;
 mod test;

@@ -1,6 +1,6 @@
 //! `cargo xtask matrix`: what works with which releases of NVIDIA's libraries and of Rust.
 //!
-//! Owns what is tried and how. The releases are in `setup::frameworks`; `xtask/python/matrix.py` asks NVIDIA's libraries. What a row may come to, and
+//! Owns what is tried and how. The releases are in `xtask/pins.toml`; `xtask/python/matrix.py` asks NVIDIA's libraries. What a row may come to, and
 //! whether that is what `docs/support.md` says, is `outcome`'s. What came of it is kept in that page, by hand and with its date.
 
 mod outcome;
@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use self::outcome::{Outcome, Row, Said, answered, status, summary};
 use crate::artifacts::{self, Artifacts};
-use crate::setup::{self, Toolchain, frameworks};
+use crate::setup::{self, Toolchain, packages};
 use crate::{process, workspace};
 
 /// The help of the command.
@@ -142,7 +142,7 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
         "12.9" => {
-            let nvidia = frameworks::packages_of("cuda-12.9")?.join("nvidia");
+            let nvidia = packages::site_packages("cuda-12.9")?.join("nvidia");
             std::fs::create_dir_all(at.join("include"))?;
             symlink(nvidia.join("cuda_nvrtc/lib"), at.join("lib64"))?;
             for part in ["cuda_runtime", "cuda_cccl"] {
@@ -155,7 +155,7 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
             }
             Ok(Some(at.to_owned()))
         }
-        _ => Ok(Some(frameworks::packages_of(&format!("cuda-{release}"))?.join("nvidia/cu13"))),
+        _ => Ok(Some(packages::site_packages(&format!("cuda-{release}"))?.join("nvidia/cu13"))),
     }
 }
 
@@ -171,7 +171,7 @@ fn compile(home: Option<&Path>, out: &Path, artifacts: &Artifacts, toolchain: &T
         let mut command = Command::new(&artifacts.compiler);
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
         command.current_dir(workspace::root());
-        command.envs(setup::environment(toolchain)?).envs(artifacts.environment());
+        command.envs(toolchain.environment()?).envs(artifacts.environment());
         of_home(&mut command);
         match compiled(&mut command) {
             Outcome::Works(what) => said.push(what),
@@ -179,7 +179,7 @@ fn compile(home: Option<&Path>, out: &Path, artifacts: &Artifacts, toolchain: &T
         }
     }
     let mut command = Command::new(&artifacts.compiler);
-    command.args(["paths", "nvrtc"]).envs(setup::environment(toolchain)?);
+    command.args(["paths", "nvrtc"]).envs(toolchain.environment()?);
     of_home(&mut command);
     let nvrtc = process::capture(&mut command)?;
     let mut python = toolchain.python_command()?;
@@ -230,7 +230,7 @@ fn script() -> PathBuf {
 fn tensorrt(release: &str, version: &str, library: &Path, toolchain: &Toolchain) -> Result<Outcome> {
     let mut command = toolchain.python_command()?;
     if release != "1.7" {
-        let packages = frameworks::packages_of(&format!("tensorrt-rtx-{release}"))?;
+        let packages = packages::site_packages(&format!("tensorrt-rtx-{release}"))?;
         let mut environment: BTreeMap<&str, OsString> = toolchain.python_environment()?.into();
         for (name, first) in
             [("PYTHONPATH", packages.clone()), ("LD_LIBRARY_PATH", packages.join("tensorrt_rtx_libs"))]
@@ -269,9 +269,9 @@ fn built(answer: &Value) -> Outcome {
 
 /// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/registry.rs`.
 fn registry(release: &str, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
-    let mut libraries = vec![frameworks::lean_runtime(release)?];
+    let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
-        libraries.push(frameworks::lean_runtime("11.4")?);
+        libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
     tests_pass("registry", &[], variable, REGISTRY, artifacts, toolchain)
@@ -299,7 +299,7 @@ fn tests_pass(
 ) -> Result<Outcome> {
     let mut command = workspace::cargo();
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", program]).args(filter);
-    command.envs(setup::environment(toolchain)?).envs(artifacts.environment());
+    command.envs(toolchain.environment()?).envs(artifacts.environment());
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {
         Ok((status, _, _)) if status.success() => Outcome::Works(works.to_owned()),

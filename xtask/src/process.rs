@@ -98,7 +98,8 @@ pub(crate) fn command_line(command: &Command) -> String {
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-fn quote(word: &str) -> String {
+/// A word for the shell.
+pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()

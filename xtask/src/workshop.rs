@@ -134,9 +134,13 @@ impl Workshop {
         &self.artifacts.runtime_library
     }
 
-    /// NVRTC's library.
-    pub(crate) fn nvrtc(&self) -> &Path {
-        &self.toolchain.nvrtc
+    /// The NVRTC that the compiler uses.
+    ///
+    /// # Errors
+    /// When it finds none.
+    pub(crate) fn nvrtc(&self) -> Result<String> {
+        let path = process::capture(self.cubinder()?.args(["paths", "nvrtc"]))?;
+        Ok(path.trim_end().to_owned())
     }
 
     /// Runs `cubinder compile` in the root of the checkout; gives what it printed.
@@ -239,7 +243,7 @@ impl Workshop {
     /// # Errors
     /// When a path cannot stand in a search path.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
-        let mut variables = setup::environment(&self.toolchain)?;
+        let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();
         variables.extend(built.map(|(name, path)| (name, path.as_os_str().to_owned())));
         Ok(variables)

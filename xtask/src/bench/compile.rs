@@ -13,7 +13,7 @@ use super::curves::Curve;
 use super::generated;
 use super::measure::{self, Cost, median};
 use super::report::{Cell, Plot, Report, Table};
-use crate::setup::frameworks;
+use crate::setup::packages;
 use crate::workshop::Workshop;
 
 /// Architectures whose machine code NVRTC 13.0 makes.
@@ -40,7 +40,7 @@ const OFTEN: Duration = Duration::from_millis(5);
 const SHORT: usize = 200;
 
 /// nvcc in the folder of compilers.
-const NVCC: &str = "lib/python3.11/site-packages/nvidia/cu13/bin/nvcc";
+const NVCC: &str = "nvidia/cu13/bin/nvcc";
 
 /// What one size takes.
 #[derive(Debug, Default)]
@@ -129,7 +129,7 @@ fn beyond(all: &[Measured], limits: Limits) -> Vec<String> {
 }
 
 pub(super) fn nvcc() -> Result<PathBuf> {
-    let nvcc = frameworks::compilers()?.join(NVCC);
+    let nvcc = packages::site_packages("compilers")?.join(NVCC);
     anyhow::ensure!(nvcc.is_file(), "{} is missing; `cargo xtask setup --tests` fetches it", nvcc.display());
     Ok(nvcc)
 }
@@ -180,7 +180,7 @@ fn compile(
     architectures: &[&str],
 ) -> Result<Command> {
     let mut command = workshop.cubinder()?;
-    command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc());
+    command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc()?);
     command.args(["compile", "--json", "--target", &architectures.join(",")]);
     command.arg("--output").arg(output).arg(manifest);
     Ok(command)
@@ -221,7 +221,7 @@ pub(super) fn bare_of(
     command.envs(settings.iter().copied());
     let file = folder.join("bare.cu");
     generated::write(&file, source)?;
-    command.arg(workshop.nvrtc()).arg("--source").arg(file);
+    command.arg(workshop.nvrtc()?).arg("--source").arg(file);
     if let Some(instances) = instances {
         let file = folder.join("bare.instances");
         generated::write(&file, instances)?;

@@ -28,7 +28,7 @@ pub(super) fn cubinder(
     let project = generated::plugins(folder, name, ops, targets)?;
     let mut command = workshop.cubinder()?;
     command.env("CUBINDER_CACHE", workspace::root().join("build/bench/cache"));
-    command.env("CUBINDER_NVRTC", workshop.nvrtc());
+    command.env("CUBINDER_NVRTC", workshop.nvrtc()?);
     command.args(["compile", "--quiet", "--config"]).arg(project).args(embed.then_some("--embed"));
     measure::run(&mut command)?;
     Ok(folder.join(format!("lib{name}.so")))

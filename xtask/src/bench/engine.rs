@@ -281,7 +281,7 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
     generated::write(&folder.join("code/kernels.txt"), &kernels.concat())?;
     let mut command = workshop.python("bare_nvrtc.py")?;
-    command.arg(workshop.nvrtc()).arg("--source").arg(code.join("empty.cu"));
+    command.arg(workshop.nvrtc()?).arg("--source").arg(code.join("empty.cu"));
     command.arg("--instances").arg(code.join("kernels.txt")).arg("--out").arg(&code);
     command.args(["--arch", "sm_90", "--arch", PTX[0], "--processes", &measure::cores().to_string()]);
     measure::run(&mut command).map(drop)

@@ -148,7 +148,7 @@ pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
     let commit = process::capture(&mut git)?;
-    let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()))?;
+    let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()?))?;
     let nvcc = super::compile::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
     Ok(told(&commit, &libraries, nvcc.ok().as_deref()))
 }

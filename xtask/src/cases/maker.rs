@@ -98,7 +98,7 @@ impl<'a> Maker<'a> {
     pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("elsewhere"))?;
         std::fs::create_dir_all(&output)?;
-        let python = setup::frameworks::compilers()?.join("bin/python");
+        let python = setup::packages::environment("compilers")?.join("bin/python");
         let sources = workspace::root().join("tests/data/elsewhere");
         let cache = output.join("cache");
         // What an older release of the compilers left would be imported, too.

@@ -1,39 +1,26 @@
-//! `cargo xtask setup`: everything that compiling kernels and building engines needs, in a cache outside the checkout.
-//!
-//! Owns the order: look at what is named, find a Python, fetch what is missing, check that it works. The parts:
-//! [`pins`] what is fetched, [`existing`] what need not be, [`python`] the interpreter, [`store`] folders that are whole or not
-//! there, [`pip`] one wheel, [`toolchain`] where everything is, [`tools`] what packs and tests the result. Installs nothing on the machine.
+//! `cargo xtask setup`: what compiling kernels and building engines needs, in a cache outside the checkout.
 
-mod existing;
-pub(crate) mod frameworks;
+pub(crate) mod packages;
 mod pins;
-mod pip;
 mod python;
 mod store;
-mod toolchain;
 mod tools;
 
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::process::Command;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, bail};
 
-use crate::process;
-use crate::progress::Progress;
-use existing::{Existing, Variables};
-use pins::{Choice, Pins};
-use python::Python;
-use store::Store;
-pub(crate) use toolchain::Toolchain;
+use packages::Packages;
 pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout.
 
-The packages are downloaded with pip, pinned by version and SHA-256, and unpacked; nothing is installed. \
+pip downloads the packages, pinned by version and SHA-256, into folders of the cache; nothing is installed elsewhere. \
 The other commands do this by themselves.
 
 Environment:
@@ -41,85 +28,141 @@ Environment:
   CUBINDER_PYTHON    the Python interpreter to use; otherwise `python3`, or another supported one on the path
   CUBINDER_NVRTC     a libnvrtc.so.*, or the folder that holds it, to use instead of fetching it
   CUDA_HOME          folder of a CUDA toolkit to use for NVRTC and headers instead of fetching them
-  TENSORRT_RTX_HOME  folder of a TensorRT-RTX to use instead of fetching it";
+  TENSORRT_RTX_HOME  folder of a TensorRT-RTX 1.7 to use instead of fetching it";
 
-/// How many wheels are fetched at the same time.
-const PARALLEL: usize = 3;
+const NVRTC: &str = "nvidia-cuda-nvrtc";
+const CUDA_HEADERS: [&str; 3] = ["nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
+const TENSORRT: &str = "tensorrt-rtx-cu13-libs";
+/// TensorRT-RTX's bindings, and `onnx` with what it imports.
+const PYTHON_PACKAGES: [&str; 6] =
+    ["tensorrt-rtx-cu13-bindings", "onnx", "numpy", "protobuf", "typing_extensions", "ml_dtypes"];
 
-/// Sets up and says where everything is; with `tests`, also what tests alone need.
+/// What the compiler's clients need. All paths are absolute.
+#[derive(Debug)]
+pub(crate) struct Toolchain {
+    cache: PathBuf,
+    /// The folder with `libtensorrt_rtx.so`.
+    tensorrt: PathBuf,
+    /// Folders to import `tensorrt_rtx_bindings` and `onnx` from.
+    python_path: Vec<PathBuf>,
+    python: PathBuf,
+}
+
+/// Sets up and prints where everything is; with `tests`, also what only tests need.
 ///
 /// # Errors
-/// As [`ensure`] and [`frameworks::environment`].
+/// As [`ensure`].
 pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
-    println!("NVRTC         {}", toolchain.nvrtc.display());
-    for folder in &toolchain.include {
-        println!("CUDA headers  {}", folder.display());
+    println!("Packages      {}", toolchain.cache.join("toolkit").display());
+    for name in ["CUBINDER_NVRTC", "CUDA_HOME"] {
+        if let Some(value) = variable(name) {
+            println!("{name:<14}{}", value.display());
+        }
     }
-    println!("TensorRT-RTX  {}", toolchain.tensorrt_libs.display());
+    println!("TensorRT-RTX  {}", toolchain.tensorrt.display());
     println!("Python        {}", toolchain.python.display());
     if tests {
-        for (variable, folder) in frameworks::environment()? {
+        for (variable, folder) in packages::test_environment()? {
             println!("{variable}={}", folder.display());
         }
     }
     Ok(())
 }
 
-/// The toolchain; what is missing is fetched first.
+/// Returns the toolchain, and fetches what is missing.
 ///
 /// # Errors
-/// When the machine is not supported, something named in the environment is not there, there is no Python with pip, or a
-/// package cannot be fetched. The message says what helps.
+/// When the machine is not supported, `TENSORRT_RTX_HOME` names another folder, there is no Python, or pip fails.
 pub(crate) fn ensure() -> Result<Toolchain> {
-    let place = Workplace::open()?;
-    let Workplace { cache, store, python, progress } = &place;
-    let pins = Pins::load()?;
-    let existing = Existing::find(&|name| env::var_os(name))?;
-    let toolchain = Toolchain::new(cache, store, &pins, &existing, python)?;
-    announce(&existing, &toolchain, progress);
-    let choices = toolchain::needed(&pins, &existing, python)?;
-    let missing: Vec<_> =
-        choices.into_iter().filter(|choice| !store.has(&choice.folder, &choice.recipe())).collect();
-    if !missing.is_empty() {
-        python.require_pip()?;
-        fetch_all(&missing, store, python, progress)?;
+    let packages = Packages::open()?;
+    // The compiler reads these two variables, and reports what is wrong with them.
+    let (has_nvrtc, has_toolkit) = (variable("CUBINDER_NVRTC").is_some(), variable("CUDA_HOME").is_some());
+    let mut names = Vec::new();
+    names.extend((!has_nvrtc && !has_toolkit).then_some(NVRTC));
+    names.extend(CUDA_HEADERS.iter().filter(|_| !has_toolkit));
+    let first_of_python = names.len();
+    names.extend(PYTHON_PACKAGES);
+    let named = variable("TENSORRT_RTX_HOME").map(|home| tensorrt_in(Path::new(&home))).transpose()?;
+    names.extend(named.is_none().then_some(TENSORRT));
+    let python_path = packages.fetch_all(&names)?.split_off(first_of_python);
+    let tensorrt = match (named, python_path.last()) {
+        (Some(named), _) => named,
+        (None, last) => last.context("TensorRT-RTX was fetched")?.join("tensorrt_rtx_libs"),
+    };
+    Ok(Toolchain { cache: packages.cache, tensorrt, python_path, python: packages.python.path })
+}
+
+/// A variable of the environment; an empty one counts as not set.
+fn variable(name: &str) -> Option<OsString> {
+    env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// The folder with the library in a TensorRT-RTX that the user has named.
+fn tensorrt_in(home: &Path) -> Result<PathBuf> {
+    let folders = [home.to_path_buf(), home.join("lib")];
+    let found = folders.iter().find(|folder| folder.join("libtensorrt_rtx.so").is_file());
+    let found = found.with_context(|| {
+        format!(
+            "`TENSORRT_RTX_HOME` names `{}`, which has no `libtensorrt_rtx.so` in itself or in `lib`\n  \
+             help: name the folder of an unpacked TensorRT-RTX, or unset the variable to have it fetched",
+            home.display()
+        )
+    })?;
+    Ok(std::path::absolute(found)?)
+}
+
+impl Toolchain {
+    /// `PYTHONPATH` and `LD_LIBRARY_PATH` of a Python that imports `tensorrt_rtx_bindings` and `onnx`.
+    ///
+    /// # Errors
+    /// When a path holds the separator `:`.
+    pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
+        let inherited = variable("LD_LIBRARY_PATH").unwrap_or_default();
+        let libraries = std::iter::once(self.tensorrt.clone()).chain(env::split_paths(&inherited));
+        let libraries = libraries.filter(|path| !path.as_os_str().is_empty());
+        Ok([
+            ("PYTHONPATH", env::join_paths(&self.python_path)?),
+            ("LD_LIBRARY_PATH", env::join_paths(libraries)?),
+        ])
     }
-    link(&toolchain, store)?;
-    check(&toolchain, python, store)?;
-    Ok(toolchain)
+
+    /// A Python that imports the pinned packages, and none of the user's own site.
+    ///
+    /// # Errors
+    /// As [`Toolchain::python_environment`].
+    pub(crate) fn python_command(&self) -> Result<Command> {
+        let mut command = Command::new(&self.python);
+        command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
+        Ok(command)
+    }
+
+    /// The variables under which the compiler and the tests find this toolchain.
+    ///
+    /// # Errors
+    /// As [`Toolchain::python_environment`].
+    pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
+        let [(_, python_path), (_, library_path)] = self.python_environment()?;
+        Ok(vec![
+            ("CUBINDER_CACHE", self.cache.clone().into()),
+            ("CUBINDER_TENSORRT_LIBS", self.tensorrt.clone().into()),
+            ("CUBINDER_TEST_PYTHON", self.python.clone().into()),
+            ("CUBINDER_TEST_PYTHONPATH", python_path),
+            ("CUBINDER_TEST_LIBRARY_PATH", library_path),
+        ])
+    }
 }
 
 /// The version of a pinned package.
 ///
 /// # Errors
-/// When the pins do not hold it.
+/// When there is none.
 pub(crate) fn pinned_version(name: &str) -> Result<String> {
-    Ok(Pins::load()?.package(name)?.version.clone())
+    let version = pins::Pins::load()?.package(name)?.version.clone();
+    version.with_context(|| format!("`{name}` has no version"))
 }
 
-/// Where packages are fetched to, and by what.
-struct Workplace {
-    cache: PathBuf,
-    store: Store,
-    python: Python,
-    progress: Progress,
-}
-
-impl Workplace {
-    fn open() -> Result<Self> {
-        supported(env::consts::OS, env::consts::ARCH)?;
-        let variables = |name: &str| env::var_os(name);
-        let cache = cache_folder(&variables)?;
-        let named = variables(python::VARIABLE).filter(|value| !value.is_empty());
-        let python = python::find(named, &Pins::load()?.python)?;
-        let store = Store::new(cache.join("toolkit"));
-        store.clean()?;
-        Ok(Self { cache, store, python, progress: Progress::new() })
-    }
-}
-
-/// That the pinned packages exist for this machine.
+/// Fails if the pinned packages are for other machines.
 fn supported(os: &str, arch: &str) -> Result<()> {
     if (os, arch) == ("linux", "x86_64") {
         return Ok(());
@@ -133,140 +176,24 @@ fn supported(os: &str, arch: &str) -> Result<()> {
 /// The cache of this user.
 ///
 /// # Errors
-/// When the environment names no place for it.
+/// When the environment names no folder for it.
 pub(crate) fn cache() -> Result<PathBuf> {
-    cache_folder(&|name: &str| env::var_os(name))
+    cache_folder(&variable)
 }
 
 /// `CUBINDER_CACHE`, or `cubinder` in the user's cache folder; absolute. The compiler has the same rules
 /// (`Overrides::from_env`): it reads the cache that is filled here.
-fn cache_folder(variables: Variables<'_>) -> Result<PathBuf> {
-    let named = |name: &str| variables(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+fn cache_folder(variable: &dyn Fn(&str) -> Option<OsString>) -> Result<PathBuf> {
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = named("CUBINDER_CACHE") {
         return std::path::absolute(&cache)
             .with_context(|| format!("`CUBINDER_CACHE` names `{}`", cache.display()));
     }
-    // The XDG base directory specification: a relative path there is to be ignored.
-    let base = named("XDG_CACHE_HOME").filter(|base| base.is_absolute());
-    let base =
-        base.or_else(|| named("HOME").filter(|home| home.is_absolute()).map(|home| home.join(".cache")));
-    let base =
-        base.context("there is no place for the cache: set `HOME`, or name a folder in `CUBINDER_CACHE`")?;
+    // The XDG base directory specification: a relative path is ignored.
+    let absolute = |name: &str| named(name).filter(|folder| folder.is_absolute());
+    let base = absolute("XDG_CACHE_HOME").or_else(|| absolute("HOME").map(|home| home.join(".cache")));
+    let base = base.context("no folder for the cache: set `HOME`, or name a folder in `CUBINDER_CACHE`")?;
     Ok(base.join("cubinder"))
-}
-
-/// Says what is used instead of a pinned package.
-fn announce(existing: &Existing, toolchain: &Toolchain, progress: &Progress) {
-    if let Some(nvrtc) = &existing.nvrtc {
-        progress.say(&format!("using `{}` (`{}` names it)", nvrtc.library.display(), nvrtc.variable));
-    }
-    if let Some(folder) = existing.include.as_ref().and_then(|folders| folders.first()) {
-        progress.say(&format!("using the CUDA headers in `{}`, of that toolkit", folder.display()));
-    }
-    if let Some(tensorrt) = &existing.tensorrt {
-        let libs = toolchain.tensorrt_libs.display();
-        progress.say(&format!("using TensorRT-RTX in `{libs}` (`TENSORRT_RTX_HOME` names it)"));
-        if tensorrt.bindings.is_none() {
-            progress.say(
-                "it has no Python package `tensorrt_rtx_bindings` inside or beside: the pinned one is used",
-            );
-        }
-    }
-}
-
-/// Fetches every one of `missing`, several at the same time. After a failure no new one is begun.
-fn fetch_all(missing: &[Choice<'_>], store: &Store, python: &Python, progress: &Progress) -> Result<()> {
-    let queue = Mutex::new(missing.iter());
-    let failures = Mutex::new(Vec::new());
-    // A poisoned lock means a panic elsewhere, which the scope passes on; what it guards stays sound.
-    let next = || {
-        let failed = !failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).is_empty();
-        if failed { None } else { queue.lock().unwrap_or_else(std::sync::PoisonError::into_inner).next() }
-    };
-    std::thread::scope(|scope| {
-        for _ in 0..PARALLEL.min(missing.len()) {
-            scope.spawn(|| {
-                while let Some(choice) = next() {
-                    if let Err(error) = fetch(choice, store, python, progress) {
-                        failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(error);
-                    }
-                }
-            });
-        }
-    });
-    let mut failures = failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).into_iter();
-    let Some(first) = failures.next() else { return Ok(()) };
-    // Begun at the same time, they nearly always fail for the same reason: one is told in full.
-    let told = first.to_string();
-    let others: Vec<String> =
-        failures.map(|error| error.to_string()).filter(|other| *other != told).collect();
-    if others.is_empty() { Err(first) } else { Err(anyhow!("{first:#}\n  also: {}", others.join("; "))) }
-}
-
-fn fetch(choice: &Choice<'_>, store: &Store, python: &Python, progress: &Progress) -> Result<()> {
-    let label = choice.package.label();
-    let wait = || progress.say(&format!("waiting for another run that is fetching {label}"));
-    let fill = |work: &Path| {
-        let task = progress.download(&label, &choice.package.purpose, choice.wheel.bytes);
-        let content = pip::fetch(python, choice, work, &task)?;
-        task.finish("fetched");
-        Ok(content)
-    };
-    store.ensure(&choice.folder, &choice.recipe(), wait, fill)?;
-    Ok(())
-}
-
-/// Makes the unversioned name of a named TensorRT-RTX library where its own folder has none.
-fn link(toolchain: &Toolchain, store: &Store) -> Result<()> {
-    if toolchain.tensorrt_link == toolchain.tensorrt_libs {
-        return Ok(());
-    }
-    let name = toolchain.tensorrt_link.file_name().unwrap_or_default().to_string_lossy();
-    let target = toolchain.tensorrt_libs.join("libtensorrt_rtx.so.1");
-    let fill = |work: &Path| {
-        std::os::unix::fs::symlink(&target, work.join("libtensorrt_rtx.so"))?;
-        Ok(work.to_path_buf())
-    };
-    store.ensure(&name, &format!("link {}\n", target.display()), || {}, fill)?;
-    Ok(())
-}
-
-/// That Python can import what is there, once for each set of folders: an error here says more than one from the middle of a
-/// test. That it could is remembered in the store.
-fn check(toolchain: &Toolchain, python: &Python, store: &Store) -> Result<()> {
-    let mut recipe =
-        format!("python {}\nlibraries {}\n", python.path.display(), toolchain.tensorrt_libs.display());
-    for folder in &toolchain.python_path {
-        recipe.push_str(&format!("import {}\n", folder.display()));
-    }
-    let fill = |work: &Path| {
-        let mut command = toolchain.python_command()?;
-        command.args(["-c", "import tensorrt_rtx_bindings, onnx"]).current_dir(work);
-        process::capture(&mut command).with_context(|| {
-            "TensorRT-RTX's bindings and `onnx` do not work here; they need the C++ runtime library (`apt install \
-             libstdc++6`) and, where `TENSORRT_RTX_HOME` is set, release 1.7 there with bindings for this Python"
-        })?;
-        Ok(work.to_path_buf())
-    };
-    let name = format!("imports-cp{}{}", python.version.major, python.version.minor);
-    store.ensure(&name, &recipe, || {}, fill)?;
-    Ok(())
-}
-
-/// Variables under which the compiler and the tests find this toolchain. `CUDA_HOME` and `CUBINDER_NVRTC` are not among them: the
-/// compiler reads what the user set, and looks in the cache otherwise.
-///
-/// # Errors
-/// When a path holds the separator `:`.
-pub(crate) fn environment(toolchain: &Toolchain) -> Result<Vec<(&'static str, OsString)>> {
-    let [(_, python_path), (_, library_path)] = toolchain.python_environment()?;
-    Ok(vec![
-        ("CUBINDER_CACHE", toolchain.cache.clone().into()),
-        ("CUBINDER_TENSORRT_LIBS", toolchain.tensorrt_libs.clone().into()),
-        ("CUBINDER_TEST_PYTHON", toolchain.python.clone().into()),
-        ("CUBINDER_TEST_PYTHONPATH", python_path),
-        ("CUBINDER_TEST_LIBRARY_PATH", library_path),
-    ])
 }
 
 #[cfg(test)]
@@ -299,5 +226,17 @@ mod tests {
             error.starts_with("the pinned packages are for x86-64 Linux, and this is aarch64 linux"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_named_tensorrt_has_its_library_in_one_of_two_folders() {
+        let home = tempfile::tempdir().unwrap();
+        let error = tensorrt_in(home.path()).unwrap_err().to_string();
+        assert!(error.starts_with("`TENSORRT_RTX_HOME` names `"), "{error}");
+        let lib = home.path().join("lib");
+        std::fs::create_dir(&lib).unwrap();
+        std::fs::write(lib.join("libtensorrt_rtx.so"), "").unwrap();
+        assert_eq!(tensorrt_in(home.path()).unwrap(), lib);
+        assert_eq!(tensorrt_in(&lib).unwrap(), lib);
     }
 }

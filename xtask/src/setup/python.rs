@@ -1,201 +1,107 @@
-//! The Python interpreter that fetches packages and runs TensorRT-RTX's bindings.
-//!
-//! Owns finding one that has pinned wheels. Never installs anything into it.
+//! The Python interpreter that runs pip and TensorRT-RTX's bindings.
 
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::str::FromStr;
 
 use anyhow::{Result, bail};
-use serde::{Deserialize, Deserializer};
-
-/// Names the interpreter to use.
-pub(crate) const VARIABLE: &str = "CUBINDER_PYTHON";
-
-/// How to get a Python with pip.
-const HELP: &str = "install Python 3 with pip: `apt install python3 python3-pip`, `dnf install python3 python3-pip` or \
-                    `brew install python`";
-
-/// Major and minor version of Python: what a wheel is built for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version {
-    pub(crate) major: u32,
-    pub(crate) minor: u32,
-}
-
-impl fmt::Display for Version {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.major, self.minor)
-    }
-}
-
-impl FromStr for Version {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parse = |(major, minor): (&str, &str)| {
-            Some(Self { major: major.parse().ok()?, minor: minor.parse().ok()? })
-        };
-        text.split_once('.')
-            .and_then(parse)
-            .ok_or_else(|| format!("expected a version like `3.12`, found `{text}`"))
-    }
-}
-
-impl<'de> Deserialize<'de> for Version {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
 
 /// An interpreter that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Python {
-    /// Absolute path, behind the launchers of version managers.
+    /// Absolute path of the interpreter itself, not of a version manager's launcher.
     pub(crate) path: PathBuf,
-    pub(crate) version: Version,
+    /// Major and minor version, such as `3.12`.
+    pub(crate) version: String,
 }
 
-/// The interpreter to use: the one that `CUBINDER_PYTHON` names, or the first on the search path that is supported.
+impl Python {
+    /// The version in names of files, such as `cp312`.
+    pub(crate) fn tag(&self) -> String {
+        format!("cp{}", self.version.replace('.', ""))
+    }
+}
+
+/// Returns the interpreter `named`, or else the first one on the search path that is supported.
 ///
 /// # Errors
-/// When there is none; the message says what was found and what helps.
-pub(crate) fn find(named: Option<OsString>, supported: &[Version]) -> Result<Python> {
+/// When there is none; the message names what was found.
+pub(crate) fn find(named: Option<OsString>, supported: &[String]) -> Result<Python> {
     choose(named, supported, &probe)
 }
 
 fn choose(
     named: Option<OsString>,
-    supported: &[Version],
+    supported: &[String],
     probe: &dyn Fn(&OsString) -> Option<Python>,
 ) -> Result<Python> {
-    let versions = supported.iter().map(Version::to_string).collect::<Vec<_>>().join(", ");
-    if let Some(program) = named {
-        let shown = program.to_string_lossy();
-        return match probe(&program) {
-            Some(python) if supported.contains(&python.version) => Ok(python),
-            Some(python) => bail!(
-                "`{VARIABLE}` names `{shown}`, which is Python {}; the pinned packages are for Python {versions}",
-                python.version
-            ),
-            None => bail!("`{VARIABLE}` names `{shown}`, which does not run as a Python 3 interpreter"),
-        };
-    }
-    // The unversioned name first: it is what people mean by "my Python", and the one that has pip most often.
-    let mut candidates = vec![OsString::from("python3")];
-    candidates.extend(supported.iter().rev().map(|version| OsString::from(format!("python{version}"))));
-    let mut unsupported = Vec::new();
+    let versions = supported.iter().rev().map(|version| format!("python{version}").into());
+    let candidates = match named {
+        Some(program) => vec![program],
+        // The unversioned name first: it is the one that has pip most often.
+        None => std::iter::once("python3".into()).chain(versions).collect(),
+    };
+    let mut found = Vec::new();
     for candidate in candidates {
         match probe(&candidate) {
             Some(python) if supported.contains(&python.version) => return Ok(python),
-            Some(python) => {
-                unsupported.push(format!("`{}` is Python {}", python.path.display(), python.version));
-            }
-            None => {}
+            Some(python) => found.push(format!("`{}` is {}", python.path.display(), python.version)),
+            None => found.push(format!("`{}` does not run", candidate.to_string_lossy())),
         }
     }
-    if unsupported.is_empty() {
-        bail!(
-            "no Python was found; it fetches the pinned packages with pip and drives TensorRT-RTX's builder\n  \
-             help: {HELP}"
-        );
-    }
     bail!(
-        "no supported Python was found: {}; the pinned packages are for Python {versions}\n  \
-         help: install one of these, or name it in `{VARIABLE}`",
-        unsupported.join(", ")
+        "no supported Python: {}; the pinned packages are for Python {}\n  \
+         help: install one of these with pip (`apt install python3 python3-pip`), or name it in `CUBINDER_PYTHON`",
+        found.join(", "),
+        supported.join(", ")
     )
 }
 
-/// Asks `program` who it is. Nothing is said when it does not run: version managers keep launchers of versions that are not there.
+/// Asks `program` for its version and path; `None` if it does not run, such as a version manager's launcher of a missing version.
 fn probe(program: &OsString) -> Option<Python> {
-    let question = "import sys; print(*sys.version_info[:2]); print(sys.executable)";
-    // Isolated and without site-packages: quick, and no user file can answer for it.
-    let output =
-        Command::new(program).args(["-I", "-S", "-c", question]).stdin(Stdio::null()).output().ok()?;
+    let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
+    // Isolated and without site-packages: quick, and independent of the user's files.
+    let output = Command::new(program).args(["-I", "-S", "-c", script]).stdin(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok().filter(|_| output.status.success())?;
-    let mut lines = text.lines();
-    let version = lines.next()?.replace(' ', ".").parse().ok()?;
-    let path = PathBuf::from(lines.next()?);
+    let (version, path) = text.split_once('\n')?;
+    let (version, path) = (version.to_owned(), PathBuf::from(path.trim_end()));
     path.is_absolute().then_some(Python { path, version })
-}
-
-impl Python {
-    /// That `python -m pip` works.
-    ///
-    /// # Errors
-    /// When it does not; the message says what helps.
-    pub(crate) fn require_pip(&self) -> Result<()> {
-        let mut command = Command::new(&self.path);
-        command.args(["-m", "pip", "--version"]).stdin(Stdio::null());
-        let output = command.output();
-        if output.is_ok_and(|output| output.status.success()) {
-            return Ok(());
-        }
-        let path = self.path.display();
-        bail!(
-            "`{path}` has no pip, which fetches the pinned packages (nothing is installed with it)\n  \
-             help: `apt install python3-pip`, `dnf install python3-pip`, or `{path} -m ensurepip` (in a virtual \
-             environment made without pip too); another Python can be named in `{VARIABLE}`"
-        )
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SUPPORTED: [Version; 2] = [Version { major: 3, minor: 11 }, Version { major: 3, minor: 12 }];
-
-    /// `answers`: name and minor version of each interpreter that is there.
-    fn run(named: Option<&str>, answers: &[(&str, u32)]) -> Result<String, String> {
+    /// Chooses among interpreters that are installed under these names.
+    fn run(named: Option<&str>, installed: &[(&str, &str)]) -> Result<String, String> {
         let probe = |program: &OsString| {
-            let (name, minor) = answers.iter().find(|(name, _)| program == name)?;
-            Some(Python { path: format!("/bin/{name}").into(), version: Version { major: 3, minor: *minor } })
+            let (name, version) = installed.iter().find(|(name, _)| program == name)?;
+            Some(Python { path: format!("/bin/{name}").into(), version: (*version).to_owned() })
         };
-        choose(named.map(OsString::from), &SUPPORTED, &probe)
+        choose(named.map(OsString::from), &["3.11".to_owned(), "3.12".to_owned()], &probe)
             .map(|python| python.path.display().to_string())
             .map_err(|error| error.to_string())
     }
 
     #[test]
-    fn versions_are_read_and_ordered_as_numbers() {
-        let version = |text: &str| text.parse::<Version>();
-        assert!(version("3.9").unwrap() < version("3.10").unwrap());
-        assert_eq!(version("3").unwrap_err(), "expected a version like `3.12`, found `3`");
+    fn the_unversioned_name_is_preferred_then_the_newest_supported() {
+        assert_eq!(run(None, &[("python3", "3.11"), ("python3.12", "3.12")]).unwrap(), "/bin/python3");
+        let newest = run(None, &[("python3", "3.14"), ("python3.11", "3.11"), ("python3.12", "3.12")]);
+        assert_eq!(newest.unwrap(), "/bin/python3.12");
     }
 
     #[test]
-    fn the_plain_name_is_preferred() {
-        assert_eq!(run(None, &[("python3", 11), ("python3.12", 12)]), Ok("/bin/python3".to_owned()));
-    }
-
-    #[test]
-    fn an_unsupported_plain_name_gives_way_to_the_newest_supported() {
-        let found = run(None, &[("python3", 14), ("python3.11", 11), ("python3.12", 12)]);
-        assert_eq!(found, Ok("/bin/python3.12".to_owned()));
-    }
-
-    #[test]
-    fn what_is_missing_is_said() {
+    fn a_missing_python_is_reported_with_what_was_found() {
         let none = run(None, &[]).unwrap_err();
-        assert!(
-            none.starts_with("no Python was found") && none.contains("apt install python3 python3-pip"),
-            "{none}"
-        );
-        let old = run(None, &[("python3", 9)]).unwrap_err();
-        assert!(old.starts_with("no supported Python was found: `/bin/python3` is Python 3.9;"), "{old}");
-        assert!(old.contains("for Python 3.11, 3.12"), "{old}");
+        assert!(none.starts_with("no supported Python: `python3` does not run, `python3.12`"), "{none}");
+        let old = run(None, &[("python3", "3.9")]).unwrap_err();
+        assert!(old.contains("`/bin/python3` is 3.9") && old.contains("for Python 3.11, 3.12\n"), "{old}");
     }
 
     #[test]
-    fn a_named_one_is_used_or_refused() {
-        assert_eq!(run(Some("mine"), &[("mine", 12), ("python3", 11)]), Ok("/bin/mine".to_owned()));
-        let old = run(Some("mine"), &[("mine", 9), ("python3", 11)]).unwrap_err();
-        assert!(old.starts_with("`CUBINDER_PYTHON` names `mine`, which is Python 3.9;"), "{old}");
-        let gone = run(Some("mine"), &[("python3", 11)]).unwrap_err();
-        assert_eq!(gone, "`CUBINDER_PYTHON` names `mine`, which does not run as a Python 3 interpreter");
+    fn a_named_python_is_used_or_rejected() {
+        assert_eq!(run(Some("mine"), &[("mine", "3.12"), ("python3", "3.11")]).unwrap(), "/bin/mine");
+        let old = run(Some("mine"), &[("mine", "3.9"), ("python3", "3.11")]).unwrap_err();
+        assert!(old.starts_with("no supported Python: `/bin/mine` is 3.9;"), "{old}");
     }
 }

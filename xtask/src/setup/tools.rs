@@ -1,32 +1,23 @@
-//! Tools beside the toolchain: those that make what is installed, and CMake with Ninja.
-//!
-//! Owns which of them are fetched, and where their programs lie in the unpacked packages. Never runs what it fetched, but for asking a
-//! CMake that is there for its version.
+//! Tools that make and test the installed form.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Result, bail};
 
-use super::pins::Choice;
-use super::store::Store;
-use super::{Pins, Workplace, fetch_all};
-
-const ZIG: &str = "ziglang";
-const ZIGBUILD: &str = "cargo-zigbuild";
-const MATURIN: &str = "maturin";
-const CMAKE: &str = "cmake";
-const NINJA: &str = "ninja";
+use super::packages::Packages;
+use crate::process::quote;
 
 /// What makes the archive and the Python package.
 #[derive(Debug)]
 pub(crate) struct Packaging {
-    /// A program that takes a linker's arguments, and links for the oldest glibc that is supported.
+    /// A program that takes a linker's arguments, and links for the oldest supported glibc.
     pub(crate) linker: PathBuf,
     pub(crate) maturin: PathBuf,
 }
 
-/// What builds other people's projects.
+/// What builds projects of users.
 #[derive(Debug)]
 pub(crate) struct BuildSystems {
     pub(crate) cmake: PathBuf,
@@ -36,73 +27,43 @@ pub(crate) struct BuildSystems {
 /// The oldest CMake that the package is for: it understands depfiles with every generator.
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
-/// Fetches what makes the installed form. `glibc` is the oldest version that the result runs with.
+/// Fetches what makes the installed form, for `glibc` and later.
 ///
 /// # Errors
-/// As those of [`super::ensure`].
+/// As [`Packages::fetch`].
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
-    let place = Workplace::open()?;
-    let folders = fetched(&place, &[ZIG, ZIGBUILD, MATURIN])?;
-    let script = |index: usize, name: &str| -> Result<PathBuf> {
-        let folder = folders.get(index).context("a package has a folder")?;
-        program_of(folder, name)
-    };
-    let zig = folders.first().context("a package has a folder")?.join("ziglang/zig");
-    let maturin = script(2, MATURIN)?;
-    // zig keeps there what it has compiled for itself.
-    let text = linker_script(&zig, &script(1, ZIGBUILD)?, &place.cache.join("zig"), glibc);
-    // Cargo builds everything anew where the linker has another path: it has the same one for every checkout.
-    let name = format!("linker-glibc-{glibc}");
-    place.store.ensure(&name, &text, || {}, |work| write_program(work, "linker", &text))?;
-    Ok(Packaging { linker: place.store.folder(&name).join("linker"), maturin })
+    let packages = Packages::open()?;
+    let folders = packages.fetch_all(&["ziglang", "cargo-zigbuild", "maturin"])?;
+    let [zig, zigbuild, maturin] = &folders[..] else { bail!("expected a folder for each package") };
+    let zigbuild = zigbuild.join("bin/cargo-zigbuild");
+    let script = linker_script(&zig.join("ziglang/zig"), &zigbuild, &packages.cache.join("zig"), glibc);
+    // In the cache, because cargo builds everything anew if the linker has another path.
+    let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
+        let linker = content.join("linker");
+        std::fs::write(&linker, &script)?;
+        Ok(std::fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755))?)
+    })?;
+    Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }
 
-/// CMake and Ninja: those on the search path, else the pinned ones.
+/// Returns CMake and Ninja of the search path, or else the pinned ones.
 ///
 /// # Errors
-/// As those of [`super::ensure`].
+/// As [`Packages::fetch`].
 pub(crate) fn build_systems() -> Result<BuildSystems> {
-    let place = Workplace::open()?;
-    let cmake =
-        match on_path(CMAKE).filter(|program| version(program).is_some_and(|found| found >= OLDEST_CMAKE)) {
-            Some(program) => program,
-            None => fetched(&place, &[CMAKE])?.remove(0).join("cmake/data/bin/cmake"),
-        };
-    let ninja = match on_path(NINJA) {
-        Some(program) => program,
-        None => program_of(&fetched(&place, &[NINJA])?.remove(0), NINJA)?,
-    };
+    let packages = Packages::open()?;
+    let cmake = on_path("cmake").filter(|program| version(program) >= Some(OLDEST_CMAKE));
+    let cmake = cmake
+        .map_or_else(|| Ok(packages.fetch("cmake")?.join("cmake/data/bin/cmake")), Ok::<_, anyhow::Error>)?;
+    let ninja = on_path("ninja");
+    let ninja =
+        ninja.map_or_else(|| Ok(packages.fetch("ninja")?.join("bin/ninja")), Ok::<_, anyhow::Error>)?;
     Ok(BuildSystems { cmake, ninja })
 }
 
-/// The folders of packages, fetched where they are missing.
-fn fetched(place: &Workplace, names: &[&str]) -> Result<Vec<PathBuf>> {
-    let pins = Pins::load()?;
-    let choices: Vec<Choice<'_>> =
-        names.iter().map(|name| pins.package(name)?.choose(place.python.version)).collect::<Result<_>>()?;
-    let folders = choices.iter().map(|choice| place.store.folder(&choice.folder)).collect();
-    let has = |store: &Store, choice: &Choice<'_>| store.has(&choice.folder, &choice.recipe());
-    let missing: Vec<_> = choices.into_iter().filter(|choice| !has(&place.store, choice)).collect();
-    if !missing.is_empty() {
-        place.python.require_pip()?;
-        fetch_all(&missing, &place.store, &place.python, &place.progress)?;
-    }
-    Ok(folders)
-}
-
-/// A program among the scripts of an unpacked wheel.
-fn program_of(folder: &Path, name: &str) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("`{}`", folder.display()))?;
-    let programs = entries.flatten().map(|entry| entry.path().join("scripts").join(name));
-    programs
-        .into_iter()
-        .find(|path| path.is_file())
-        .with_context(|| format!("`{}` has no program `{name}`", folder.display()))
-}
-
-/// cargo-zigbuild turns what rustc tells a linker into what zig understands.
+/// cargo-zigbuild translates the arguments of rustc for zig.
 fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> String {
-    let quoted = |path: &Path| format!("'{}'", path.display().to_string().replace('\'', r"'\''"));
+    let quoted = |path: &Path| quote(&path.to_string_lossy());
     format!(
         "#!/bin/sh\n\
          export CARGO_ZIGBUILD_ZIG_PATH={zig} CARGO_ZIGBUILD_CACHE_DIR={cache}\n\
@@ -112,16 +73,6 @@ fn linker_script(zig: &Path, zigbuild: &Path, cache: &Path, glibc: &str) -> Stri
         zigbuild = quoted(zigbuild),
         cache = quoted(cache),
     )
-}
-
-fn write_program(work: &Path, name: &str, text: &str) -> Result<PathBuf> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let content = work.join("content");
-    std::fs::create_dir(&content)?;
-    let path = content.join(name);
-    std::fs::write(&path, text)?;
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
-    Ok(content)
 }
 
 /// A program on the search path.
@@ -153,15 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn every_tool_is_pinned() {
-        let pins = Pins::load().unwrap();
-        for name in [ZIG, ZIGBUILD, MATURIN, CMAKE, NINJA] {
-            pins.package(name).unwrap();
-        }
-    }
-
-    #[test]
-    fn the_linker_survives_strange_folders() {
+    fn the_linker_quotes_its_paths() {
         let text = linker_script(Path::new("/a b/zig"), Path::new("/it's/z"), Path::new("/c"), "2.28");
         assert!(text.contains("ZIG_PATH='/a b/zig'") && text.contains(r"exec '/it'\''s/z' zig cc"), "{text}");
         assert!(text.contains("-target x86_64-linux-gnu.2.28 \"$@\"\n"), "{text}");

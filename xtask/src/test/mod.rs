@@ -53,7 +53,7 @@ pub(crate) fn run(filter: Option<&str>) -> ExitCode {
 
 /// Runs every step. A step still runs if one that it depends on has failed; its tests report what is missing.
 fn steps(report: &mut Report<impl Write>) {
-    let toolchain = report.prepare("setup", |_| setup::environment(&setup::ensure()?));
+    let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     // The program `cubinder` would be documented into the same folder as the runtime library of that name.
@@ -65,7 +65,7 @@ fn steps(report: &mut Report<impl Write>) {
     // What is tested is what is installed: there is no other release build.
     let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
-    let frameworks = report.prepare("frameworks", |_| setup::frameworks::environment());
+    let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
     let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
     report.check(
         "demo",

@@ -2,13 +2,12 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::{Command, ExitCode};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 
 use super::results::{Reader, Results};
 use crate::process;
-use crate::progress::duration;
 
 /// Steps so far.
 pub(crate) struct Report<W> {
@@ -114,6 +113,12 @@ impl<W: Write> Report<W> {
         print(out, &results.counts.to_string());
         if results.counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
+}
+
+/// A time as `12.3 s`, or `4 minutes`.
+fn duration(time: Duration) -> String {
+    let seconds = time.as_secs_f64();
+    if seconds < 120.0 { format!("{seconds:.1} s") } else { format!("{:.0} minutes", seconds / 60.0) }
 }
 
 /// Prints a line. If the reader has closed the pipe, the steps still run for the exit status.

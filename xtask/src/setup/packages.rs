@@ -1,0 +1,199 @@
+//! Python packages in folders of the cache, which pip fills.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use rayon::prelude::*;
+
+use super::pins::{Package, Pins};
+use super::python::{self, Python};
+use super::store::Store;
+use crate::process;
+
+/// What pip failed to fetch: its index may be unreachable.
+#[derive(Debug)]
+pub(crate) struct NotFetched(pub(crate) String);
+
+impl std::fmt::Display for NotFetched {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "`{}` could not be fetched; check that `python3 -m pip` runs and reaches its package index (`python3 -m pip config list`), and \
+             that the disk of the cache has space (`CUBINDER_CACHE` names another cache), then run the same command again",
+            self.0
+        )
+    }
+}
+
+/// The pinned packages, and what fetches them.
+pub(crate) struct Packages {
+    pub(crate) cache: PathBuf,
+    pub(crate) python: Python,
+    pub(crate) store: Store,
+    pins: Pins,
+}
+
+impl Packages {
+    /// Finds the cache and a Python.
+    ///
+    /// # Errors
+    /// When the machine is not supported, or one of them is missing.
+    pub(crate) fn open() -> Result<Self> {
+        super::supported(std::env::consts::OS, std::env::consts::ARCH)?;
+        let pins = Pins::load()?;
+        let cache = super::cache()?;
+        let python = python::find(super::variable("CUBINDER_PYTHON"), &pins.python)?;
+        Ok(Self { store: Store::new(cache.join("toolkit")), cache, python, pins })
+    }
+
+    /// Returns the folders of packages in the order of `names`, and fetches missing ones in parallel.
+    ///
+    /// # Errors
+    /// When one cannot be fetched.
+    pub(crate) fn fetch_all(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
+        names.par_iter().map(|name| self.fetch(name)).collect()
+    }
+
+    /// Returns the folder of a package, or of a virtual environment.
+    ///
+    /// # Errors
+    /// When it cannot be fetched.
+    pub(crate) fn fetch(&self, name: &str) -> Result<PathBuf> {
+        let package = self.pins.package(name)?;
+        let is_environment = package.version.is_none();
+        let (python, supported) = (&self.python, &self.pins.environment_python);
+        ensure!(
+            !is_environment || supported.contains(&python.version),
+            "`{name}` is for Python {}, and `{}` is {}\n  help: name another one in `CUBINDER_PYTHON`",
+            supported.join(", "),
+            python.path.display(),
+            python.version
+        );
+        let requirements = package.requirements()?;
+        let recipe = if is_environment {
+            format!("{requirements}{STAND_INS}")
+        } else {
+            format!("pip install {requirements}skip {:?}\nlinks {:?}\n", package.skip, package.links)
+        };
+        self.store.ensure(&package.folder(&python.tag()), &recipe, |content, scratch| {
+            eprintln!("fetching {name}: {} ({:.1} MB)", package.purpose, megabytes(package.bytes));
+            let start = Instant::now();
+            if is_environment {
+                self.fill_environment(name, &requirements, content, scratch)?;
+            } else {
+                self.install(name, &requirements, content, scratch)?;
+                trim(package, content).with_context(|| format!("in `xtask/pins.toml`, package `{name}`"))?;
+            }
+            eprintln!("fetched {name} ({:.1} s)", start.elapsed().as_secs_f64());
+            Ok(())
+        })
+    }
+
+    fn fill_environment(&self, name: &str, requirements: &str, content: &Path, scratch: &Path) -> Result<()> {
+        let mut command = Command::new(&self.python.path);
+        // Without pip: Debian's Python cannot add it, and pip of `python` installs here, too.
+        process::capture(command.args(["-m", "venv", "--without-pip"]).arg(content).current_dir(scratch))?;
+        let packages = self.site_packages(content);
+        self.install(name, requirements, &packages, scratch)?;
+        if name == "pytorch" {
+            let mut command = Command::new(&self.python.path);
+            command.args(["-I", "-c", STAND_INS]).arg(&packages).arg(content.join("stand-ins"));
+            process::capture(&mut command)
+                .context("the stand-ins for NVIDIA's libraries need g++ and readelf")?;
+        }
+        Ok(())
+    }
+
+    /// The packages of a virtual environment.
+    pub(crate) fn site_packages(&self, environment: &Path) -> PathBuf {
+        environment.join(format!("lib/python{}/site-packages", self.python.version))
+    }
+
+    /// Has pip install `requirements` into the folder `target`, and nothing else anywhere.
+    fn install(&self, name: &str, requirements: &str, target: &Path, scratch: &Path) -> Result<()> {
+        let list = scratch.join("requirements.txt");
+        fs::write(&list, requirements)?;
+        let mut command = Command::new(&self.python.path);
+        command
+            .args(["-m", "pip", "install", "--no-compile", "--target"])
+            .arg(target)
+            .args(["--no-deps", "--only-binary=:all:", "--require-hashes"])
+            // The folders of the store are the cache; pip's own would double the space.
+            .args(["--no-cache-dir", "--disable-pip-version-check", "--no-input", "--progress-bar", "off"])
+            .arg("-r")
+            .arg(&list)
+            .env("TMPDIR", scratch)
+            // Both are about what is installed for the interpreter.
+            .env_remove("PIP_CONSTRAINT")
+            .env("PIP_REQUIRE_VIRTUALENV", "0")
+            .current_dir(scratch);
+        process::capture(&mut command).map(drop).context(NotFetched(name.to_owned()))
+    }
+}
+
+/// Makes libraries that PyTorch links and the tests do not call.
+const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
+
+/// Removes what is not used, and makes the links.
+fn trim(package: &Package, content: &Path) -> Result<()> {
+    for pattern in &package.skip {
+        let pattern = content.join(pattern);
+        for path in glob::glob(pattern.to_str().context("the cache has no UTF-8 path")?)? {
+            let path = path?;
+            if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
+        }
+    }
+    for (link, target) in &package.links {
+        symlink(target, content.join(link)).with_context(|| format!("cannot make the link `{link}`"))?;
+    }
+    Ok(())
+}
+
+#[allow(clippy::cast_precision_loss)] // shown with one digit
+fn megabytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e6
+}
+
+/// Returns the folder of an environment.
+///
+/// # Errors
+/// As [`Packages::fetch`].
+pub(crate) fn environment(name: &str) -> Result<PathBuf> {
+    Packages::open()?.fetch(name)
+}
+
+/// Returns the folder with the packages of an environment.
+///
+/// # Errors
+/// As [`Packages::fetch`].
+pub(crate) fn site_packages(name: &str) -> Result<PathBuf> {
+    let packages = Packages::open()?;
+    Ok(packages.site_packages(&packages.fetch(name)?))
+}
+
+/// Returns the library of the lean runtime of a release of full TensorRT.
+///
+/// # Errors
+/// As [`Packages::fetch`].
+pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
+    let major = release.split('.').next().unwrap_or_default();
+    let packages = site_packages(&format!("tensorrt-lean-{release}"))?;
+    Ok(packages.join(format!("tensorrt_lean_libs/libnvinfer_lean.so.{major}")))
+}
+
+/// Fetches what tests alone need, and returns the variables that name it.
+///
+/// # Errors
+/// As [`Packages::fetch`].
+pub(crate) fn test_environment() -> Result<Vec<(&'static str, OsString)>> {
+    Ok(vec![
+        ("CUBINDER_TEST_COMPILERS", environment("compilers")?.into()),
+        ("CUBINDER_TEST_PYTORCH", environment("pytorch")?.into()),
+        ("CUBINDER_TEST_TENSORRT", lean_runtime("11.4")?.into()),
+    ])
+}

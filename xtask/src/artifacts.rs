@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use serde::Deserialize;
+use cargo_metadata::{Artifact, Message};
 
 use crate::{process, workspace};
 
@@ -41,44 +41,18 @@ pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 ///
 /// # Errors
 /// When the build fails.
-pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Message>> {
+pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Artifact>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
-    let status = process::stream(command, |line| match Message::parse(line) {
-        Some(message) => messages.push(message),
-        None => on_line(line),
+    let status = process::stream(command, |line| match serde_json::from_str(line) {
+        Ok(Message::CompilerArtifact(artifact)) => messages.push(artifact),
+        Ok(_) => {}
+        Err(_) => on_line(line),
     })?;
     if !status.success() {
         bail!("`{}` failed ({status})", process::command_line(command));
     }
     Ok(messages)
-}
-
-/// One of cargo's messages, of which only those about finished artifacts matter here.
-#[derive(Debug, Deserialize)]
-pub(crate) struct Message {
-    #[serde(default)]
-    target: Target,
-    #[serde(default)]
-    filenames: Vec<PathBuf>,
-    executable: Option<PathBuf>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct Target {
-    name: String,
-    kind: Vec<String>,
-}
-
-impl Message {
-    /// A line of cargo's JSON; `None` for text meant for people.
-    fn parse(line: &str) -> Option<Self> {
-        line.starts_with("{\"reason\":").then(|| serde_json::from_str(line).ok()).flatten()
-    }
-
-    fn is(&self, name: &str, kind: &str) -> bool {
-        self.target.name == name && self.target.kind.iter().any(|found| found == kind)
-    }
 }
 
 impl Artifacts {
@@ -95,16 +69,15 @@ impl Artifacts {
     ///
     /// # Errors
     /// When one of them is missing.
-    pub(crate) fn among(messages: &[Message]) -> Result<Self> {
-        let compiler = messages.iter().find(|message| message.is("cubinder", "bin"));
-        let compiler = compiler.and_then(|message| message.executable.clone());
-        let library = messages.iter().find(|message| message.is("cubinder", "cdylib"));
-        let is_library = |path: &&PathBuf| path.extension().is_some_and(|extension| extension == "so");
-        let library = library.and_then(|message| message.filenames.iter().find(is_library).cloned());
-        let missing = |what: &str| format!("cargo built no {what}");
+    pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
+        let mut targets = artifacts.iter().filter(|artifact| artifact.target.name == "cubinder");
+        let compiler = targets.clone().find_map(|artifact| artifact.executable.clone());
+        let library = targets.find_map(|artifact| {
+            artifact.filenames.iter().find(|path| path.extension() == Some("so")).cloned()
+        });
         Ok(Self {
-            compiler: compiler.with_context(|| missing("program `cubinder`"))?,
-            runtime_library: library.with_context(|| missing("library `libcubinder.so`"))?,
+            compiler: compiler.context("cargo built no program `cubinder`")?.into(),
+            runtime_library: library.context("cargo built no library `libcubinder.so`")?.into(),
         })
     }
 
@@ -128,15 +101,22 @@ mod tests {
 
     #[test]
     fn cargo_says_where_the_files_are() {
-        let lines = [
-            r#"{"reason":"compiler-artifact","target":{"kind":["cdylib","rlib"],"name":"cubinder"},"filenames":["/t/libcubinder.so","/t/libcubinder.rlib"],"executable":null,"fresh":true}"#,
-            r#"{"reason":"compiler-artifact","target":{"kind":["lib"],"name":"cubinder_compiler"},"filenames":["/t/l.rlib"],"executable":null}"#,
-            r#"{"reason":"compiler-artifact","target":{"kind":["bin"],"name":"cubinder"},"filenames":["/t/cubinder"],"executable":"/t/cubinder"}"#,
-            r#"{"reason":"build-finished","success":true}"#,
-            "   Compiling cubinder v0.1.0",
+        let artifact = |name: &str, kind: &str, files: &str, executable: &str| {
+            let line = format!(
+                r#"{{"reason":"compiler-artifact","package_id":"x","manifest_path":"/x","target":{{"kind":["{kind}"],"crate_types":["{kind}"],
+                "name":"{name}","src_path":"/x","edition":"2024"}},"profile":{{"opt_level":"3","debuginfo":0,"debug_assertions":false,
+                "overflow_checks":false,"test":false}},"features":[],"filenames":{files},"executable":{executable},"fresh":true}}"#
+            );
+            match serde_json::from_str(&line).unwrap() {
+                Message::CompilerArtifact(artifact) => artifact,
+                other => panic!("{other:?}"),
+            }
+        };
+        let messages = [
+            artifact("cubinder", "cdylib", r#"["/t/libcubinder.rlib", "/t/libcubinder.so"]"#, "null"),
+            artifact("cubinder_compiler", "lib", r#"["/t/l.rlib"]"#, "null"),
+            artifact("cubinder", "bin", r#"["/t/cubinder"]"#, "\"/t/cubinder\""),
         ];
-        let messages: Vec<_> = lines.iter().filter_map(|line| Message::parse(line)).collect();
-        assert_eq!(messages.len(), 4);
         let expected =
             Artifacts { compiler: "/t/cubinder".into(), runtime_library: "/t/libcubinder.so".into() };
         assert_eq!(Artifacts::among(&messages).unwrap(), expected);

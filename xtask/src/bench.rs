@@ -18,8 +18,9 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use clap::Subcommand;
+use fs_err as fs;
 
 use crate::gpu_test::gpu_is_there;
 use crate::workshop::Workshop;
@@ -227,13 +228,13 @@ const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so"
 /// When something cannot be built.
 pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
-    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
+    fs::create_dir_all(&inner)?;
     let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
     let options = ["--name", "launch", "--target", "sm_80,sm_86,sm_89,sm_90,compute_80"];
     workshop.compile(&inner, &[options.as_slice(), &manifests].concat())?;
     let mut build = workspace::cargo();
     build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "own-time", "--"]);
-    std::fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
+    fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
     process::capture(build.arg(inner.join("own_time")).envs(workshop.environment()?))?;
     Ok(())
 }

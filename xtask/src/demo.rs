@@ -5,7 +5,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use fs_err as fs;
 use serde_json::Value;
 
 use crate::gpu_test::gpu_is_there;
@@ -31,7 +32,7 @@ const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
 pub(crate) fn run() -> Result<()> {
     let workshop = Workshop::open()?;
     let folder = workspace::root().join("build/demo");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder)?;
     let files = Files::in_folder(&folder, workshop.runtime_library());
 
     step(1, "compile manifests and kernels into plugin libraries");

@@ -6,12 +6,13 @@
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
+use rayon::prelude::*;
 
-use crate::{process, workspace};
+use crate::{files, process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
@@ -32,8 +33,8 @@ const MOST_BYTES: u64 = 1 << 20;
 /// machine that is shared; what never ends is libFuzzer's.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
-/// How often a target says how far it is.
-const PULSE: Duration = Duration::from_secs(15);
+/// How often a target reports its progress.
+const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Optimised, with checks of overflow; the sanitizer of addresses has little to say about safe Rust, and halves the speed.
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
@@ -61,30 +62,15 @@ pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCod
     println!("building {} targets", targets.len());
     process::inherit(cargo_fuzz("build").arg("--fuzz-dir").arg(&fuzz).args(BUILD))?;
 
-    let queue: Mutex<VecDeque<&Target>> = Mutex::new(targets.iter().collect());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-    let work = || -> Result<bool> {
-        let mut all_well = true;
-        while let Some(target) = next() {
-            all_well &= target.fuzz(seconds)?;
-        }
-        Ok(all_well)
-    };
-    let outcomes = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs.max(1)).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().map(std::thread::ScopedJoinHandle::join).collect::<Vec<_>>()
-    });
-    let mut all_well = true;
-    for outcome in outcomes {
-        all_well &= outcome.map_err(|_| anyhow::anyhow!("a thread of this program ended early"))??;
-    }
-    Ok(if all_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs.max(1)).build()?;
+    let passed: Vec<bool> =
+        pool.install(|| targets.par_iter().map(|target| target.fuzz(seconds)).collect::<Result<_>>())?;
+    Ok(if passed.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 /// The names of the targets: those of their programs.
 fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
-    let folder = fuzz.join("fuzz_targets");
-    let programs = files(&folder)?;
+    let programs = files::list(&fuzz.join("fuzz_targets"))?;
     Ok(programs.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
 }
 
@@ -132,41 +118,12 @@ fn cargo_fuzz(command: &str) -> Command {
     cargo
 }
 
-/// The files of a folder, by name.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
-    let paths = entries.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<PathBuf>>>();
-    let mut paths = paths.with_context(|| format!("cannot list {}", folder.display()))?;
-    paths.retain(|path| path.is_file());
-    paths.sort();
-    Ok(paths)
-}
-
-/// Makes a folder and those above it.
-fn make(folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
-}
-
-/// Makes a folder that is empty.
-fn make_empty(folder: &Path) -> Result<()> {
+/// Creates a folder, and removes what is in it.
+fn create_empty(folder: &Path) -> Result<()> {
     if folder.exists() {
-        std::fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
+        fs::remove_dir_all(folder)?;
     }
-    make(folder)
-}
-
-/// Puts the folder `new` where `folder` is, which becomes `before`; all are on one file system. Where that fails `folder` stays as it was.
-fn replace(folder: &Path, new: &Path, before: &Path) -> Result<()> {
-    if before.exists() {
-        std::fs::remove_dir_all(before).with_context(|| format!("cannot remove {}", before.display()))?;
-    }
-    let cannot = || format!("cannot put {} in the place of {}", new.display(), folder.display());
-    std::fs::rename(folder, before).with_context(cannot)?;
-    std::fs::rename(new, folder).or_else(|error| {
-        std::fs::rename(before, folder)
-            .with_context(|| format!("{} is now {}", folder.display(), before.display()))?;
-        Err(error).with_context(cannot)
-    })
+    Ok(fs::create_dir_all(folder)?)
 }
 
 /// A target and its folders.
@@ -200,9 +157,9 @@ impl Target {
     /// Makes the folders and the seeds.
     fn prepare(&self) -> Result<()> {
         for folder in [self.found(), self.corpus(), self.artifacts()] {
-            make(&folder)?;
+            fs::create_dir_all(&folder)?;
         }
-        make_empty(&self.seeds())?;
+        create_empty(&self.seeds())?;
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-fuzz-targets", "--bin", "fuzz-seeds", "--"]);
         process::inherit(command.arg(&self.name).arg(self.seeds()))
@@ -222,16 +179,14 @@ impl Target {
 
     /// Fuzzes, and keeps what was found. False where an input failed.
     fn fuzz(&self, seconds: u64) -> Result<bool> {
-        let before: BTreeSet<PathBuf> = files(&self.artifacts())?.into_iter().collect();
+        let before: BTreeSet<PathBuf> = files::list(&self.artifacts())?.into_iter().collect();
         let folders = [self.found(), self.corpus(), self.seeds()];
         let options = [format!("-max_total_time={seconds}"), "-print_final_stats=1".to_owned()];
         let name = &self.name;
-        println!(
-            "{name}: {seconds} s, beginning with {} inputs",
-            folders.iter().flat_map(|it| files(it)).flatten().count()
-        );
+        let inputs = folders.iter().flat_map(|folder| files::list(folder)).flatten().count();
+        println!("{name}: {seconds} s, {inputs} inputs at the start");
         let started = Instant::now();
-        let mut told = started;
+        let mut last_report = started;
         let (mut progress, mut tail) = (Progress::default(), VecDeque::new());
         let status = process::stream(&mut self.libfuzzer(&folders, &options), |line| {
             progress.read(line);
@@ -239,8 +194,8 @@ impl Target {
             if tail.len() > 40 {
                 tail.pop_front();
             }
-            if told.elapsed() >= PULSE {
-                told = Instant::now();
+            if last_report.elapsed() >= REPORT_INTERVAL {
+                last_report = Instant::now();
                 println!("{name}: {} s, {progress}", started.elapsed().as_secs());
             }
         })?;
@@ -250,7 +205,7 @@ impl Target {
         }
         let tail: Vec<String> = tail.into();
         println!("{name}: failed\n{}", tail.join("\n"));
-        for input in files(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
+        for input in files::list(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
             println!("{name}: the input is {}", input.display());
         }
         // What was reached before is worth no less.
@@ -260,31 +215,27 @@ impl Target {
     /// Puts the fewest inputs that reach all that was reached, and that the seeds do not reach, into the corpus.
     fn keep(&self) -> Result<()> {
         let merged = self.work.join("merged");
-        make_empty(&merged)?;
-        let mut seeds = BTreeSet::new();
-        for seed in files(&self.seeds())? {
-            let to = merged.join(seed.file_name().unwrap_or_default());
-            std::fs::copy(&seed, &to).with_context(|| format!("cannot write {}", to.display()))?;
-            seeds.insert(to);
-        }
+        create_empty(&merged)?;
+        files::copy_all(&self.seeds(), &merged)?;
+        let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
         let folders = [merged.clone(), self.corpus(), self.found()];
         // By branches that are reached: how often they are would keep thousands.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
         let mut new: Vec<(u64, PathBuf)> = Vec::new();
-        for path in files(&merged)?.into_iter().filter(|path| !seeds.contains(path)) {
-            let length = path.metadata().with_context(|| format!("cannot read {}", path.display()))?.len();
-            new.push((length, path));
+        for path in files::list(&merged)?.into_iter().filter(|path| !seeds.contains(path)) {
+            new.push((fs::metadata(&path)?.len(), path));
         }
         let reached = new.len();
         let kept = few(new);
-        let new = self.work.join("kept");
-        make_empty(&new)?;
+        let [new, before] = ["kept", "before"].map(|name| self.work.join(name));
+        create_empty(&new)?;
         for (_, path) in &kept {
-            let to = new.join(path.file_name().unwrap_or_default());
-            std::fs::copy(path, &to).with_context(|| format!("cannot write {}", to.display()))?;
+            fs::copy(path, new.join(files::name(path)?))?;
         }
-        replace(&self.corpus(), &new, &self.work.join("before"))?;
+        create_empty(&before)?;
+        fs::rename(self.corpus(), &before)?;
+        fs::rename(&new, self.corpus())?;
         let bytes: u64 = kept.iter().map(|(length, _)| length).sum();
         println!("{}: {} of {reached} inputs kept, {bytes} bytes", self.name, kept.len());
         Ok(())
@@ -399,7 +350,7 @@ esac
         for folder in
             [&target.programs, &target.seeds(), &target.found(), &target.corpus(), &target.artifacts()]
         {
-            make(folder).unwrap();
+            fs::create_dir_all(folder).unwrap();
         }
         let program = target.programs.join("t");
         std::fs::write(&program, FAILING).unwrap();
@@ -407,23 +358,12 @@ esac
         std::fs::write(target.corpus().join("old"), "reached less").unwrap();
         assert!(!target.fuzz(1).unwrap());
         let names = |folder: &Path| {
-            let names = files(folder).unwrap();
-            names.iter().map(|path| path.file_name().unwrap().to_owned()).collect::<Vec<_>>()
+            let paths = files::list(folder).unwrap();
+            paths.iter().map(|path| files::name(path).unwrap().to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(names(&target.corpus()), ["new"]);
         assert_eq!(names(&target.artifacts()), ["crash-1"]);
         assert_eq!(names(&target.work.join("before")), ["old"]);
-    }
-
-    #[test]
-    fn a_folder_that_cannot_be_replaced_stays() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        make(&at("corpus")).unwrap();
-        std::fs::write(at("corpus/a"), "a").unwrap();
-        let error = format!("{:#}", replace(&at("corpus"), &at("none"), &at("before")).unwrap_err());
-        assert!(error.starts_with("cannot put ") && error.contains("No such file"), "{error}");
-        assert!(at("corpus/a").is_file() && !at("before").exists());
     }
 
     #[test]

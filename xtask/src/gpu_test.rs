@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
@@ -57,11 +58,11 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
 
 /// Whether this machine has an NVIDIA GPU with its driver, judged by what the driver's kernel module shows.
 pub(crate) fn gpu_is_there() -> bool {
-    std::fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
+    fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
 }
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
     driver_faults(workshop, &folder.join("libdriver_faults.so"))?;

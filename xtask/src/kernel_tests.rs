@@ -9,11 +9,12 @@ mod routes;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fs_err as fs;
 use serde::Serialize;
 
 use crate::workshop::{Workshop, scripts};
-use crate::workspace;
+use crate::{files, workspace};
 
 /// The name of the folder.
 pub(crate) const FOLDER: &str = "kernels";
@@ -92,8 +93,8 @@ impl Run {
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
-    copy(&data, &inner)?;
-    copy(&data.join("shipped"), &inner.join("shipped"))?;
+    files::copy_all(&data, &inner)?;
+    files::copy_all(&data.join("shipped"), &inner.join("shipped"))?;
     let mut runs = Vec::new();
     let planted = ["planted", "doubled", "positive"].map(|name| format!("tests/data/testing/{name}.toml"));
     library(workshop, &inner, "planted", targets, &planted)?;
@@ -149,20 +150,20 @@ pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str
 /// The folder in `folder`, with what each run needs.
 fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
-    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
-    std::fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
-    std::fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    fs::create_dir_all(&inner)?;
+    fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
+    fs::copy(workshop.compiler(), inner.join("cubinder"))?;
     Ok(inner)
 }
 
 fn write(folder: &Path, runs: &[Run]) -> Result<()> {
-    std::fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
+    fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
     Ok(())
 }
 
 /// What is measured: fills and several launches in one graph, sizes that kernels find, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
-    copy(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
+    files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
@@ -189,16 +190,4 @@ fn library(
     }
     arguments.extend(manifests.iter().map(String::as_str));
     workshop.compile(folder, &arguments).map(drop)
-}
-
-/// The files of a folder; not the folders in it.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let path = entry?.path();
-        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
-            std::fs::copy(&path, to.join(name))?;
-        }
-    }
-    Ok(())
 }

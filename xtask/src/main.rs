@@ -14,6 +14,7 @@ mod compile_plugins;
 mod demo;
 mod dist;
 mod docs;
+mod files;
 mod fuzz;
 mod gpu_test;
 mod kernel_tests;

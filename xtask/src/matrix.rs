@@ -12,12 +12,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
+use fs_err as fs;
 use serde_json::Value;
 
 use self::outcome::{Outcome, Row, Said, answered, status, summary};
 use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain, packages};
-use crate::{process, workspace};
+use crate::{files, process, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
@@ -143,10 +144,10 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
         "13.0" => Ok(None),
         "12.9" => {
             let nvidia = packages::site_packages("cuda-12.9")?.join("nvidia");
-            std::fs::create_dir_all(at.join("include"))?;
+            fs::create_dir_all(at.join("include"))?;
             symlink(nvidia.join("cuda_nvrtc/lib"), at.join("lib64"))?;
             for part in ["cuda_runtime", "cuda_cccl"] {
-                for entry in std::fs::read_dir(nvidia.join(part).join("include"))?.flatten() {
+                for entry in fs::read_dir(nvidia.join(part).join("include"))?.flatten() {
                     let link = at.join("include").join(entry.file_name());
                     if !link.exists() {
                         symlink(entry.path(), link)?;
@@ -194,10 +195,8 @@ fn compile(home: Option<&Path>, out: &Path, artifacts: &Artifacts, toolchain: &T
 
 /// What compiles the collection: its manifests, and targets.
 fn of_collection() -> Result<Vec<OsString>> {
-    let collection = std::fs::read_dir(workspace::root().join("manifests/cubinder"))?;
-    let mut collection: Vec<PathBuf> = collection.flatten().map(|entry| entry.path()).collect();
+    let mut collection = files::list(&workspace::root().join("manifests/cubinder"))?;
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
-    collection.sort();
     let targets = ["--target", "sm_89,sm_90,compute_80", "--name", "collection"].map(OsString::from);
     Ok(targets.into_iter().chain(collection.into_iter().map(PathBuf::into_os_string)).collect())
 }
@@ -280,7 +279,7 @@ fn registry(release: &str, artifacts: &Artifacts, toolchain: &Toolchain) -> Resu
 /// What the conformance oracle says with each release of the headers in a folder: `tests/tests/conformance.rs`.
 fn conformance(headers: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
     let names =
-        std::fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.collect();
     names.sort();
     let works = format!("plugins pass with the headers {}", names.join(", "));
@@ -315,8 +314,7 @@ fn tests_pass(
 
 /// The oldest Rust that `Cargo.toml` promises.
 fn oldest_rust() -> Result<String> {
-    let manifest: toml::Table =
-        toml::from_str(&std::fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
+    let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
     Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())
 }
 

@@ -4,11 +4,12 @@
 //!
 //! Owns asking the system. Whoever wants to know starts it (`bench::measure`).
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
@@ -41,13 +42,8 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = options.command.split_first().context("a command has a program")?;
     let (code, cost) = cost_of(Command::new(program).args(arguments))?;
-    write(&options.file, cost)?;
+    fs::write(&options.file, serde_json::to_string(&cost)?)?;
     Ok(code)
-}
-
-fn write(file: &Path, cost: Cost) -> Result<()> {
-    let text = serde_json::to_string(&cost)?;
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 /// What the first child of this process took.

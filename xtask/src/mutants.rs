@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
 use serde::Deserialize;
 
 use crate::{process, workspace};
@@ -254,7 +255,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
 impl Group {
     fn run(&self, left: bool) -> Result<Outcome> {
         let to = workspace::root().join("target/mutants").join(self.name);
-        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        fs::create_dir_all(&to)?;
         if self.package != self.tested_by {
             process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
         }
@@ -319,9 +320,7 @@ struct Counts {
 impl Outcome {
     /// Reads cargo-mutants' folder.
     fn read(folder: &Path) -> Result<Outcome> {
-        let read = |path: PathBuf| {
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-        };
+        let read = |path: PathBuf| fs::read_to_string(&path);
         let counts = folder.join("outcomes.json");
         // There is none where nothing was left to try.
         let counts = match counts.exists() {

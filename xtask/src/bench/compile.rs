@@ -7,12 +7,14 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::curves::Curve;
 use super::generated;
 use super::measure::{self, Cost, median};
 use super::report::{Cell, Plot, Report, Table};
+use crate::files;
 use crate::setup::packages;
 use crate::workshop::Workshop;
 
@@ -161,7 +163,7 @@ fn size(
         measured.bare.push(bare(&[])?);
         measured.bare_alike.push(bare(&MEMORY)?);
         measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
-        std::fs::remove_dir_all(&cache)?;
+        fs::remove_dir_all(&cache)?;
     }
     if objects <= SHORT {
         let cache = folder.path().join("cache-peak");
@@ -220,11 +222,11 @@ pub(super) fn bare_of(
     }
     command.envs(settings.iter().copied());
     let file = folder.join("bare.cu");
-    generated::write(&file, source)?;
+    files::write(&file, source)?;
     command.arg(workshop.nvrtc()?).arg("--source").arg(file);
     if let Some(instances) = instances {
         let file = folder.join("bare.instances");
-        generated::write(&file, instances)?;
+        files::write(&file, instances)?;
         command.arg("--instances").arg(file);
     }
     command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
@@ -237,7 +239,7 @@ pub(super) fn bare_of(
 fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Command> {
     let (source, instances) = generated::instantiated(variants);
     let file = folder.join("nvcc.cu");
-    generated::write(&file, &format!("{source}{}", instances.concat()))?;
+    files::write(&file, format!("{source}{}", instances.concat()))?;
     Ok(fatbin(nvcc, &file, &folder.join("nvcc.fatbin"), architectures))
 }
 

@@ -10,7 +10,7 @@ use super::compile;
 use super::generated::{self, Op};
 use super::measure;
 use crate::workshop::Workshop;
-use crate::{process, workspace};
+use crate::{files, process, workspace};
 
 /// Compiles plugins with Cubinder into `folder`: the library, and beside it with `embed` the one that plans carry. What was compiled once is
 /// kept beside what measurements leave.
@@ -40,7 +40,7 @@ pub(super) fn cubinder(
 /// When nvcc is missing or fails.
 pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Result<PathBuf> {
     let source = folder.join("rival.cu");
-    generated::write(&source, &ops.iter().map(Op::kernel).collect::<String>())?;
+    files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
     let code = folder.join("rival.fatbin");
     measure::run(&mut compile::fatbin(&compile::nvcc()?, &source, &code, architectures))?;
     Ok(code)
@@ -52,7 +52,7 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
 /// When the C++ compiler is missing or fails.
 pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
-    generated::write(&list, &generated::ops_for_cpp(ops))?;
+    files::write(&list, generated::ops_for_cpp(ops))?;
     let library = folder.join("librival.so");
     let mut build = workspace::cargo();
     build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "rival-plugin", "--"]);

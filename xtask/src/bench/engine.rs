@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::contenders;
@@ -14,6 +15,7 @@ use super::curves::Curve;
 use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
+use crate::files;
 use crate::workshop::{Workshop, scripts};
 
 /// Nodes, and how many kinds of them.
@@ -124,7 +126,7 @@ impl Set {
         let folder = root.join(name);
         for kind in kinds {
             let own = folder.join(kind.stem());
-            std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+            fs::create_dir_all(&own)?;
             match kind {
                 Kind::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
                 Kind::Embedded => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?,
@@ -139,7 +141,7 @@ impl Set {
         }
         let list: Vec<(&str, usize, usize)> =
             ops.iter().map(|op| (op.name.as_str(), op.arguments, op.launches)).collect();
-        generated::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
+        files::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
         Ok(Set { folder, name: name.to_owned(), ops })
     }
 
@@ -264,7 +266,7 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Resu
 /// # Errors
 /// When something cannot be built.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
         chains(workshop, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
     write(workshop, folder, "engine", &cells)?;
@@ -274,12 +276,12 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 /// A hundred kernels as machine code and as PTX, each in a file.
 fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     let code = folder.join("code");
-    std::fs::create_dir_all(&code)?;
+    fs::create_dir_all(&code)?;
     // The source is nothing; each line of the instances is a whole kernel.
-    generated::write(&folder.join("code/empty.cu"), "")?;
+    files::write(&folder.join("code/empty.cu"), "")?;
     let kernels: Vec<String> =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
-    generated::write(&folder.join("code/kernels.txt"), &kernels.concat())?;
+    files::write(&folder.join("code/kernels.txt"), kernels.concat())?;
     let mut command = workshop.python("bare_nvrtc.py")?;
     command.arg(workshop.nvrtc()?).arg("--source").arg(code.join("empty.cu"));
     command.arg("--instances").arg(code.join("kernels.txt")).arg("--out").arg(&code);
@@ -293,13 +295,13 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
 /// When something cannot be built.
 pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
     const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let set = Set::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);
         let text = serde_json::to_string(&[(&op.name, op.arguments, op.launches)])?;
-        generated::write(&set.file(&list), &text)?;
+        files::write(&set.file(&list), &text)?;
         let mut kinds = BTreeMap::new();
         for kind in KINDS {
             let plan = format!("{}-{}.plan", kind.stem(), op.name);
@@ -317,12 +319,12 @@ fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> R
     // In the order of kinds: the first is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
     let text = serde_json::to_string_pretty(&text)?;
-    generated::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
+    files::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
     for script in SCRIPTS {
-        std::fs::copy(scripts().join(script), folder.join(script))?;
+        fs::copy(scripts().join(script), folder.join(script))?;
     }
-    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    generated::write(&folder.join("run.sh"), RUN)
+    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    files::write(&folder.join("run.sh"), RUN)
 }
 
 /// A folder may have been prepared for both measurements, or for one.

@@ -5,7 +5,9 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+
+use crate::files::write;
 
 /// The element-wise kernel that variants differ in by a constant.
 const SCALE: &str = "\
@@ -150,8 +152,8 @@ pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
 /// When a file cannot be written.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
-        write(&folder.join(format!("manifests/{}.toml", op.name)), &op.manifest())?;
-        write(&folder.join(format!("manifests/{}.cu", op.name)), &op.kernel())?;
+        write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
+        write(&folder.join(format!("manifests/{}.cu", op.name)), op.kernel())?;
     }
     project(folder, name, targets)
 }
@@ -163,8 +165,8 @@ pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);
-        write(&folder.join(format!("manifests/{plugin}.toml")), &CHECKED.replace("PLUGIN", &plugin))?;
-        write(&folder.join(format!("manifests/{plugin}.cu")), &CHECKED_KERNEL.replace("PLUGIN", &plugin))?;
+        write(&folder.join(format!("manifests/{plugin}.toml")), CHECKED.replace("PLUGIN", &plugin))?;
+        write(&folder.join(format!("manifests/{plugin}.cu")), CHECKED_KERNEL.replace("PLUGIN", &plugin))?;
     }
     project(folder, "checked", targets)
 }
@@ -239,12 +241,6 @@ fn project(folder: &Path, name: &str, targets: &[&str]) -> Result<PathBuf> {
     let file = folder.join("cubinder.toml");
     write(&file, &text)?;
     Ok(file)
-}
-
-pub(super) fn write(file: &Path, text: &str) -> Result<()> {
-    let folder = file.parent().context("a file has a folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
 
 use crate::gpu_test::gpu_is_there;
 use crate::workshop::{Workshop, scripts};
@@ -30,22 +31,22 @@ exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.s
 /// When something cannot be built or written.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let cases = folder.join("cases");
-    std::fs::create_dir_all(&cases).with_context(|| format!("cannot make {}", cases.display()))?;
+    fs::create_dir_all(&cases)?;
     let mut manifests = Vec::new();
     for (file, manifest) in files()? {
         let name = file.file_name().context("a file of cases has a name")?;
-        std::fs::copy(&file, cases.join(name))?;
+        fs::copy(&file, cases.join(name))?;
         manifests.push(manifest);
     }
     let mut arguments = vec!["--name", LIBRARY, "--target", TARGETS];
     arguments.extend(manifests.iter().map(String::as_str));
     workshop.compile(folder, &arguments)?;
-    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
     let mut build = workspace::cargo();
     build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "player", "--"]);
     process::capture(build.arg(folder.join("libplayer.so")).envs(workshop.environment()?))?;
     copy(&scripts().join(PACKAGE), &folder.join(PACKAGE))?;
-    std::fs::write(folder.join("run.sh"), RUN)?;
+    fs::write(folder.join("run.sh"), RUN)?;
     Ok(())
 }
 
@@ -68,7 +69,7 @@ fn files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for folder in CASES {
         let path = workspace::root().join(folder);
-        let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let entries = fs::read_dir(&path)?;
         for entry in entries {
             let file = entry?.path();
             let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -83,12 +84,12 @@ fn files() -> Result<Vec<(PathBuf, String)>> {
 
 /// A package of Python with all that is in it, but for what Python keeps there itself.
 fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
         let path = entry?.path();
         let Some(name) = path.file_name() else { continue };
         if path.is_file() {
-            std::fs::copy(&path, to.join(name))?;
+            fs::copy(&path, to.join(name))?;
         } else if name != "__pycache__" {
             copy(&path, &to.join(name))?;
         }

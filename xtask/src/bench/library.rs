@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::compile::{self, ARCHITECTURES};
@@ -104,7 +105,7 @@ fn load(workshop: &Workshop, library: &Path) -> Result<Load> {
 
 #[allow(clippy::cast_precision_loss)] // megabytes
 fn megabytes(file: &Path) -> Result<f64> {
-    Ok(std::fs::metadata(file)?.len() as f64 / 1e6)
+    Ok(fs::metadata(file)?.len() as f64 / 1e6)
 }
 
 impl Library {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use fs_err as fs;
 
 pub(super) use crate::measured::Cost;
 use crate::workshop::Workshop;
@@ -41,7 +42,7 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
         metered.current_dir(folder);
     }
     let said = process::capture(&mut metered)?;
-    let text = std::fs::read_to_string(&file).context("what a command took was not told")?;
+    let text = fs::read_to_string(&file).context("what a command took was not told")?;
     Ok((serde_json::from_str(&text).context("what a command took is not told as JSON")?, said))
 }
 
@@ -75,15 +76,15 @@ pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Re
 
 /// Memory of a process and of all below it; of what has just ended, none.
 fn tree_kilobytes(id: u32) -> u64 {
-    let rollup = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok();
+    let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok();
     let own = rollup.and_then(|text| proportional(&text)).unwrap_or(0);
     own + children(id).into_iter().map(tree_kilobytes).sum::<u64>()
 }
 
 /// What the threads of a process have started and what has not ended.
 fn children(id: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-    let texts = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     texts
         .flat_map(|text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
         .collect()
@@ -129,7 +130,7 @@ pub(super) fn cores() -> f64 {
 /// # Errors
 /// When `/proc` cannot be read.
 pub(super) fn machine() -> Result<String> {
-    let read = |file: &str| std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"));
+    let read = |file: &str| fs::read_to_string(file);
     Ok(described(&read("/proc/cpuinfo")?, &read("/proc/loadavg")?, cores()))
 }
 

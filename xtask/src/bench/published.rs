@@ -6,9 +6,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::charts::{self, Bar, Group};
+use crate::files;
 
 /// The page, and the folder beside it: the result as it came, and the pictures.
 pub(super) const PAGE: &str = "docs/performance.md";
@@ -124,20 +126,20 @@ impl Cell {
 /// # Errors
 /// When a file cannot be read or written, or is not as expected.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = fs::read_to_string(file)?;
     let measured: Measured =
         serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
     // Everything is made before anything is written.
     let pages = pages(root, Some(&measured))?;
     let figures = figures(&measured)?;
     let folder = root.join(FOLDER);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(folder.join(RESULT), &text)?;
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(RESULT), &text)?;
     for (plugin, figure) in figures {
-        std::fs::write(folder.join(format!("{plugin}.svg")), figure)?;
+        fs::write(folder.join(format!("{plugin}.svg")), figure)?;
     }
     for (name, _, page) in pages {
-        std::fs::write(root.join(name), page)?;
+        fs::write(root.join(name), page)?;
     }
     Ok(())
 }
@@ -146,7 +148,7 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
 fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String, String)>> {
     let read = |name: &str| {
         let page = root.join(name);
-        std::fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))
+        fs::read_to_string(&page)
     };
     let before = read(PAGE)?;
     let after = replaced(PAGE, &before, BEGIN, &measured.map_or_else(String::new, section))?;
@@ -170,13 +172,10 @@ fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String
 
 /// The plugins that have a page, in the order of their names.
 fn plugin_pages(root: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(root.join(PLUGINS)).with_context(|| format!("cannot read {PLUGINS}"))?;
     let mut names = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        names.extend(name.to_string_lossy().strip_suffix(".md").map(str::to_owned));
+    for path in files::list(&root.join(PLUGINS))? {
+        names.extend(files::name(&path)?.strip_suffix(".md").map(str::to_owned));
     }
-    names.sort();
     Ok(names)
 }
 

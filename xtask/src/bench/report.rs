@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::charts::{self, Bar, Group};
@@ -97,8 +98,7 @@ impl Report {
     /// # Errors
     /// When the file cannot be read or is none.
     pub(super) fn read(file: &Path) -> Result<Report> {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = fs::read_to_string(file)?;
         let report: Report =
             serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
         ensure!(
@@ -264,10 +264,10 @@ pub(super) fn digits(value: f64) -> String {
 /// # Errors
 /// When a file cannot be written.
 pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
     for (name, figure) in report.figures()? {
-        std::fs::write(folder.join(format!("{name}.svg")), figure)?;
+        fs::write(folder.join(format!("{name}.svg")), figure)?;
     }
     Ok(())
 }
@@ -280,14 +280,14 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let report = Report::read(file)?;
     let (_, after) = page(root, &report)?;
     write(&report, &root.join(FOLDER))?;
-    std::fs::write(root.join(PAGE), after)?;
+    fs::write(root.join(PAGE), after)?;
     Ok(())
 }
 
 /// The page as it is, and with the report's section.
 fn page(root: &Path, report: &Report) -> Result<(String, String)> {
     let path = root.join(PAGE);
-    let before = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let before = fs::read_to_string(&path)?;
     let after = replaced(PAGE, &before, &format!("<!-- {} -->", report.name), &report.section())?;
     Ok((before, after))
 }

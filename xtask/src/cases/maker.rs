@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use super::{Form, Plan, Run};
 use crate::workshop::{Engine, Network, Workshop};
@@ -97,12 +98,12 @@ impl<'a> Maker<'a> {
     /// When the compilers cannot be fetched, or one of them fails.
     pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("elsewhere"))?;
-        std::fs::create_dir_all(&output)?;
+        fs::create_dir_all(&output)?;
         let python = setup::packages::environment("compilers")?.join("bin/python");
         let sources = workspace::root().join("tests/data/elsewhere");
         let cache = output.join("cache");
         // What an older release of the compilers left would be imported, too.
-        match std::fs::remove_dir_all(&cache) {
+        match fs::remove_dir_all(&cache) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot remove {}", cache.display()));
             }

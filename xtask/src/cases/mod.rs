@@ -8,7 +8,8 @@ mod maker;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fs_err as fs;
 use serde::Serialize;
 
 use crate::workshop::{Tensor, scripts};
@@ -142,11 +143,11 @@ impl Case {
 /// # Errors
 /// When a file cannot be written.
 pub(crate) fn write(folder: &Path, runtime_library: &Path, cases: &[Case]) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     for script in SCRIPTS {
-        std::fs::copy(scripts().join(script), folder.join(script))?;
+        fs::copy(scripts().join(script), folder.join(script))?;
     }
-    std::fs::copy(runtime_library, folder.join("libcubinder.so"))?;
-    std::fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&Cases { cases })?)?;
+    fs::copy(runtime_library, folder.join("libcubinder.so"))?;
+    fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&Cases { cases })?)?;
     Ok(())
 }

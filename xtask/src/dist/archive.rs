@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
+use fs_err as fs;
 
 use super::EPOCH;
 use super::tree::{File, VERSION};
@@ -15,7 +16,7 @@ pub(super) fn write(tree: &[File], out: &Path) -> Result<PathBuf> {
     let name = format!("cubinder-{VERSION}-x86_64-linux");
     let path = out.join(format!("{name}.tar.gz"));
     let bytes = pack(tree, &name).with_context(|| format!("cannot pack `{}`", path.display()))?;
-    super::tree::write(&path, &bytes)?;
+    fs::write(&path, &bytes)?;
     Ok(path)
 }
 

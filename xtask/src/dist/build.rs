@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use super::{Checkout, EPOCH};
 use crate::artifacts::{self, Artifacts};
@@ -116,7 +117,7 @@ struct Folders {
 
 impl Folders {
     fn find(cargo_home: &Path) -> Result<Self> {
-        let entries = std::fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
         let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         registries.sort();
         let rustc = |arguments: &[&str]| {

@@ -13,9 +13,10 @@ mod wheel;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use crate::artifacts::Artifacts;
-use crate::{process, setup, workspace};
+use crate::{setup, workspace};
 
 /// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
@@ -46,7 +47,7 @@ pub(crate) struct Dist {
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
     let made = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
     for file in [&made.archive, &made.wheel] {
-        let bytes = std::fs::metadata(file).with_context(|| format!("`{}`", file.display()))?.len();
+        let bytes = fs::metadata(file)?.len();
         println!("{} ({bytes} bytes)", file.display());
     }
     Ok(())
@@ -76,20 +77,13 @@ impl Checkout {
     /// # Errors
     /// When cargo does not tell it.
     pub(crate) fn this() -> Result<Self> {
-        #[derive(serde::Deserialize)]
-        struct Metadata {
-            target_directory: PathBuf,
-        }
-        let mut command = workspace::cargo();
-        command.args(["metadata", "--no-deps", "--format-version", "1"]);
-        let said = process::capture(&mut command)?;
-        let object = said.lines().find(|line| line.starts_with('{')).context("cargo printed no metadata")?;
-        let metadata: Metadata = serde_json::from_str(object).context("cargo's metadata")?;
+        let metadata =
+            cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;
         let cargo_home = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let cargo_home = cargo_home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
         Ok(Self {
             root: workspace::root(),
-            target: metadata.target_directory.join("dist"),
+            target: metadata.target_directory.join("dist").into(),
             cargo_home: cargo_home.context("neither `CARGO_HOME` nor `HOME` is set")?,
             temporary: std::env::temp_dir(),
         })
@@ -104,8 +98,8 @@ pub(crate) fn make(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str
     let tools = setup::packaging(GLIBC)?;
     let builder = build::Builder::new(checkout, &tools)?;
     let artifacts = builder.build(&mut on_line)?;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make `{}`", out.display()))?;
-    let out = out.canonicalize().with_context(|| format!("`{}`", out.display()))?;
+    fs::create_dir_all(out)?;
+    let out = fs::canonicalize(out)?;
     let tree = tree::lay_out(&checkout.root, &artifacts)?;
     let archive = archive::write(&tree, &out)?;
     let wheel = wheel::write(&tree, &tools, &builder, &out, &mut on_line)?;

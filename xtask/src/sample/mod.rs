@@ -8,7 +8,8 @@ mod options;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
 use crate::gpu_test::gpu_is_there;
@@ -59,7 +60,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 
 /// From the manifest to the engine, with inputs and references; gives the engine's path.
 fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     println!("{}: {}", sample.name, sample.what);
     let mut maker = Maker::new(workshop, folder).verbose(options.verbose);
     maker.compile(sample.name, &TARGETS, &[sample.manifest])?;
@@ -91,7 +92,7 @@ fn check_saved(folder: &Path) -> Result<()> {
 
 /// The one plan in a folder.
 fn plan_in(folder: &Path) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = fs::read_dir(folder)?;
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let mut plans: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "plan")).collect();

@@ -1,13 +1,13 @@
 //! Python packages in folders of the cache, which pip fills.
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use rayon::prelude::*;
 
 use super::pins::{Package, Pins};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use serde::Deserialize;
 
 /// `pins.toml`, which explains its keys.
@@ -55,8 +56,7 @@ impl Package {
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));
-            return std::fs::read_to_string(&file)
-                .with_context(|| format!("cannot read `{}`", file.display()));
+            return Ok(fs::read_to_string(&file)?);
         };
         let hashes = self.sha256.iter().map(|hash| format!(" --hash=sha256:{hash}"));
         Ok(format!("{}=={version}{}\n", self.name, hashes.collect::<String>()))

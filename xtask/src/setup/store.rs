@@ -3,11 +3,12 @@
 //! Each folder has a marker with the recipe that it was made by. It is filled in `.staging` and renamed into place while a file in `.locks`
 //! is locked, so that a reader never sees an incomplete one.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 /// The file in each complete folder that holds its recipe.
 const MARKER: &str = ".cubinder-pin";

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
+use fs_err as fs;
 
 use super::packages::Packages;
 use crate::process::quote;
@@ -40,8 +41,8 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     // In the cache, because cargo builds everything anew if the linker has another path.
     let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
         let linker = content.join("linker");
-        std::fs::write(&linker, &script)?;
-        Ok(std::fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755))?)
+        fs::write(&linker, &script)?;
+        Ok(fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755))?)
     })?;
     Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }

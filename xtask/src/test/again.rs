@@ -4,7 +4,8 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use fs_err as fs;
 
 use crate::dist::{self, Checkout, Dist};
 use crate::workspace;
@@ -21,14 +22,13 @@ pub(super) fn same_from_another_folder(first: &Dist, mut echo: impl FnMut(&str))
     let cargo_home = place.path().join("cargo");
     let temporary = place.path().join("temporary");
     for folder in [&cargo_home, &temporary] {
-        std::fs::create_dir(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
+        fs::create_dir(folder)?;
     }
     copy(&Checkout::this()?.cargo_home.join("registry"), &cargo_home.join("registry"), &["src"])?;
     let copied = Checkout { target: root.join("target"), root, cargo_home, temporary };
     let second = dist::make(&copied, &place.path().join("out"), &mut echo)?;
     for (first, second) in [(&first.archive, &second.archive), (&first.wheel, &second.wheel)] {
-        let read =
-            |path: &Path| std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()));
+        let read = |path: &Path| fs::read(path);
         if read(first)? != read(second)? {
             let kept = place.keep();
             bail!(
@@ -42,8 +42,8 @@ pub(super) fn same_from_another_folder(first: &Dist, mut echo: impl FnMut(&str))
 }
 
 fn copy(from: &Path, to: &Path, left_out: &[&str]) -> Result<()> {
-    std::fs::create_dir_all(to).with_context(|| format!("cannot make `{}`", to.display()))?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read `{}`", from.display()))? {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
         let entry = entry?;
         let name = entry.file_name();
         if left_out.iter().any(|left_out| name == *left_out) {
@@ -53,7 +53,7 @@ fn copy(from: &Path, to: &Path, left_out: &[&str]) -> Result<()> {
         if entry.file_type()?.is_dir() {
             copy(&from, &to, &[])?;
         } else {
-            std::fs::copy(&from, &to).with_context(|| format!("cannot copy `{}`", from.display()))?;
+            fs::copy(&from, &to)?;
         }
     }
     Ok(())

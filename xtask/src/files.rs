@@ -1,0 +1,48 @@
+//! File operations that several commands need.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use fs_err as fs;
+
+/// The regular files of a folder, sorted.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut paths = entries.collect::<Result<Vec<PathBuf>>>()?;
+    paths.retain(|path| path.is_file());
+    paths.sort();
+    Ok(paths)
+}
+
+/// The file's name.
+///
+/// # Errors
+/// When it is not UTF-8.
+pub(crate) fn name(path: &Path) -> Result<&str> {
+    let name = path.file_name().and_then(std::ffi::OsStr::to_str);
+    name.with_context(|| format!("`{}` has no UTF-8 name", path.display()))
+}
+
+/// Writes a file, and creates its folder.
+///
+/// # Errors
+/// When either fails.
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+    fs::create_dir_all(path.parent().unwrap_or(path))?;
+    Ok(fs::write(path, content)?)
+}
+
+/// Copies the regular files of a folder.
+///
+/// # Errors
+/// When a file cannot be copied.
+pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for path in list(from)? {
+        fs::copy(&path, to.join(name(&path)?))?;
+    }
+    Ok(())
+}

@@ -3,6 +3,8 @@
 //! Owns what is measured and how it is shown. Machines are shared and noisy: a figure that is compared with another one is
 //! taken in the same run, in turn with it.
 
+#![allow(clippy::cast_precision_loss)] // figures are shown with three digits
+
 mod charts;
 mod check;
 mod compile;
@@ -18,11 +20,11 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
 use fs_err as fs;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::require_gpu;
 use crate::workshop::Workshop;
 use crate::{process, workspace};
 
@@ -191,9 +193,7 @@ fn on_a_gpu(
         println!("prepared; run it in {} with: sh run.sh", folder.display());
         return Ok(());
     }
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
     // An interpreter that finds TensorRT-RTX's bindings, asked for nothing but to start the script.
@@ -230,19 +230,14 @@ pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;
     let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
-    let options = ["--name", "launch", "--target", "sm_80,sm_86,sm_89,sm_90,compute_80"];
-    workshop.compile(&inner, &[options.as_slice(), &manifests].concat())?;
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "own-time", "--"]);
+    let targets = ["sm_80", "sm_86", "sm_89", "sm_90", "compute_80"];
+    workshop.compile(&inner, "launch", &targets, &manifests)?;
     fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
-    process::capture(build.arg(inner.join("own_time")).envs(workshop.environment()?))?;
-    Ok(())
+    workshop.example("own-time", &[inner.join("own_time")]).map(drop)
 }
 
 fn launch(workshop: &Workshop) -> Result<()> {
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = tempfile::tempdir()?;
     prepare_launch(workshop, folder.path())?;
     let mut words = LAUNCH.split_whitespace();

@@ -9,7 +9,7 @@ use anyhow::{Result, ensure};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::has_gpu;
 use crate::workshop::{Built, Engine, Network, Workshop};
 use crate::{gpu_test, workspace};
 
@@ -53,7 +53,7 @@ pub(crate) fn run() -> Result<()> {
     print!("{}", workshop.inspect_table(&files.plain_plan)?);
 
     step(5, "run them");
-    if gpu_is_there() {
+    if has_gpu() {
         gpu_test::run(None, false)?;
     } else {
         println!(
@@ -101,13 +101,8 @@ fn step(number: usize, what: &str) {
 }
 
 fn compile(workshop: &Workshop, files: &Files) -> Result<()> {
-    let mut arguments = vec!["--name", NAME];
-    for target in TARGETS {
-        arguments.extend(["--target", target]);
-    }
-    print!("{}", workshop.compile(&files.folder, &arguments)?);
-    arguments.push("--embed");
-    print!("{}", workshop.compile(&files.embed_folder, &arguments)?);
+    print!("{}", workshop.compile(&files.folder, NAME, &TARGETS, &[""; 0])?);
+    print!("{}", workshop.compile(&files.embed_folder, NAME, &TARGETS, &["--embed"])?);
     Ok(())
 }
 

@@ -46,3 +46,41 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     }
     Ok(())
 }
+
+/// Copies a folder and those in it, but for entries of the folder itself that `skip` names.
+///
+/// # Errors
+/// When a file cannot be copied.
+pub(crate) fn copy_tree(from: &Path, to: &Path, skip: &[&str]) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if skip.iter().any(|skip| name == *skip) {
+            continue;
+        }
+        if entry.file_type()?.is_dir() {
+            copy_tree(&entry.path(), &to.join(name), &[])?;
+        } else {
+            fs::copy(entry.path(), to.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_skipped_in_the_top_folder_only() {
+        let folder = tempfile::tempdir().unwrap();
+        for file in ["from/target/x", "from/a/target/y", "from/b"] {
+            write(&folder.path().join(file), "").unwrap();
+        }
+        let to = folder.path().join("to");
+        copy_tree(&folder.path().join("from"), &to, &["target"]).unwrap();
+        assert!(to.join("a/target/y").is_file() && to.join("b").is_file());
+        assert!(!to.join("target").exists());
+    }
+}

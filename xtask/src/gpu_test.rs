@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
@@ -46,35 +46,34 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
         println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
         return Ok(());
     }
-    if !gpu_is_there() {
-        bail!(
-            "no GPU here: libcuda.so.1 or a device is missing; prepare a folder for another machine with --prepare DIR"
-        );
-    }
+    require_gpu()?;
     let mut command = workshop.python(script)?;
     command.arg(folder.join(argument));
     process::inherit(&mut command)
 }
 
-/// Whether this machine has an NVIDIA GPU with its driver, judged by what the driver's kernel module shows.
-pub(crate) fn gpu_is_there() -> bool {
+/// Whether the kernel module of NVIDIA's driver lists a GPU.
+pub(crate) fn has_gpu() -> bool {
     fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Fails on a machine without a GPU.
+///
+/// # Errors
+/// See above.
+pub(crate) fn require_gpu() -> Result<()> {
+    ensure!(has_gpu(), "no GPU here; prepare a folder for another machine with --prepare DIR");
+    Ok(())
 }
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
-    driver_faults(workshop, &folder.join("libdriver_faults.so"))?;
+    // `gpu_faults.py` preloads it.
+    workshop.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
     kernel_tests::prepare(workshop, folder, &TARGETS)?;
     bench::prepare_launch(workshop, folder)
-}
-
-/// What `gpu_faults.py` preloads.
-fn driver_faults(workshop: &Workshop, library: &Path) -> Result<()> {
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "driver-faults", "--"]);
-    process::capture(build.arg(library).envs(workshop.environment()?)).map(drop)
 }
 
 /// The cases, as they are made.

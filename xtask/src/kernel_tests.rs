@@ -97,7 +97,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     files::copy_all(&data.join("shipped"), &inner.join("shipped"))?;
     let mut runs = Vec::new();
     let planted = ["planted", "doubled", "positive"].map(|name| format!("tests/data/testing/{name}.toml"));
-    library(workshop, &inner, "planted", targets, &planted)?;
+    workshop.compile(&inner, "planted", targets, &planted)?;
     for (file, plugin) in PLANTED {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
@@ -109,7 +109,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     }
     let shipped: Vec<String> =
         SHIPPED.iter().map(|(_, manifest)| format!("manifests/{manifest}.toml")).collect();
-    library(workshop, &inner, "shipped", targets, &shipped)?;
+    workshop.compile(&inner, "shipped", targets, &shipped)?;
     for (file, manifest) in SHIPPED {
         let plugin = manifest.rsplit('/').next().unwrap_or(manifest);
         let cases = format!("shipped/{file}.toml");
@@ -121,7 +121,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {
         let manifests: Vec<String> =
             list.iter().map(|(file, _)| format!("tests/data/run/{file}.toml")).collect();
-        library(workshop, &inner, name, targets, &manifests)?;
+        workshop.compile(&inner, name, targets, &manifests)?;
         let library = format!("lib{name}.so");
         for (_, plugin) in list {
             let arguments = [library.as_str(), "--plugin", plugin, "--random", "20"];
@@ -175,19 +175,4 @@ fn tuning(inner: &Path) -> Result<Vec<Run>> {
         Run::tuning(&format!("tuning {plugin}"), "each variant has a time", &arguments)
     });
     Ok(planted.into_iter().chain(shipped).collect())
-}
-
-fn library(
-    workshop: &Workshop,
-    folder: &Path,
-    name: &str,
-    targets: &[&str],
-    manifests: &[String],
-) -> Result<()> {
-    let mut arguments = vec!["--name", name];
-    for target in targets {
-        arguments.extend(["--target", target]);
-    }
-    arguments.extend(manifests.iter().map(String::as_str));
-    workshop.compile(folder, &arguments).map(drop)
 }

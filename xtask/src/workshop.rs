@@ -3,7 +3,7 @@
 //! Owns how the built programs and the Python clients in `xtask/python/` are called. The clients know nothing of Cubinder: they are
 //! what a user of TensorRT would write. Never decides what is right; that is the callers' business.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -143,14 +143,33 @@ impl Workshop {
         Ok(path.trim_end().to_owned())
     }
 
-    /// Runs `cubinder compile` in the root of the checkout; gives what it printed.
+    /// Runs `cubinder compile` in the root of the checkout, and returns its output. Without `targets`, manifests name them.
     ///
     /// # Errors
-    /// When it fails, with what it printed.
-    pub(crate) fn compile(&self, output: &Path, arguments: &[&str]) -> Result<String> {
+    /// When it fails, with its output.
+    pub(crate) fn compile<A: AsRef<OsStr>>(
+        &self,
+        output: &Path,
+        name: &str,
+        targets: &[&str],
+        arguments: &[A],
+    ) -> Result<String> {
         let mut command = self.cubinder()?;
-        command.arg("compile").arg("--output").arg(output).args(arguments);
-        process::capture(&mut command)
+        command.arg("compile").arg("--output").arg(output).args(["--name", name]);
+        if !targets.is_empty() {
+            command.args(["--target", &targets.join(",")]);
+        }
+        process::capture(command.args(arguments))
+    }
+
+    /// Runs an example of the package `cubinder-tests`, and returns its output.
+    ///
+    /// # Errors
+    /// When it fails, with its output.
+    pub(crate) fn example<A: AsRef<OsStr>>(&self, name: &str, arguments: &[A]) -> Result<String> {
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--package", "cubinder-tests", "--example", name, "--"]);
+        process::capture(command.args(arguments).envs(self.environment()?))
     }
 
     /// What `cubinder inspect --json` says of a file.
@@ -236,6 +255,14 @@ impl Workshop {
     /// When a path cannot stand in a search path.
     pub(crate) fn interpreter(&self) -> Result<Command> {
         self.toolchain.python_command()
+    }
+
+    /// `PYTHONPATH` and `LD_LIBRARY_PATH` of that Python.
+    ///
+    /// # Errors
+    /// When a path cannot be in a search path.
+    pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
+        self.toolchain.python_environment()
     }
 
     /// The variables under which the compiler finds its tools.

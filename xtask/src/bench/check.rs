@@ -50,7 +50,7 @@ pub(super) fn measure(
     runs: usize,
     limits: Limits,
 ) -> Result<(Report, Vec<String>)> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "check", command)?;
     let folder = tempfile::tempdir()?;
     let mut commands: Vec<(String, Option<usize>, Vec<String>)> =
         vec![("nothing: the process alone".to_owned(), None, vec!["--version".to_owned()])];
@@ -83,15 +83,7 @@ pub(super) fn measure(
             measured.costs.push(measure::run(&mut cubinder(words)?)?.0);
         }
     }
-    let report = Report {
-        name: "check".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&measured, runs)],
-        plots: plots(&measured),
-    };
+    let report = Report { tables: vec![table(&measured, runs)], plots: plots(&measured), ..report };
     Ok((report, beyond(&measured, limits)))
 }
 
@@ -111,7 +103,6 @@ impl Measured {
     }
 
     /// The mean of all runs.
-    #[allow(clippy::cast_precision_loss)] // a few
     fn processor(&self) -> f64 {
         self.costs.iter().map(|cost| cost.cpu).sum::<f64>() / self.costs.len().max(1) as f64 * 1e3
     }
@@ -120,7 +111,6 @@ impl Measured {
 fn table(measured: &[Measured], runs: usize) -> Table {
     let alone = measured.first().map_or(0.0, Measured::milliseconds);
     let row = |one: &Measured| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
         let each = one.count.map(|count| (one.milliseconds() - alone) / count as f64);
         let name = one.count.map_or_else(|| one.name.clone(), |count| format!("{count} generated"));
         let numbers =
@@ -153,18 +143,11 @@ fn table(measured: &[Measured], runs: usize) -> Table {
 
 fn plots(measured: &[Measured]) -> Vec<Plot> {
     let curve = |name: &str, value: fn(&Measured) -> f64| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
         let points = measured.iter().filter_map(|one| Some([one.count? as f64, value(one)]));
         Curve { name: name.to_owned(), points: points.collect() }
     };
     let curves = vec![curve("wall, ms", Measured::milliseconds), curve("memory, MB", Measured::peak)];
-    vec![Plot {
-        name: "growth".to_owned(),
-        title: "time and memory of a check".to_owned(),
-        x: "manifests".to_owned(),
-        y: "ms, MB".to_owned(),
-        curves,
-    }]
+    vec![Plot::new("growth", "time and memory of a check", "manifests", "ms, MB", curves)]
 }
 
 /// The medians above their limit. The process alone is no check.

@@ -16,7 +16,7 @@ use super::measure::{self, Cost, median};
 use super::report::{Cell, Plot, Report, Table};
 use crate::files;
 use crate::setup::packages;
-use crate::workshop::Workshop;
+use crate::workshop::{Workshop, last_line_as_json};
 
 /// Architectures whose machine code NVRTC 13.0 makes.
 pub(super) const ARCHITECTURES: [&str; 8] =
@@ -94,7 +94,7 @@ pub(super) fn measure(
     largest: usize,
     limits: Limits,
 ) -> Result<(Report, Vec<String>)> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "compile", command)?;
     let nvcc = nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
@@ -103,15 +103,7 @@ pub(super) fn measure(
         eprintln!("{variants} variants for {architectures} architectures");
         all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
     }
-    let report = Report {
-        name: "compile".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&all, measure::cores())],
-        plots: plots(&all),
-    };
+    let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
     Ok((report, beyond(&all, limits)))
 }
 
@@ -190,7 +182,7 @@ fn compile(
 
 /// A figure of the result of `cubinder compile --json`.
 fn figure(said: &str, name: &str) -> Result<f64> {
-    let result: serde_json::Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
+    let result: serde_json::Value = last_line_as_json(said)?;
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
@@ -231,8 +223,7 @@ pub(super) fn bare_of(
     }
     command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
     command.args(["--processes", &measure::cores().to_string()]);
-    let (_, said) = measure::run(&mut command)?;
-    Ok(serde_json::from_str(said.lines().last().unwrap_or_default())?)
+    last_line_as_json(&measure::run(&mut command)?.1)
 }
 
 /// As one would with nvcc: one file with all kernels, one call for all architectures, which it compiles side by side.
@@ -264,7 +255,6 @@ impl Measured {
     }
 
     /// The mean of all runs.
-    #[allow(clippy::cast_precision_loss)] // a few
     fn warm_processor(&self) -> f64 {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
     }
@@ -318,7 +308,6 @@ fn table(all: &[Measured], cores: f64) -> Table {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // some thousands
 fn row(measured: &Measured) -> Vec<Cell> {
     let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
     let alike = |run: usize| measured.bare_alike.get(run);
@@ -346,7 +335,6 @@ fn row(measured: &Measured) -> Vec<Cell> {
     numbers.map(Cell::from).to_vec()
 }
 
-#[allow(clippy::cast_precision_loss)] // some thousands
 fn plots(all: &[Measured]) -> Vec<Plot> {
     type Value = fn(&Measured) -> f64;
     let curve = |name: &str, architectures: usize, value: Value| {
@@ -361,13 +349,7 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
         ("nvcc", |measured| median(measured.nvcc.iter().map(|cost| cost.cpu))),
     ];
     let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
-    let plot = |name: &str, title: &str, y: &str, curves: Vec<Curve>| Plot {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: "variants".to_owned(),
-        y: y.to_owned(),
-        curves,
-    };
+    let plot = |name, title, y, curves| Plot::new(name, title, "variants", y, curves);
     vec![
         // Unlike the time that passes it does not depend on what else the machine does.
         plot("time", "processor time of a compile", "seconds", values.into_iter().flat_map(both).collect()),

@@ -10,7 +10,7 @@ use super::compile;
 use super::generated::{self, Op};
 use super::measure;
 use crate::workshop::Workshop;
-use crate::{files, process, workspace};
+use crate::{files, workspace};
 
 /// Compiles plugins with Cubinder into `folder`: the library, and beside it with `embed` the one that plans carry. What was compiled once is
 /// kept beside what measurements leave.
@@ -54,8 +54,6 @@ pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;
     let library = folder.join("librival.so");
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "rival-plugin", "--"]);
-    process::capture(build.arg(list).arg(code).arg(&library).envs(workshop.environment()?))?;
+    workshop.example("rival-plugin", &[&list, code, &library])?;
     Ok(library)
 }

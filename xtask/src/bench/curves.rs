@@ -45,7 +45,6 @@ impl Curve {
 
 /// Slope of the least-squares line through the points' logarithms.
 fn slope(points: &[[f64; 2]]) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // a few
     let mean = |axis: usize| points.iter().map(|point| point[axis].ln()).sum::<f64>() / points.len() as f64;
     let means = [mean(0), mean(1)];
     let deviation = |axis: usize, point: &[f64; 2]| point[axis].ln() - means[axis];

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
@@ -16,7 +16,7 @@ use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
 use crate::files;
-use crate::workshop::{Workshop, scripts};
+use crate::workshop::{Workshop, last_line_as_json, scripts};
 
 /// Nodes, and how many kinds of them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
@@ -168,9 +168,7 @@ impl Set {
         if kind == Kind::Python {
             command.arg("--code").arg(self.file("cpp/rival.fatbin"));
         }
-        let (_, said) = measure::run(&mut command)?;
-        let line = said.lines().last().unwrap_or_default();
-        serde_json::from_str(line).with_context(|| format!("bench_build.py printed `{line}`"))
+        last_line_as_json(&measure::run(&mut command)?.1)
     }
 
     /// What a script needs to load and run it.
@@ -193,7 +191,6 @@ impl Set {
     }
 
     /// What comes of zeros.
-    #[allow(clippy::cast_precision_loss)] // some thousands
     fn result(&self, nodes: usize) -> f64 {
         (0..nodes).map(|node| self.ops[node % self.ops.len()].after(0.0)).sum()
     }
@@ -247,18 +244,10 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
 /// # Errors
 /// When something cannot be built.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "build", command)?;
     let folder = tempfile::tempdir()?;
     let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
-    Ok(Report {
-        name: "build".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&chains, runs)],
-        plots: plots(&chains),
-    })
+    Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })
 }
 
 /// Puts engines into `folder`, with all that loading them needs on another machine.
@@ -341,12 +330,10 @@ fn middle(built: &[Built], value: fn(&Built) -> f64) -> f64 {
     median(built.iter().map(value))
 }
 
-#[allow(clippy::cast_precision_loss)] // of a few megabytes
 fn bytes(built: &Built) -> f64 {
     built.plan_bytes as f64
 }
 
-#[allow(clippy::cast_precision_loss)] // a thousand nodes
 fn table(chains: &[Chain], runs: usize) -> Table {
     let mut rows = Vec::new();
     for Chain { engines, built } in chains {
@@ -397,20 +384,13 @@ fn plots(chains: &[Chain]) -> Vec<Plot> {
     let curves = |value: fn(&Built) -> f64| {
         Kind::ALL.map(|kind| {
             let alike = chains.iter().filter(|chain| chain.engines.distinct == 1);
-            #[allow(clippy::cast_precision_loss)] // a thousand nodes
             let points = alike.filter_map(|chain| {
                 Some([chain.engines.nodes as f64, middle(chain.built.get(&kind)?, value)])
             });
             Curve { name: kind.label().to_owned(), points: points.collect() }
         })
     };
-    let plot = |name: &str, title: &str, y: &str, value: fn(&Built) -> f64| Plot {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: "nodes".to_owned(),
-        y: y.to_owned(),
-        curves: curves(value).to_vec(),
-    };
+    let plot = |name, title, y, value| Plot::new(name, title, "nodes", y, curves(value).to_vec());
     vec![
         plot("size", "size of a plan with nodes that are alike", "bytes", bytes),
         plot("time", "time of building an engine with nodes that are alike", "ms", |built| built.build_ms),

@@ -93,7 +93,6 @@ pub(super) fn launching() -> Vec<Op> {
 
 impl Op {
     /// What it makes of an element.
-    #[allow(clippy::cast_precision_loss)] // small numbers
     pub(super) fn after(&self, value: f64) -> f64 {
         let own = self.addend as f64;
         if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }

@@ -6,16 +6,16 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use fs_err as fs;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::require_gpu;
 use crate::workshop::{Workshop, scripts};
-use crate::{process, workspace};
+use crate::{files, process, workspace};
 
 /// The folders of files of cases; a file has the name of a plugin, whose manifest lies one folder up.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
-const TARGETS: &str = "sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
+const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";
 const PACKAGE: &str = "kernel_bench";
 const RUN: &str = "\
@@ -30,22 +30,15 @@ exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.s
 /// # Errors
 /// When something cannot be built or written.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    let cases = folder.join("cases");
-    fs::create_dir_all(&cases)?;
     let mut manifests = Vec::new();
-    for (file, manifest) in files()? {
-        let name = file.file_name().context("a file of cases has a name")?;
-        fs::copy(&file, cases.join(name))?;
+    for (file, manifest) in case_files()? {
+        files::write(&folder.join("cases").join(files::name(&file)?), fs::read(&file)?)?;
         manifests.push(manifest);
     }
-    let mut arguments = vec!["--name", LIBRARY, "--target", TARGETS];
-    arguments.extend(manifests.iter().map(String::as_str));
-    workshop.compile(folder, &arguments)?;
+    workshop.compile(folder, LIBRARY, &TARGETS, &manifests)?;
     fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "player", "--"]);
-    process::capture(build.arg(folder.join("libplayer.so")).envs(workshop.environment()?))?;
-    copy(&scripts().join(PACKAGE), &folder.join(PACKAGE))?;
+    workshop.example("player", &[folder.join("libplayer.so")])?;
+    files::copy_tree(&scripts().join(PACKAGE), &folder.join(PACKAGE), &["__pycache__"])?;
     fs::write(folder.join("run.sh"), RUN)?;
     Ok(())
 }
@@ -55,9 +48,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 /// # Errors
 /// When there is no GPU, or a cell could not be measured.
 pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = workspace::root().join("build/bench-kernels");
     prepare(workshop, &folder)?;
     process::inherit(Command::new("sh").arg("run.sh").current_dir(&folder))?;
@@ -65,36 +56,18 @@ pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
 }
 
 /// The files of cases, each with its plugin's manifest below the root.
-fn files() -> Result<Vec<(PathBuf, String)>> {
+fn case_files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for folder in CASES {
-        let path = workspace::root().join(folder);
-        let entries = fs::read_dir(&path)?;
-        for entry in entries {
-            let file = entry?.path();
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for file in files::list(&workspace::root().join(folder))? {
+            let name = files::name(&file)?;
             if name.ends_with(".toml") {
-                found.push((file, format!("{}/{name}", folder.trim_end_matches("/cases"))));
+                let manifest = format!("{}/{name}", folder.trim_end_matches("/cases"));
+                found.push((file, manifest));
             }
         }
     }
-    found.sort();
     Ok(found)
-}
-
-/// A package of Python with all that is in it, but for what Python keeps there itself.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let path = entry?.path();
-        let Some(name) = path.file_name() else { continue };
-        if path.is_file() {
-            fs::copy(&path, to.join(name))?;
-        } else if name != "__pycache__" {
-            copy(&path, &to.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -104,7 +77,7 @@ mod tests {
     /// One that is not is in no library, and its rivals would be measured against nothing.
     #[test]
     fn every_file_of_cases_stands_beside_its_plugins_manifest() {
-        let files = files().unwrap();
+        let files = case_files().unwrap();
         assert!(!files.is_empty());
         for (file, manifest) in files {
             let text = std::fs::read_to_string(&file).unwrap();

@@ -12,7 +12,7 @@ use super::curves::Curve;
 use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
-use crate::workshop::Workshop;
+use crate::workshop::{Workshop, last_line_as_json};
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
 
@@ -47,21 +47,13 @@ struct Measured {
 /// # Errors
 /// When something cannot be built or loaded.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "library", command)?;
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= largest) {
         eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
         all.push(both(workshop, runs, count)?);
     }
-    Ok(Report {
-        name: "library".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&all, runs)],
-        plots: plots(&all),
-    })
+    Ok(Report { tables: vec![table(&all, runs)], plots: plots(&all), ..report })
 }
 
 fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
@@ -91,19 +83,15 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
 }
 
 /// What NVRTC makes for one plugin, times their number: they differ in a constant.
-#[allow(clippy::cast_precision_loss)] // a thousand
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
 }
 
 fn load(workshop: &Workshop, library: &Path) -> Result<Load> {
-    let (_, said) = measure::run(workshop.python("bench_load.py")?.arg(library))?;
-    let line = said.lines().last().unwrap_or_default();
-    serde_json::from_str(line).with_context(|| format!("bench_load.py printed `{line}`"))
+    last_line_as_json(&measure::run(workshop.python("bench_load.py")?.arg(library))?.1)
 }
 
-#[allow(clippy::cast_precision_loss)] // megabytes
 fn megabytes(file: &Path) -> Result<f64> {
     Ok(fs::metadata(file)?.len() as f64 / 1e6)
 }
@@ -132,7 +120,6 @@ fn table(all: &[Measured], runs: usize) -> Table {
         "of it its own",
         "C++: memory, MB",
     ];
-    #[allow(clippy::cast_precision_loss)] // a thousand
     let row = |one: &Measured| -> Vec<Cell> {
         let loads = one.cubinder.loads.iter().zip(&one.cpp.loads).map(|(own, rival)| own.ms / rival.ms);
         let numbers = [
@@ -164,7 +151,6 @@ fn table(all: &[Measured], runs: usize) -> Table {
 
 fn plots(all: &[Measured]) -> Vec<Plot> {
     let curve = |name: &str, value: fn(&Measured) -> f64| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
         let points = all.iter().map(|one| [one.count as f64, value(one)]).collect();
         Curve { name: name.to_owned(), points }
     };
@@ -176,13 +162,7 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
         curve("memory, MB", |one| one.cubinder.memory()),
         curve("C++: memory, MB", |one| one.cpp.memory()),
     ];
-    vec![Plot {
-        name: "growth".to_owned(),
-        title: "size, load time and memory of a library".to_owned(),
-        x: "plugins".to_owned(),
-        y: "MB, ms".to_owned(),
-        curves,
-    }]
+    vec![Plot::new("growth", "size, load time and memory of a library", "plugins", "MB, ms", curves)]
 }
 
 #[cfg(test)]

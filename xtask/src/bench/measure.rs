@@ -120,7 +120,6 @@ pub(super) fn turns(runs: usize) -> String {
 }
 
 /// How many processors this process may use.
-#[allow(clippy::cast_precision_loss)] // a few hundred
 pub(super) fn cores() -> f64 {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64
 }

@@ -342,7 +342,6 @@ fn digits(value: f64) -> String {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // to three digits
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 
 use super::charts::{self, Bar, Group};
 use super::curves::Curve;
+use super::measure;
 use super::published::{FOLDER, PAGE, replaced};
+use crate::workshop::Workshop;
 
 /// The measurements whose results have this form; each is a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
@@ -93,6 +95,22 @@ impl From<&str> for Cell {
 }
 
 impl Report {
+    /// A report without results: what it is of, and the state of this machine before the measurement.
+    ///
+    /// # Errors
+    /// When the machine or a version cannot be determined.
+    pub(super) fn start(workshop: &Workshop, name: &str, command: String) -> Result<Report> {
+        Ok(Report {
+            name: name.to_owned(),
+            command,
+            machine: measure::machine()?,
+            date: measure::today()?,
+            versions: measure::versions(workshop)?,
+            tables: Vec::new(),
+            plots: Vec::new(),
+        })
+    }
+
     /// Reads a result.
     ///
     /// # Errors
@@ -204,6 +222,11 @@ impl Table {
 }
 
 impl Plot {
+    pub(super) fn new(name: &str, title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Plot {
+        let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
+        Plot { name, title, x, y, curves }
+    }
+
     /// By how much each curve grows beside its work. An exponent of 1 is linear.
     fn growth(&self) -> Table {
         let power = |exponent: f64| match exponent > SUPERLINEAR {

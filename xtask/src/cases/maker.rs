@@ -78,15 +78,9 @@ impl<'a> Maker<'a> {
     pub(crate) fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
-            let mut arguments = vec!["--name", name];
-            for target in targets {
-                arguments.extend(["--target", target]);
-            }
-            if form == Form::Embedded {
-                arguments.push("--embed");
-            }
-            arguments.extend(manifests);
-            self.workshop.compile(&output, &arguments)?;
+            let embed = (form == Form::Embedded).then_some("--embed");
+            let arguments: Vec<&str> = embed.into_iter().chain(manifests.iter().copied()).collect();
+            self.workshop.compile(&output, name, targets, &arguments)?;
         }
         Ok(())
     }

@@ -4,14 +4,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
 use super::Run;
+use crate::process;
 use crate::workshop::{Workshop, last_line_as_json};
-use crate::{process, workspace};
 
+/// The example that knows the plugins and writes their cases.
+const CASES: &str = "native-cases";
 /// The folder in that of all runs.
 const FOLDER: &str = "native";
 
@@ -23,7 +24,7 @@ const WHAT: &str = "the same bytes by the native route as by plugin libraries of
 
 /// Writes a folder for each plugin: its cases, and a library for each route. `targets` are what there is machine code for.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
-    let manifests: Vec<String> = last_line_as_json(&process::capture(&mut cases(workshop)?)?)?;
+    let manifests: Vec<String> = last_line_as_json(&workshop.example(CASES, &[""; 0])?)?;
     manifests.iter().map(|manifest| one(workshop, folder, targets, manifest)).collect()
 }
 
@@ -37,15 +38,10 @@ fn one(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> 
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
         // A warning names the variants that cannot go this way, or code of another compiler that there is as PTX alone.
-        let mut arguments = vec!["-q", "--name", library, "--route", route];
-        arguments.extend(targets.iter().flat_map(|target| ["--target", target]));
-        arguments.push(manifest);
-        workshop.compile(&inner, &arguments)?;
+        workshop.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{place}/lib{library}.so"));
     }
-    let mut command = cases(workshop)?;
-    let written = [inner.join("libnative.so"), manifest.into(), folder.join(&file)];
-    process::capture(command.args(written))?;
+    workshop.example(CASES, &[inner.join("libnative.so"), manifest.into(), folder.join(&file)])?;
     for library in libraries.values() {
         let mut command = workshop.cubinder()?;
         command.args(["eval", "--cases"]).arg(folder.join(&file)).arg("--on").arg(folder.join(library));
@@ -53,12 +49,4 @@ fn one(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> 
     }
     let run = Run::new(&format!("routes of {name}"), WHAT, &[&file]);
     Ok(Run { command: "routes", libraries, ..run })
-}
-
-/// The program that knows the plugins and makes their cases.
-fn cases(workshop: &Workshop) -> Result<Command> {
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "native-cases", "--"]);
-    build.envs(workshop.environment()?);
-    Ok(build)
 }

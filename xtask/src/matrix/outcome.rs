@@ -36,7 +36,7 @@ impl From<anyhow::Error> for Outcome {
 
 /// What the page says of a row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
+pub(super) struct Expected {
     /// The words of the page.
     pub(super) page: &'static str,
     works: bool,
@@ -44,15 +44,15 @@ pub(super) struct Said {
     with: &'static [&'static str],
 }
 
-impl Said {
+impl Expected {
     /// The page says that it works.
-    pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Said {
-        Said { page, works: true, with }
+    pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Expected {
+        Expected { page, works: true, with }
     }
 
     /// The page says that it is refused.
-    pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Said {
-        Said { page, works: false, with }
+    pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Expected {
+        Expected { page, works: false, with }
     }
 }
 
@@ -60,21 +60,21 @@ impl Said {
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) what: String,
-    pub(super) said: Said,
-    pub(super) came: Outcome,
+    pub(super) expected: Expected,
+    pub(super) outcome: Outcome,
 }
 
 impl Row {
     /// What is other than the page says. Nothing is, where it was not tried.
     pub(super) fn difference(&self) -> Option<String> {
-        let Row { what, said: Said { page, works, with }, came } = self;
-        let is_as_said = match came {
+        let Row { what, expected: Expected { page, works, with }, outcome } = self;
+        let is_as_expected = match outcome {
             Outcome::Works(text) => *works && with.iter().all(|part| text.contains(part)),
             Outcome::Refused(text) => !works && with.iter().all(|part| text.contains(part)),
             Outcome::Crashed(_) | Outcome::Failed(_) => false,
             Outcome::NotTried(_) => true,
         };
-        (!is_as_said).then(|| format!("{what}: {came}; docs/support.md says: {page}"))
+        (!is_as_expected).then(|| format!("{what}: {outcome}; docs/support.md says: {page}"))
     }
 }
 
@@ -93,8 +93,8 @@ impl fmt::Display for Outcome {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { what, came, .. } = self;
-        let cell = came.to_string().replace('|', "\\|");
+        let Row { what, outcome, .. } = self;
+        let cell = outcome.to_string().replace('|', "\\|");
         write!(f, "| {what} | {cell} |")
     }
 }
@@ -105,7 +105,7 @@ const NOT_ALL: u8 = 3;
 
 /// What the command ends with.
 pub(super) fn status(rows: &[Row]) -> u8 {
-    let is_not_tried = |row: &Row| matches!(row.came, Outcome::NotTried(_));
+    let is_not_tried = |row: &Row| matches!(row.outcome, Outcome::NotTried(_));
     match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
         (true, _) => OTHER,
         (false, true) => NOT_ALL,
@@ -116,7 +116,7 @@ pub(super) fn status(rows: &[Row]) -> u8 {
 /// What stands below the table: what differs from the page, and what was not tried.
 pub(super) fn summary(rows: &[Row]) -> String {
     let differences: Vec<String> = rows.iter().filter_map(Row::difference).collect();
-    let skipped = rows.iter().filter(|row| matches!(row.came, Outcome::NotTried(_)));
+    let skipped = rows.iter().filter(|row| matches!(row.outcome, Outcome::NotTried(_)));
     let skipped: Vec<&str> = skipped.map(|row| row.what.as_str()).collect();
     let mut text = match differences.is_empty() {
         true => format!("\nnothing of the {} rows that were tried is other", rows.len() - skipped.len()),
@@ -140,10 +140,10 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
         .output()
         .map_err(|error| Outcome::Failed(format!("`{program}` could not be started: {error}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     match output.status.signal() {
-        Some(signal) => Err(Outcome::Crashed(format!("signal {signal}{}", behind(&complained)))),
-        None => Ok((output.status, said, complained)),
+        Some(signal) => Err(Outcome::Crashed(format!("signal {signal}{}", last_words(&stderr)))),
+        None => Ok((output.status, stdout, stderr)),
     }
 }
 
@@ -152,10 +152,10 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
 /// # Errors
 /// As [`ended`], and where there are none.
 pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
-    let (status, said, complained) = ended(command)?;
-    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let (status, stdout, stderr) = ended(command)?;
+    let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     match lines.is_empty() {
-        true => Err(Outcome::Crashed(format!("no answer ({status}){}", behind(&complained)))),
+        true => Err(Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr)))),
         false => Ok(lines),
     }
 }
@@ -165,16 +165,16 @@ pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
 /// # Errors
 /// As [`lines`], and where the command fails.
 pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
-    let (status, said, complained) = ended(command)?;
-    let answer = said.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    let (status, stdout, stderr) = ended(command)?;
+    let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
     answer
         .filter(|_| status.success())
-        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", behind(&complained))))
+        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr))))
 }
 
 /// The last words before an end.
-fn behind(complained: &str) -> String {
-    let last = complained.lines().rev().find(|line| !line.trim().is_empty());
+fn last_words(stderr: &str) -> String {
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or_else(String::new, |line| format!("; the last words: {}", line.trim()))
 }
 
@@ -188,8 +188,8 @@ mod tests {
         command
     }
 
-    fn row(what: &str, said: Said, came: Outcome) -> Row {
-        Row { what: what.to_owned(), said, came }
+    fn row(what: &str, expected: Expected, outcome: Outcome) -> Row {
+        Row { what: what.to_owned(), expected, outcome }
     }
 
     #[test]
@@ -210,8 +210,8 @@ mod tests {
     #[test]
     fn all_that_the_page_says_is_compared() {
         let text = |text: &str| text.to_owned();
-        let works = Said::works("PAGE", &["PTX 8.8", "warning"]);
-        let refused = Said::refused("PAGE", &["not supported"]);
+        let works = Expected::works("PAGE", &["PTX 8.8", "warning"]);
+        let refused = Expected::refused("PAGE", &["not supported"]);
         let cases = [
             (works, Outcome::Works(text("PTX 8.8, warning: w")), true),
             (works, Outcome::Works(text("PTX 8.8")), false),
@@ -224,9 +224,9 @@ mod tests {
             (refused, Outcome::Refused(text("another reason")), false),
             (refused, Outcome::Works(text("not supported")), false),
         ];
-        for (said, came, is_as_said) in cases {
-            let row = row("a", said, came);
-            assert_eq!(row.difference().is_none(), is_as_said, "{row:?}");
+        for (expected, outcome, is_as_expected) in cases {
+            let row = row("a", expected, outcome);
+            assert_eq!(row.difference().is_none(), is_as_expected, "{row:?}");
         }
     }
 
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn the_status_says_what_differs_before_what_was_not_tried() {
-        let said = Said::works("PAGE", &["1"]);
-        let well = || row("a", said, Outcome::Works("1".to_owned()));
-        let failed = || row("b", said, Outcome::Failed("no such folder".to_owned()));
-        let skipped = || row("c", said, Outcome::NotTried("no rustup".to_owned()));
+        let expected = Expected::works("PAGE", &["1"]);
+        let well = || row("a", expected, Outcome::Works("1".to_owned()));
+        let failed = || row("b", expected, Outcome::Failed("no such folder".to_owned()));
+        let skipped = || row("c", expected, Outcome::NotTried("no rustup".to_owned()));
         assert_eq!(failed().to_string(), "| b | **could not be asked**: no such folder |");
         for (rows, expected) in
             [(vec![well()], 0), (vec![well(), skipped()], 3), (vec![skipped(), failed()], 1), (vec![], 0)]
@@ -258,10 +258,10 @@ mod tests {
 
     #[test]
     fn what_differs_and_what_was_not_tried_stand_at_the_end() {
-        let said = Said::works("PAGE", &["1"]);
-        let well = row("a", said, Outcome::Works("1".to_owned()));
-        let other = row("b", said, Outcome::Crashed("signal 11 | x".to_owned()));
-        let skipped = row("c", said, Outcome::NotTried("no rustup".to_owned()));
+        let expected = Expected::works("PAGE", &["1"]);
+        let well = row("a", expected, Outcome::Works("1".to_owned()));
+        let other = row("b", expected, Outcome::Crashed("signal 11 | x".to_owned()));
+        let skipped = row("c", expected, Outcome::NotTried("no rustup".to_owned()));
         assert_eq!(other.to_string(), "| b | **crashed**: signal 11 \\| x |");
         let all = [well, other, skipped];
         assert_eq!(

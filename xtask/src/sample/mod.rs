@@ -12,7 +12,7 @@ use anyhow::{Result, bail};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::has_gpu;
 use crate::workshop::{Network, Workshop};
 use crate::{process, workspace};
 
@@ -105,7 +105,7 @@ fn plan_in(folder: &Path) -> Result<PathBuf> {
 
 fn show_and_run(workshop: &Workshop, folder: &Path, plan: &Path) -> Result<()> {
     println!("\nwhat is in the engine:\n\n{}", workshop.inspect_table(plan)?);
-    if !gpu_is_there() {
+    if !has_gpu() {
         println!("{NOT_RUN}");
         return Ok(());
     }

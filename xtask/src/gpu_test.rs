@@ -221,9 +221,12 @@ impl List<'_> {
                     plan.runs.extend(runs.iter().cloned().map(|run| Run { graph: true, ..run }));
                     plan.runs.extend(runs.into_iter().map(|run| Run { graph: true, apart: true, ..run }));
                 }
-                let what = format!("in place, one address and two, {ty}, {}", form.what());
-                let name = format!("in place {ty} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("in place {ty}"),
+                    &format!("in place, one address and two, {ty}"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
@@ -269,9 +272,7 @@ impl List<'_> {
                 }
                 plans.push(plan.also_in_graphs());
             }
-            let what = format!("both names of a memory, one address and two, {}", form.what());
-            let name = format!("aliases {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case("aliases", "both names of a memory, one address and two", form, plans);
         }
         Ok(())
     }
@@ -297,11 +298,7 @@ impl List<'_> {
             for form in Form::ALL {
                 let mut plans = Vec::new();
                 for shape in SHAPES {
-                    plans.push(self.maker.plan(&Recipe::fixed(
-                        "cubins",
-                        Network::new("non_zero", ty, shape),
-                        form,
-                    ))?);
+                    plans.push(self.fixed("cubins", "non_zero", ty, shape, form)?);
                 }
                 for kind in ["non_zero", "non_zero_counted"] {
                     let shapes = ["1,1", "100,7", "1024,1025"];
@@ -309,9 +306,12 @@ impl List<'_> {
                     let recipe = Recipe::dynamic("cubins", network, form, "1x1:100x7:2048x2048", &shapes);
                     plans.push(self.maker.plan(&recipe)?);
                 }
-                let what = format!("elements that are not zero, {ty}, {}", form.what());
-                let name = format!("non zero {ty} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("non zero {ty}"),
+                    &format!("elements that are not zero, {ty}"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
@@ -342,9 +342,12 @@ impl List<'_> {
                 plan.runs.push(Run { offset, ..run.clone() });
                 plan.runs.push(Run { offset, graph: true, ..run });
             }
-            let what = format!("variants by shapes and addresses, also in CUDA graphs, {}", form.what());
-            let name = format!("variants {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case(
+                "variants",
+                "variants by shapes and addresses, also in CUDA graphs",
+                form,
+                vec![plan],
+            );
         }
         Ok(())
     }
@@ -368,15 +371,15 @@ impl List<'_> {
             for (name, profile, shapes) in NETWORKS {
                 plans.push(self.sequence("steps", name, form, profile, shapes)?);
             }
-            let what =
-                format!("several steps, scratch memory, cooperative and early launches, {}", form.what());
-            let name = format!("sequences {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "sequences",
+                "several steps, scratch memory, cooperative and early launches",
+                form,
+                plans,
+            );
             let shapes = ["1,1", "3,5", "100,500", "1024,1024"];
             let plan = self.sequence("clusters", "exchange", form, "1x1:64x64:1024x1024", &shapes)?;
-            let what = format!("clusters, on compute capability 9.0 alone, {}", form.what());
-            let name = format!("clusters {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case("clusters", "clusters, on compute capability 9.0 alone", form, vec![plan]);
         }
         Ok(())
     }
@@ -406,9 +409,7 @@ impl List<'_> {
                 ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,2", "5,200", "256,3", "256,256"])
             };
             let plan = self.maker.plan(&recipe)?.also_in_graphs();
-            let what = format!("shape inputs, also in CUDA graphs, {}", form.what());
-            let name = format!("shape inputs {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case("shape inputs", "shape inputs, also in CUDA graphs", form, vec![plan]);
         }
         Ok(())
     }
@@ -432,11 +433,7 @@ impl List<'_> {
                 &shapes,
             ))?];
             for ty in ["f32", "f16", "bf16", "f8", "i32", "i64", "bool"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("flip", ty, "3,5,7"),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "flip", ty, "3,5,7", form)?);
             }
             for shape in [
                 "",
@@ -449,24 +446,18 @@ impl List<'_> {
                 "1,2,1,2,3,2,5",
                 "2,1,2,1,2,3,2,5",
             ] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("flip", "f32", shape),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "flip", "f32", shape, form)?);
             }
             for ty in ["f32", "f16", "f8"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("weigh", ty, "4,300"),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "weigh", ty, "4,300", form)?);
             }
             let plans = plans.into_iter().map(Plan::also_in_graphs).collect();
-            let what =
-                format!("every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs, {}", form.what());
-            let name = format!("types {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "types",
+                "every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs",
+                form,
+                plans,
+            );
         }
         Ok(())
     }
@@ -481,15 +472,14 @@ impl List<'_> {
             let mut plans =
                 vec![self.maker.plan(&Recipe::dynamic("split", network, form, profile, &shapes))?];
             for shape in ["", "0,4", "7"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "split",
-                    Network::new("split", "f32", shape),
-                    form,
-                ))?);
+                plans.push(self.fixed("split", "split", "f32", shape, form)?);
             }
-            let what = format!("a constant input, an unread output, one tensor twice, {}", form.what());
-            let name = format!("connections {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "connections",
+                "a constant input, an unread output, one tensor twice",
+                form,
+                plans,
+            );
         }
         Ok(())
     }
@@ -534,9 +524,12 @@ impl List<'_> {
                     "clip" => "two configurations of an autotuned kernel",
                     _ => "programs of two blocks, on compute capability 9.0 alone",
                 };
-                let what = format!("{what}, imported from Triton, also in CUDA graphs, {}", form.what());
-                let name = format!("triton {kernel} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("triton {kernel}"),
+                    &format!("{what}, imported from Triton, also in CUDA graphs"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
@@ -576,7 +569,7 @@ impl List<'_> {
     /// What must live together in one process and one IRuntime.
     fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
-        let add = self.add("add", "f32", Form::Embedded)?;
+        let add = self.fixed("add", "add", "f32", "1000", Form::Embedded)?;
         let plain = self.chain("cubins", "f32", Form::Fields)?;
         for (order, plans) in [
             ("embedded first", vec![pad.clone(), add.clone(), plain.clone()]),
@@ -623,6 +616,24 @@ impl List<'_> {
         Ok(())
     }
 
+    /// Adds a case for the Python client, of machine code only.
+    fn python_case(&mut self, name: &str, what: &str, form: Form, plans: Vec<Plan>) {
+        let (name, what) = (format!("{name} {}", form.name()), format!("{what}, {}", form.what()));
+        self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+    }
+
+    /// The plan of a network of static shapes.
+    fn fixed(
+        &mut self,
+        library: &str,
+        network: &'static str,
+        ty: &'static str,
+        shape: &str,
+        form: Form,
+    ) -> Result<Plan> {
+        self.maker.plan(&Recipe::fixed(library, Network::new(network, ty, shape), form))
+    }
+
     fn chain(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
         let network = Network::new("chain", ty, "batch,3,height,width");
         let profile = "1x3x4x4:10x3x32x32:16x3x64x64";
@@ -633,9 +644,5 @@ impl List<'_> {
     fn pad(&mut self, library: &str, ty: &'static str, form: Form, shape: &str, pads: &str) -> Result<Plan> {
         let network = Network::new("pad", ty, shape).with("pads", format!("[{pads}]"));
         self.maker.plan(&Recipe::fixed(library, network, form))
-    }
-
-    fn add(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
-        self.maker.plan(&Recipe::fixed(library, Network::new("add", ty, "1000"), form))
     }
 }

@@ -22,9 +22,6 @@ pub(crate) struct Artifacts {
 
 /// Builds them; `on_line` sees what cargo and the compiler say. Where `CUBINDER_PREBUILT` is set, what `CUBINDER_BIN` and
 /// `CUBINDER_RUNTIME_LIBRARY` name is taken instead: `cargo xtask test` has every step use what it has built once.
-///
-/// # Errors
-/// When the build fails.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
@@ -38,9 +35,6 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
 pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 
 /// Runs a build of cargo's and gives what it says about the files that it made.
-///
-/// # Errors
-/// When the build fails.
 pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Artifact>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
@@ -66,9 +60,6 @@ impl Artifacts {
     }
 
     /// The program and the library among what was built.
-    ///
-    /// # Errors
-    /// When one of them is missing.
     pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
         let mut targets = artifacts.iter().filter(|artifact| artifact.target.name == "cubinder");
         let compiler = targets.clone().find_map(|artifact| artifact.executable.clone());

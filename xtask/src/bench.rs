@@ -130,9 +130,6 @@ impl Table {
 }
 
 /// Measures and prints.
-///
-/// # Errors
-/// When something cannot be built or run.
 pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Kernels { publish: Some(file), .. } => return published::publish(&workspace::root(), file),
@@ -223,9 +220,6 @@ fn within(beyond: &[String]) -> Result<()> {
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
 /// Puts a plugin library and the program that plays TensorRT around it into `folder`.
-///
-/// # Errors
-/// When something cannot be built.
 pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;

@@ -19,9 +19,6 @@ mdBook is built from its source the first time, in the cache that `cargo xtask s
 const VERSION: &str = "0.5.4";
 
 /// Builds the book and says where it is.
-///
-/// # Errors
-/// When mdBook cannot be built, or finds a mistake in the book.
 pub(crate) fn run() -> Result<()> {
     let mdbook = program(&setup::cache()?)?;
     let root = workspace::root();

@@ -13,9 +13,6 @@ Write tests/data/compat/<format version>/ anew, for the version of the format th
 Only before a release: what a release has written must be read, or refused by name, by all that come after it.";
 
 /// Runs the test that writes and then reads the files.
-///
-/// # Errors
-/// When what was written does not read.
 pub(crate) fn run() -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["test", "--package", "cubinder", "--test", "compat"]);

@@ -15,9 +15,6 @@ Builds the compiler and the runtime library, then runs `cubinder compile` on `cu
 Arguments are passed on to it; put `--` before one that cargo xtask would take for its own.";
 
 /// Builds, then runs `cubinder compile` with `arguments`.
-///
-/// # Errors
-/// When the set-up, the build or the program fails.
 pub(crate) fn run(arguments: &[OsString]) -> Result<()> {
     process::inherit(Workshop::open()?.cubinder()?.arg("compile").args(arguments))
 }

@@ -26,9 +26,6 @@ const NAME: &str = "demo";
 const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
 
 /// Runs the demo.
-///
-/// # Errors
-/// When a step fails, or something does not hold that should.
 pub(crate) fn run() -> Result<()> {
     let workshop = Workshop::open()?;
     let folder = workspace::root().join("build/demo");

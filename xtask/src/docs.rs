@@ -13,9 +13,6 @@ Write the tables of docs/manifest.md anew: keys, types, operators, functions and
 With --check nothing is written, and the command fails where the tables are out of date; `cargo xtask test` fails then too.";
 
 /// Runs the test that compares the tables, or writes them.
-///
-/// # Errors
-/// When the tables are out of date and `check` is set, or a marker of the document is missing.
 pub(crate) fn run(check: bool) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["test", "--package", "cubinder", "--test", "docs"]);

@@ -6,9 +6,6 @@ use anyhow::{Context, Result};
 use fs_err as fs;
 
 /// The regular files of a folder, sorted.
-///
-/// # Errors
-/// When the folder cannot be read.
 pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
     let mut paths = entries.collect::<Result<Vec<PathBuf>>>()?;
@@ -18,27 +15,18 @@ pub(crate) fn list(folder: &Path) -> Result<Vec<PathBuf>> {
 }
 
 /// The file's name.
-///
-/// # Errors
-/// When it is not UTF-8.
 pub(crate) fn name(path: &Path) -> Result<&str> {
     let name = path.file_name().and_then(std::ffi::OsStr::to_str);
     name.with_context(|| format!("`{}` has no UTF-8 name", path.display()))
 }
 
 /// Writes a file, and creates its folder.
-///
-/// # Errors
-/// When either fails.
 pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(path))?;
     Ok(fs::write(path, content)?)
 }
 
 /// Copies the regular files of a folder.
-///
-/// # Errors
-/// When a file cannot be copied.
 pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for path in list(from)? {
@@ -48,9 +36,6 @@ pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
 }
 
 /// Copies a folder and those in it, but for entries of the folder itself that `skip` names.
-///
-/// # Errors
-/// When a file cannot be copied.
 pub(crate) fn copy_tree(from: &Path, to: &Path, skip: &[&str]) -> Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {

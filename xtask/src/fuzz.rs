@@ -40,10 +40,6 @@ const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
 
 /// Fuzzes the targets, `seconds` each, `jobs` at the same time.
-///
-/// # Errors
-/// When a tool is missing, a name is no target, or something cannot be built or written. An input that fails is no error here: it is
-/// told, and the exit status says so.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
     let names = chosen(&targets(&fuzz)?, names)?;

@@ -27,9 +27,6 @@ driver alone.";
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
 /// Prepares `directory`, or prepares the default folder and runs it; all of it, or what compares the routes.
-///
-/// # Errors
-/// When something cannot be built, or a case fails.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let workshop = Workshop::open()?;
     let (default, script, argument) = match only_routes {
@@ -58,9 +55,6 @@ pub(crate) fn has_gpu() -> bool {
 }
 
 /// Fails on a machine without a GPU.
-///
-/// # Errors
-/// See above.
 pub(crate) fn require_gpu() -> Result<()> {
     ensure!(has_gpu(), "no GPU here; prepare a folder for another machine with --prepare DIR");
     Ok(())

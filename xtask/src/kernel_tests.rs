@@ -87,9 +87,6 @@ impl Run {
 
 /// Writes the folder into `folder`: the program, libraries, cases, and what is to be run. In its `elsewhere` is what `tests/data/elsewhere`
 /// makes.
-///
-/// # Errors
-/// When something cannot be compiled or written.
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
@@ -139,9 +136,6 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
 }
 
 /// As [`prepare`], with the runs by every route alone.
-///
-/// # Errors
-/// When something cannot be compiled or written.
 pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     write(&inner, &routes::prepare(workshop, &inner, targets)?)

@@ -95,9 +95,6 @@ const RUST: Expected =
     Expected::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
 
 /// Tries everything, and prints each row when it is known.
-///
-/// # Errors
-/// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried; the exit status tells them.
 pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     let workshop = Workshop::open()?;
     let work = tempfile::tempdir()?;

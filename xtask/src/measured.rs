@@ -36,9 +36,6 @@ pub(crate) struct Options {
 }
 
 /// Runs the command with this program's input and output, and ends as it does.
-///
-/// # Errors
-/// When the command does not start, or the file cannot be written.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = options.command.split_first().context("a command has a program")?;
     let (code, cost) = cost_of(Command::new(program).args(arguments))?;

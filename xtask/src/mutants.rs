@@ -216,10 +216,6 @@ const GROUPS: [Group; 12] = [
 ];
 
 /// Tests the groups, or all of them.
-///
-/// # Errors
-/// When cargo-mutants is missing, a name is no group, or the tests fail without any change. A change that survives is no error here: it
-/// is told, and the exit status says so.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = chosen(names)?;
     if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {

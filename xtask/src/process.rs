@@ -14,9 +14,6 @@ const TAIL_LINES: usize = 20;
 /// Runs `command` with standard output and standard error in one stream, in the order they were written.
 ///
 /// `on_line` sees each line without its newline; bytes that are not UTF-8 are replaced.
-///
-/// # Errors
-/// When the program cannot be started or its output cannot be read. A non-zero exit is not an error here.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
     let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
@@ -46,9 +43,6 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
 }
 
 /// Runs `command` quietly and gives what it wrote, standard output and standard error together.
-///
-/// # Errors
-/// When it cannot be started or fails; the message holds the command line, the exit status and the last lines.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let mut output = String::new();
     let status = stream(command, |line| {
@@ -62,9 +56,6 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 }
 
 /// Runs `command` with this program's own input and output.
-///
-/// # Errors
-/// When it cannot be started or fails; the message holds the command line and the exit status.
 pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;

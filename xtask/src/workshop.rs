@@ -115,9 +115,6 @@ pub(crate) struct Tensor {
 
 impl Workshop {
     /// Sets up and builds what is missing.
-    ///
-    /// # Errors
-    /// When the set-up or the build fails.
     pub(crate) fn open() -> Result<Workshop> {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
@@ -135,18 +132,12 @@ impl Workshop {
     }
 
     /// The NVRTC that the compiler uses.
-    ///
-    /// # Errors
-    /// When it finds none.
     pub(crate) fn nvrtc(&self) -> Result<String> {
         let path = process::capture(self.cubinder()?.args(["paths", "nvrtc"]))?;
         Ok(path.trim_end().to_owned())
     }
 
     /// Runs `cubinder compile` in the root of the checkout, and returns its output. Without `targets`, manifests name them.
-    ///
-    /// # Errors
-    /// When it fails, with its output.
     pub(crate) fn compile<A: AsRef<OsStr>>(
         &self,
         output: &Path,
@@ -163,9 +154,6 @@ impl Workshop {
     }
 
     /// Runs an example of the package `cubinder-tests`, and returns its output.
-    ///
-    /// # Errors
-    /// When it fails, with its output.
     pub(crate) fn example<A: AsRef<OsStr>>(&self, name: &str, arguments: &[A]) -> Result<String> {
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-tests", "--example", name, "--"]);
@@ -173,9 +161,6 @@ impl Workshop {
     }
 
     /// What `cubinder inspect --json` says of a file.
-    ///
-    /// # Errors
-    /// When it fails, with what it printed.
     pub(crate) fn inspect(&self, file: &Path) -> Result<Value> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg("--json").arg(file);
@@ -183,9 +168,6 @@ impl Workshop {
     }
 
     /// What `cubinder inspect` shows of a file.
-    ///
-    /// # Errors
-    /// When it fails, with what it printed.
     pub(crate) fn inspect_table(&self, file: &Path) -> Result<String> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg(file);
@@ -193,9 +175,6 @@ impl Workshop {
     }
 
     /// Writes an ONNX model.
-    ///
-    /// # Errors
-    /// When Python or the `onnx` package fails.
     pub(crate) fn model(&self, network: &Network, output: &Path) -> Result<()> {
         let mut command = self.python("write_model.py")?;
         command.arg(output).args(network.options(&network.shape));
@@ -203,9 +182,6 @@ impl Workshop {
     }
 
     /// Has TensorRT-RTX's own builder build an engine. No GPU is needed.
-    ///
-    /// # Errors
-    /// When TensorRT refuses, with its log.
     pub(crate) fn engine(&self, model: &Path, engine: &Engine<'_>, output: &Path) -> Result<Built> {
         let mut command = self.python("build_engine.py")?;
         command.arg("--onnx").arg(model).arg("--output").arg(output);
@@ -224,9 +200,6 @@ impl Workshop {
     }
 
     /// Writes the inputs and the outputs of one inference with numpy; its inputs have the shape `shape`.
-    ///
-    /// # Errors
-    /// When Python fails.
     pub(crate) fn reference(
         &self,
         network: &Network,
@@ -240,9 +213,6 @@ impl Workshop {
     }
 
     /// A Python that can import TensorRT-RTX's bindings and the scripts of `xtask/python/`, about to run one of them.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.interpreter()?;
         command.arg(scripts().join(script));
@@ -250,25 +220,16 @@ impl Workshop {
     }
 
     /// A Python that can import TensorRT-RTX's bindings.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
     pub(crate) fn interpreter(&self) -> Result<Command> {
         self.toolchain.python_command()
     }
 
     /// `PYTHONPATH` and `LD_LIBRARY_PATH` of that Python.
-    ///
-    /// # Errors
-    /// When a path cannot be in a search path.
     pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
         self.toolchain.python_environment()
     }
 
     /// The variables under which the compiler finds its tools.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();
@@ -277,9 +238,6 @@ impl Workshop {
     }
 
     /// The program `cubinder` in the root of the checkout, without arguments.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
     pub(crate) fn cubinder(&self) -> Result<Command> {
         let mut command = Command::new(&self.artifacts.compiler);
         command.current_dir(workspace::root()).envs(self.environment()?);
@@ -293,9 +251,6 @@ pub(crate) fn scripts() -> PathBuf {
 }
 
 /// What a client prints last.
-///
-/// # Errors
-/// When that is something else.
 pub(crate) fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))

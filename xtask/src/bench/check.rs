@@ -41,9 +41,6 @@ pub(super) struct Limits {
 }
 
 /// Measures; with it which checks take longer than they may.
-///
-/// # Errors
-/// When a check fails.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,

@@ -84,9 +84,6 @@ pub(super) struct Limits {
 const MANY: usize = 100;
 
 /// Measures; with it which compiles take longer than they may.
-///
-/// # Errors
-/// When something cannot be built or run.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,

@@ -14,9 +14,6 @@ use crate::{files, workspace};
 
 /// Compiles plugins with Cubinder into `folder`: the library, and beside it with `embed` the one that plans carry. What was compiled once is
 /// kept beside what measurements leave.
-///
-/// # Errors
-/// When it fails.
 pub(super) fn cubinder(
     workshop: &Workshop,
     folder: &Path,
@@ -35,9 +32,6 @@ pub(super) fn cubinder(
 }
 
 /// The fat binary with the kernels of all plugins, as nvcc makes it of one file.
-///
-/// # Errors
-/// When nvcc is missing or fails.
 pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Result<PathBuf> {
     let source = folder.join("rival.cu");
     files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
@@ -47,9 +41,6 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
 }
 
 /// The library written by hand, with a fat binary in it.
-///
-/// # Errors
-/// When the C++ compiler is missing or fails.
 pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;

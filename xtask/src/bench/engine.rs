@@ -240,9 +240,6 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
 }
 
 /// Measures what building takes.
-///
-/// # Errors
-/// When something cannot be built.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
     let report = Report::start(workshop, "build", command)?;
     let folder = tempfile::tempdir()?;
@@ -251,9 +248,6 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Resu
 }
 
 /// Puts engines into `folder`, with all that loading them needs on another machine.
-///
-/// # Errors
-/// When something cannot be built.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
@@ -279,9 +273,6 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
 }
 
 /// Puts engines of one node into `folder`, which differ in what an enqueue has to do.
-///
-/// # Errors
-/// When something cannot be built.
 pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
     const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
     fs::create_dir_all(folder)?;

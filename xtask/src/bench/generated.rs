@@ -32,9 +32,6 @@ shape = \"x.shape\"
 ";
 
 /// A plugin of `count` variants, each with a kernel of its own: the manifest.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
     for id in 1..=count {
@@ -146,9 +143,6 @@ pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
 
 /// A project of plugins, each with its kernel in a file of its own, for `targets`: its `cubinder.toml`. The library is `libNAME.so` in that
 /// folder.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
         write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
@@ -158,9 +152,6 @@ pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -
 }
 
 /// A project of `count` manifests to be checked: two element types, an attribute with rules, and two variants, one for vectors.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);

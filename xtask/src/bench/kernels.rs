@@ -26,9 +26,6 @@ exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.s
 ";
 
 /// Prepares `folder`.
-///
-/// # Errors
-/// When something cannot be built or written.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let mut manifests = Vec::new();
     for (file, manifest) in case_files()? {
@@ -44,9 +41,6 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 }
 
 /// Prepares a folder, measures there and gives the result's file.
-///
-/// # Errors
-/// When there is no GPU, or a cell could not be measured.
 pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
     require_gpu()?;
     let folder = workspace::root().join("build/bench-kernels");

@@ -43,9 +43,6 @@ struct Measured {
 }
 
 /// Measures.
-///
-/// # Errors
-/// When something cannot be built or loaded.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
     let report = Report::start(workshop, "library", command)?;
     let mut all = Vec::new();

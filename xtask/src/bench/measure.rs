@@ -19,9 +19,6 @@ use crate::{process, workspace};
 const THIS: &str = "/proc/self/exe";
 
 /// Runs the command; gives what it took, and what it printed.
-///
-/// # Errors
-/// As [`process::capture`].
 pub(super) fn run(command: &mut Command) -> Result<(Cost, String)> {
     run_by(Path::new(THIS), command)
 }
@@ -48,9 +45,6 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
 
 /// Runs the command as [`run`] does, and looks at the memory of all its processes together, again and again: the most megabytes that were seen, or what the
 /// largest of them had where that is more.
-///
-/// # Errors
-/// As [`run`].
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -125,9 +119,6 @@ pub(super) fn cores() -> f64 {
 }
 
 /// What is to be said of this machine: its processors, and how busy they were before anything was measured.
-///
-/// # Errors
-/// When `/proc` cannot be read.
 pub(super) fn machine() -> Result<String> {
     let read = |file: &str| fs::read_to_string(file);
     Ok(described(&read("/proc/cpuinfo")?, &read("/proc/loadavg")?, cores()))
@@ -141,9 +132,6 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
 }
 
 /// What is measured: the commit, and the versions of NVIDIA's programs as these say them.
-///
-/// # Errors
-/// When git is not there, or one of them does not say it.
 pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
@@ -169,9 +157,6 @@ fn told(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
 }
 
 /// Today, in UTC.
-///
-/// # Errors
-/// When there is no program `date`.
 pub(super) fn today() -> Result<String> {
     Ok(process::capture(Command::new("date").args(["-u", "+%F"]))?.trim().to_owned())
 }

@@ -122,9 +122,6 @@ impl Cell {
 }
 
 /// Reads a result, writes it and the pictures into the folder, and the tables into the pages, all below `root`.
-///
-/// # Errors
-/// When a file cannot be read or written, or is not as expected.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file)?;
     let measured: Measured =

@@ -96,9 +96,6 @@ impl From<&str> for Cell {
 
 impl Report {
     /// A report without results: what it is of, and the state of this machine before the measurement.
-    ///
-    /// # Errors
-    /// When the machine or a version cannot be determined.
     pub(super) fn start(workshop: &Workshop, name: &str, command: String) -> Result<Report> {
         Ok(Report {
             name: name.to_owned(),
@@ -112,9 +109,6 @@ impl Report {
     }
 
     /// Reads a result.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is none.
     pub(super) fn read(file: &Path) -> Result<Report> {
         let text = fs::read_to_string(file)?;
         let report: Report =
@@ -283,9 +277,6 @@ pub(super) fn digits(value: f64) -> String {
 }
 
 /// Writes a result and its pictures into `folder`.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
@@ -296,9 +287,6 @@ pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
 }
 
 /// Reads a result, writes it and its pictures into the folder of the documentation, and its section into the page, all below `root`.
-///
-/// # Errors
-/// When a file cannot be read or written, or is not as expected.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let report = Report::read(file)?;
     let (_, after) = page(root, &report)?;

@@ -72,9 +72,6 @@ impl<'a> Maker<'a> {
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
-    ///
-    /// # Errors
-    /// When `cubinder compile` refuses.
     pub(crate) fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
@@ -87,9 +84,6 @@ impl<'a> Maker<'a> {
 
     /// The folder with the manifests of `tests/data/elsewhere`, what nvcc, CuPy, Numba and Triton make of its kernels, and the manifests
     /// that `cubinder import` makes for those of Triton.
-    ///
-    /// # Errors
-    /// When the compilers cannot be fetched, or one of them fails.
     pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("elsewhere"))?;
         fs::create_dir_all(&output)?;
@@ -114,9 +108,6 @@ impl<'a> Maker<'a> {
     }
 
     /// The plan of a recipe, with its runs.
-    ///
-    /// # Errors
-    /// When TensorRT or numpy fails.
     pub(crate) fn plan(&mut self, recipe: &Recipe<'_>) -> Result<Plan> {
         let Recipe { library, network, form, .. } = recipe;
         let stem = format!("{library}-{}-{}", network.stem(), form.name());
@@ -153,9 +144,6 @@ impl<'a> Maker<'a> {
     }
 
     /// Inputs of one shape and what numpy gives for them.
-    ///
-    /// # Errors
-    /// When Python fails.
     pub(crate) fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
         let key = format!("{} {} {:?} {shape}", network.kind, network.ty, network.set);
         if let Some(run) = self.references.get(&key) {

@@ -139,9 +139,6 @@ impl Case {
 }
 
 /// Writes the scripts, the generic library and `cases.json` to `folder`.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(crate) fn write(folder: &Path, runtime_library: &Path, cases: &[Case]) -> Result<()> {
     fs::create_dir_all(folder)?;
     for script in SCRIPTS {

@@ -41,9 +41,6 @@ pub(crate) struct Dist {
 }
 
 /// Makes both and says where they are.
-///
-/// # Errors
-/// As those of [`make`].
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
     let made = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
     for file in [&made.archive, &made.wheel] {
@@ -73,9 +70,6 @@ pub(crate) struct Checkout {
 impl Checkout {
     /// This one, with a folder of its own in the target folder that the user's configuration names: cargo keeps what it has compiled for
     /// itself, build scripts and macros, for one linker only.
-    ///
-    /// # Errors
-    /// When cargo does not tell it.
     pub(crate) fn this() -> Result<Self> {
         let metadata =
             cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;
@@ -91,9 +85,6 @@ impl Checkout {
 }
 
 /// Makes both from a checkout, in the folder `out`; `on_line` sees what cargo and maturin say.
-///
-/// # Errors
-/// When a tool cannot be fetched, a build fails or a file cannot be written.
 pub(crate) fn make(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str)) -> Result<Dist> {
     let tools = setup::packaging(GLIBC)?;
     let builder = build::Builder::new(checkout, &tools)?;

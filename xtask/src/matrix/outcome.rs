@@ -131,9 +131,6 @@ pub(super) fn summary(rows: &[Row]) -> String {
 }
 
 /// Runs a command to its end: the status and both outputs.
-///
-/// # Errors
-/// The result of the row, where it does not start or a signal ended it.
 pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -148,9 +145,6 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
 }
 
 /// The JSON objects that a command prints, one a line.
-///
-/// # Errors
-/// As [`ended`], and where there are none.
 pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
     let (status, stdout, stderr) = ended(command)?;
     let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -161,9 +155,6 @@ pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
 }
 
 /// The one JSON object that a command prints last.
-///
-/// # Errors
-/// As [`lines`], and where the command fails.
 pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
     let (status, stdout, stderr) = ended(command)?;
     let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());

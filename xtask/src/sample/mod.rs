@@ -31,9 +31,6 @@ const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compu
 const SAVED: &str = "cases.json";
 
 /// Runs a sample.
-///
-/// # Errors
-/// When an option cannot be served, a step fails, or an output is not numpy's.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.mode == Mode::Inetdef {
         bail!("{}", options::WHY_NOT_INETDEF);

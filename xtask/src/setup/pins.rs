@@ -33,15 +33,10 @@ pub(crate) struct Package {
 
 impl Pins {
     /// Reads the pins of this checkout.
-    ///
-    /// # Errors
-    /// When `pins.toml` has an error.
     pub(crate) fn load() -> Result<Self> {
         toml::from_str(include_str!("../../pins.toml")).context("in `xtask/pins.toml`")
     }
 
-    /// # Errors
-    /// When no package has that name.
     pub(crate) fn package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name);
         found.with_context(|| format!("`xtask/pins.toml` has no package `{name}`"))
@@ -50,9 +45,6 @@ impl Pins {
 
 impl Package {
     /// The requirements file for pip: with hashes, it takes exactly the pinned wheels.
-    ///
-    /// # Errors
-    /// When the file of an environment cannot be read.
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));

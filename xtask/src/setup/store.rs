@@ -27,9 +27,6 @@ impl Store {
 
     /// Returns the folder `name`, made by `recipe`. If it is missing, `fill` gets the empty folder to fill, and another one for files that
     /// are not kept.
-    ///
-    /// # Errors
-    /// When `fill` fails or the cache cannot be written.
     pub(crate) fn ensure(
         &self,
         name: &str,

@@ -29,9 +29,6 @@ pub(crate) struct BuildSystems {
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
 /// Fetches what makes the installed form, for `glibc` and later.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     let packages = Packages::open()?;
     let folders = packages.fetch_all(&["ziglang", "cargo-zigbuild", "maturin"])?;
@@ -48,9 +45,6 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
 }
 
 /// Returns CMake and Ninja of the search path, or else the pinned ones.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
     let cmake = on_path("cmake").filter(|program| version(program) >= Some(OLDEST_CMAKE));

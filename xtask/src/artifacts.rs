@@ -1,7 +1,5 @@
-//! The release build of the compiler and of the runtime library.
-//!
-//! Owns how they are built and where cargo put them: cargo itself says where, so a target folder or a target triple from the
-//! user's configuration is respected. Never builds anything else.
+//! The release build of the compiler and of the runtime library. Cargo reports where the files are, which
+//! respects the user's configuration.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -11,7 +9,6 @@ use cargo_metadata::{Artifact, Message};
 
 use crate::{process, workspace};
 
-/// Built files.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Artifacts {
     /// The program `cubinder`.
@@ -20,8 +17,8 @@ pub(crate) struct Artifacts {
     pub(crate) runtime_library: PathBuf,
 }
 
-/// Builds them; `on_line` sees what cargo and the compiler say. Where `CUBINDER_PREBUILT` is set, what `CUBINDER_BIN` and
-/// `CUBINDER_RUNTIME_LIBRARY` name is taken instead: `cargo xtask test` has every step use what it has built once.
+/// Builds both; `on_line` sees what cargo and the compiler print. With `CUBINDER_PREBUILT`, returns the files
+/// that `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY` name: the steps of `cargo xtask test` share one build.
 pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     if std::env::var_os(PREBUILT).is_some() {
         return Artifacts::prebuilt(&|name| std::env::var_os(name).map(PathBuf::from));
@@ -31,10 +28,9 @@ pub(crate) fn build(mut on_line: impl FnMut(&str)) -> Result<Artifacts> {
     Artifacts::among(&messages(&mut command, &mut on_line)?)
 }
 
-/// Says that nothing is to be built.
 pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 
-/// Runs a build of cargo's and gives what it says about the files that it made.
+/// Runs a build and returns the artifacts that cargo reports.
 pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Artifact>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
@@ -50,7 +46,6 @@ pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) ->
 }
 
 impl Artifacts {
-    /// What the environment names.
     fn prebuilt(variables: &dyn Fn(&str) -> Option<PathBuf>) -> Result<Self> {
         let named = |name: &str| {
             variables(name)
@@ -59,7 +54,7 @@ impl Artifacts {
         Ok(Self { compiler: named("CUBINDER_BIN")?, runtime_library: named("CUBINDER_RUNTIME_LIBRARY")? })
     }
 
-    /// The program and the library among what was built.
+    /// Finds the program and the library among built artifacts.
     pub(crate) fn among(artifacts: &[Artifact]) -> Result<Self> {
         let mut targets = artifacts.iter().filter(|artifact| artifact.target.name == "cubinder");
         let compiler = targets.clone().find_map(|artifact| artifact.executable.clone());

@@ -1,7 +1,6 @@
-//! `cargo xtask bench`: what things cost, measured side by side.
+//! `cargo xtask bench`: costs, measured side by side.
 //!
-//! Owns what is measured and how it is shown. Machines are shared and noisy: a figure that is compared with another one is
-//! taken in the same run, in turn with it.
+//! Machines are shared and noisy: figures that are compared with each other are measured in turns of one run.
 
 #![allow(clippy::cast_precision_loss)] // figures are shown with three digits
 
@@ -28,7 +27,6 @@ use crate::gpu_test::require_gpu;
 use crate::workshop::Workshop;
 use crate::{process, workspace};
 
-/// The tables.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Table {
     /// `cubinder compile`, cold and warm, 1 to 1,000 variants, 1 to 8 architectures, beside NVRTC alone and nvcc: time, processors, memory
@@ -109,7 +107,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// What measures the same again: with every option that decides what comes out, also where it is the default, which may become another.
+    /// The command that measures the same again. Options are spelled out because their defaults may change.
     fn command(&self) -> String {
         let (name, options) = match self {
             Table::Compile { runs, largest, .. } => {
@@ -118,7 +116,7 @@ impl Table {
             Table::Check { runs, .. } => ("check", format!(" --runs {runs}")),
             Table::Library { runs, largest } => ("library", format!(" --runs {runs} --largest {largest}")),
             Table::Build { runs } => ("build", format!(" --runs {runs}")),
-            // Those are measured by scripts, which say their options themselves.
+            // Their scripts report their own options.
             Table::Engine { .. } => ("engine", String::new()),
             Table::Enqueue { .. } => ("enqueue", String::new()),
             Table::Kernels { .. } => ("kernels", String::new()),
@@ -129,7 +127,6 @@ impl Table {
     }
 }
 
-/// Measures and prints.
 pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Kernels { publish: Some(file), .. } => return published::publish(&workspace::root(), file),
@@ -178,7 +175,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
 }
 
-/// Prepares a folder for another machine, or one here, and measures in it.
+/// Prepares a folder for another machine, or prepares one here and measures in it.
 fn on_a_gpu(
     workshop: &Workshop,
     folder: Option<&Path>,
@@ -193,7 +190,7 @@ fn on_a_gpu(
     require_gpu()?;
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
-    // An interpreter that finds TensorRT-RTX's bindings, asked for nothing but to start the script.
+    // This interpreter finds TensorRT-RTX's bindings; it replaces itself by the script.
     let mut command = workshop.interpreter()?;
     let start = "import os, sys; os.environ['PYTHON'] = sys.executable; os.execvp('sh', ['sh', 'run.sh'])";
     process::inherit(command.args(["-c", start]).current_dir(&folder))?;
@@ -201,7 +198,7 @@ fn on_a_gpu(
     Ok(())
 }
 
-/// Writes a result into the checkout's build folder, shows it, and says how it gets into the documentation.
+/// Writes a result into the build folder and prints it.
 fn keep(report: &report::Report) -> Result<()> {
     let folder = workspace::root().join("build/bench");
     report::write(report, &folder)?;
@@ -210,16 +207,16 @@ fn keep(report: &report::Report) -> Result<()> {
     Ok(())
 }
 
-/// Fails where something is beyond its limit.
+/// Fails if a limit is exceeded.
 fn within(beyond: &[String]) -> Result<()> {
     anyhow::ensure!(beyond.is_empty(), "{}", beyond.join("\n  "));
     Ok(())
 }
 
-/// How a prepared folder is measured, from inside it.
+/// Runs a prepared folder, from inside it.
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
-/// Puts a plugin library and the program that plays TensorRT around it into `folder`.
+/// Puts a plugin library, and the program that plays TensorRT around it, into `folder`.
 pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;
@@ -251,7 +248,7 @@ mod tests {
         table: Table,
     }
 
-    /// A result has to be got again by what it names.
+    /// A published command must reproduce its result.
     #[test]
     fn a_command_has_the_options_that_were_given() {
         for line in [

@@ -1,6 +1,5 @@
-//! `cargo xtask demo`: the main job on real input, from manifests to an engine that holds the machine code.
-//!
-//! Owns the order of the steps and what a person sees of them. Each claim that it prints it has checked.
+//! `cargo xtask demo`: from manifests to an engine that contains the machine code. It checks each claim that
+//! it prints.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -13,7 +12,6 @@ use crate::gpu_test::has_gpu;
 use crate::workshop::{Built, Engine, Network, Workshop};
 use crate::{gpu_test, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 The main job on real input: compile manifests and CUDA kernels into plugin libraries, write an ONNX model that uses the plugins, \
 have TensorRT-RTX's own builder make engines of it (no GPU needed), prove that the machine code is in the engines, and run them \
@@ -25,7 +23,6 @@ const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compu
 const NAME: &str = "demo";
 const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
 
-/// Runs the demo.
 pub(crate) fn run() -> Result<()> {
     let workshop = Workshop::open()?;
     let folder = workspace::root().join("build/demo");
@@ -61,7 +58,6 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Where the demo's files are.
 struct Files {
     folder: PathBuf,
     embed_folder: PathBuf,
@@ -123,7 +119,7 @@ fn build(
     Ok(built)
 }
 
-/// Every node in the plan has code for every target, all of it compiled for its op and for f32.
+/// Checks that every node in the plan has code for every target, compiled for its op and for f32.
 fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.ops)?;
     let plan = workshop.inspect(&files.plain_plan)?;
@@ -132,7 +128,7 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
-        // The variants of a node are those for its types; their labels are left out.
+        // A node has the variants for its types only, without labels.
         let held = used_code(&plan, op, "");
         ensure!(!held.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
         ensure!(held.is_subset(&compiled), "{plan_name} holds code of `{op}` that {ops_name} does not have");
@@ -148,7 +144,7 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     Ok(())
 }
 
-/// The bundle in the plan is the code library's, and every node refers to it.
+/// Checks that the plan contains the code library's bundle, and that every node refers to it.
 fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.code)?;
     let plan = workshop.inspect(&files.embedded_plan)?;
@@ -164,7 +160,7 @@ fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
         show(&files.embedded_plan),
         show(&files.code)
     );
-    // A reference holds the beginning of the digest.
+    // A reference has the first digits of the digest.
     let referred = digests(&plan, "node reference", "refers_to");
     let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
     ensure!(
@@ -185,7 +181,7 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Targets and digests of the code objects that an op's variants use whose labels hold a word.
+/// Targets and digests of the code that variants of `op` with `word` in their labels use.
 fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
@@ -224,7 +220,7 @@ fn print_trtexec(files: &Files, built: &Built) {
     println!("  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}");
 }
 
-/// A path as seen from the root of the checkout, where it lies below it.
+/// A path relative to the checkout, if it is below it.
 fn show(path: &Path) -> String {
     path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }

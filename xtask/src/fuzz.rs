@@ -1,7 +1,6 @@
-//! `cargo xtask fuzz`: runs libFuzzer on the readers, and keeps what it found.
+//! `cargo xtask fuzz`: runs libFuzzer on the readers, and keeps inputs in `tests/fuzz/corpus`.
 //!
-//! Owns the tools that it needs, libFuzzer's limits, and which inputs are kept in `tests/fuzz/corpus`. What an input has to hold is in
-//! `tests/fuzz/targets`. Never part of `cargo xtask test`, which replays the corpus with the stable compiler.
+//! `tests/fuzz/targets` checks the inputs. `cargo xtask test` replays the corpus with the stable compiler.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,7 +13,6 @@ use rayon::prelude::*;
 
 use crate::{files, process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Feed made-up inputs to the readers of text and bytes until time is up: none may panic, and none may take longer than a second.
 
@@ -25,21 +23,22 @@ repository: `cargo xtask test` replays it. Where there are more, every n-th by s
 
 Without TARGET all run, one after the other; --jobs says how many at the same time.";
 
-/// The most files that are kept of a target, and the most bytes. The test that replays them holds them to it.
+/// Limits of a target's corpus; the test that replays it checks them.
 const MOST_FILES: usize = 300;
 const MOST_BYTES: u64 = 1 << 20;
 
-/// What libFuzzer is told. An input may take a second, and the target itself holds it to that, more exactly than libFuzzer can on a
-/// machine that is shared; what never ends is libFuzzer's.
+/// Limits of libFuzzer. The targets enforce one second for an input, more exactly than libFuzzer on a busy
+/// machine; libFuzzer stops endless ones.
 const LIMITS: [&str; 4] = ["-timeout=30", "-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-max_len=16384"];
 
 /// How often a target reports its progress.
 const REPORT_INTERVAL: Duration = Duration::from_secs(15);
 
-/// Optimised, with checks of overflow; the sanitizer of addresses has little to say about safe Rust, and halves the speed.
+/// Optimised, with overflow checks; the address sanitizer finds little in safe Rust and halves the speed.
 const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "none"];
 
-/// Fuzzes the targets, `seconds` each, `jobs` at the same time.
+/// Fuzzes targets for `seconds` each, `jobs` in parallel. Inputs that fail are reported, and the exit status
+/// is not zero.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
     let names = chosen(&targets(&fuzz)?, names)?;
@@ -64,13 +63,12 @@ pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCod
     Ok(if passed.contains(&false) { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-/// The names of the targets: those of their programs.
 fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
     let programs = files::list(&fuzz.join("fuzz_targets"))?;
     Ok(programs.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect())
 }
 
-/// The targets of these names, all where there are none.
+/// The targets with these names, or all.
 fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
         let known: Vec<&str> = targets.iter().map(String::as_str).collect();
@@ -80,7 +78,7 @@ fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     Ok(targets.iter().filter(is_chosen).cloned().collect())
 }
 
-/// Says which tool is missing, and how to get it.
+/// Fails if a tool is missing.
 fn check_tools() -> Result<()> {
     let runs = |command: &mut Command| process::capture(command).is_ok();
     if !runs(Command::new("rustup").arg("--version")) {
@@ -97,19 +95,19 @@ fn check_tools() -> Result<()> {
     Ok(())
 }
 
-/// The nightly compiler's own platform, for which cargo-fuzz builds.
+/// The nightly compiler's platform, which cargo-fuzz builds for.
 fn host() -> Result<String> {
     let text = process::capture(Command::new("rustup").args(["run", "nightly", "rustc", "-vV"]))?;
     let host = text.lines().find_map(|line| line.strip_prefix("host: "));
     host.map(str::to_owned).context("`rustc -vV` names no host")
 }
 
-/// `cargo fuzz` with the nightly compiler, whatever runs this program.
+/// `cargo fuzz` with the nightly compiler.
 fn cargo_fuzz(command: &str) -> Command {
     let mut cargo = Command::new("rustup");
     cargo.args(["run", "nightly", "cargo", "fuzz", command]);
     cargo.current_dir(workspace::root());
-    // What cargo sets for the programs that it runs is about this one.
+    // Cargo has set these for this program.
     cargo.env_remove("CARGO").env_remove("RUSTUP_TOOLCHAIN");
     cargo
 }
@@ -122,13 +120,12 @@ fn create_empty(folder: &Path) -> Result<()> {
     Ok(fs::create_dir_all(folder)?)
 }
 
-/// A target and its folders.
 struct Target {
     name: String,
-    /// The folder of the programs.
+    /// The folder of the built targets.
     programs: PathBuf,
     fuzz: PathBuf,
-    /// Where it works; not in the repository.
+    /// Working folder, ignored by git.
     work: PathBuf,
 }
 
@@ -137,7 +134,7 @@ impl Target {
         self.work.join("seeds")
     }
 
-    /// What reached new code, in this run and earlier ones.
+    /// Inputs that reached new code, in this run and earlier ones.
     fn found(&self) -> PathBuf {
         self.work.join("found")
     }
@@ -150,7 +147,7 @@ impl Target {
         self.fuzz.join("artifacts").join(&self.name)
     }
 
-    /// Makes the folders and the seeds.
+    /// Creates the folders and the seeds.
     fn prepare(&self) -> Result<()> {
         for folder in [self.found(), self.corpus(), self.artifacts()] {
             fs::create_dir_all(&folder)?;
@@ -161,8 +158,7 @@ impl Target {
         process::inherit(command.arg(&self.name).arg(self.seeds()))
     }
 
-    /// The program that was built, on folders, with libFuzzer's options. Not `cargo fuzz run`: that builds again where a file was changed
-    /// in the meantime.
+    /// Runs the built target. `cargo fuzz run` would build again if a file has changed.
     fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(self.programs.join(&self.name));
         command.current_dir(workspace::root()).args(folders);
@@ -173,7 +169,7 @@ impl Target {
         command
     }
 
-    /// Fuzzes, and keeps what was found. False where an input failed.
+    /// Fuzzes and keeps new inputs. Returns `false` if an input failed.
     fn fuzz(&self, seconds: u64) -> Result<bool> {
         let before: BTreeSet<PathBuf> = files::list(&self.artifacts())?.into_iter().collect();
         let folders = [self.found(), self.corpus(), self.seeds()];
@@ -204,18 +200,18 @@ impl Target {
         for input in files::list(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
             println!("{name}: the input is {}", input.display());
         }
-        // What was reached before is worth no less.
+        // Inputs found before the failure are kept, too.
         self.keep().map(|()| false)
     }
 
-    /// Puts the fewest inputs that reach all that was reached, and that the seeds do not reach, into the corpus.
+    /// Puts the smallest set of inputs that reaches all code, beyond what the seeds reach, into the corpus.
     fn keep(&self) -> Result<()> {
         let merged = self.work.join("merged");
         create_empty(&merged)?;
         files::copy_all(&self.seeds(), &merged)?;
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
         let folders = [merged.clone(), self.corpus(), self.found()];
-        // By branches that are reached: how often they are would keep thousands.
+        // Coverage without counters: with them, thousands of inputs would be kept.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
         let mut new: Vec<(u64, PathBuf)> = Vec::new();
@@ -238,14 +234,14 @@ impl Target {
     }
 }
 
-/// As many as the repository takes: small ones and large ones, because the smallest reach least, and then the smallest of those.
+/// Selects inputs evenly by size, because the smallest reach least, up to the limits of the corpus.
 fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();
     let mut place = 0;
     inputs.retain(|_| {
         place += 1;
-        // Goes up by one for each that is kept, evenly over all.
+        // True for each input that is kept, evenly over all.
         all <= MOST_FILES || place * MOST_FILES / all > (place - 1) * MOST_FILES / all
     });
     let mut bytes = 0;
@@ -256,7 +252,7 @@ fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs
 }
 
-/// How far libFuzzer is.
+/// libFuzzer's progress.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Progress {
     runs: u64,
@@ -265,8 +261,8 @@ struct Progress {
 }
 
 impl Progress {
-    /// Takes what a line of libFuzzer says: `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`, and at the end
-    /// `stat::number_of_executed_units: 1000`.
+    /// Reads a line such as `#256 NEW cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb ...`,
+    /// or at the end `stat::number_of_executed_units: 1000`.
     fn read(&mut self, line: &str) {
         if let Some(runs) = line.strip_prefix("stat::number_of_executed_units:") {
             self.runs = runs.trim().parse().unwrap_or(self.runs);
@@ -321,7 +317,7 @@ mod tests {
         assert_eq!(few(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
     }
 
-    /// A stand-in for libFuzzer: it finds an input and then one that fails; where it is asked for the fewest inputs, it copies those of its last folder.
+    /// A fake libFuzzer: finds an input and then a failing one; a merge copies the inputs of its last folder.
     const FAILING: &str = r#"#!/bin/sh
 first=$1; found=$3
 case "$*" in

@@ -1,8 +1,8 @@
 //! `cargo xtask gpu-test`: engines that were built without a GPU, run on one.
 //!
-//! Owns the list of cases. Preparing needs no GPU and running needs nothing but the prepared folder, Python with TensorRT-RTX's
-//! bindings (and `trtexec`, where `TRTEXEC` names it): so a folder that was prepared here runs on any other machine.
-//! The references are numpy's. Never looks at a result itself: `gpu_test.py` does, in the folder.
+//! Preparing needs no GPU. Running needs only the prepared folder and Python with TensorRT-RTX's bindings
+//! (and `trtexec`, if `TRTEXEC` names it), so a prepared folder runs on any machine. `gpu_test.py` compares
+//! the results with numpy's.
 
 use std::path::Path;
 
@@ -13,7 +13,6 @@ use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
 use crate::{bench, kernel_tests, process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
 that are right and plugins with planted faults, and over plugins that TensorRT can launch itself, by every route.
@@ -26,7 +25,8 @@ driver alone.";
 
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
-/// Prepares `directory`, or prepares the default folder and runs it; all of it, or what compares the routes.
+/// Prepares `directory`, or prepares the default folder and runs it: all cases, or only the comparison of the
+/// routes.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let workshop = Workshop::open()?;
     let (default, script, argument) = match only_routes {
@@ -70,7 +70,7 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     bench::prepare_launch(workshop, folder)
 }
 
-/// The cases, as they are made.
+/// The cases so far.
 struct List<'a> {
     maker: Maker<'a>,
     cases: Vec<Case>,
@@ -160,8 +160,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Every variant of circular padding: small and large inputs, rows that are padded and rows that are not, rows that vectors divide and
-    /// rows that they do not, at addresses that suit vectors and at others; three nodes in one network, two of them alike.
+    /// Every variant of circular padding: small and large inputs, padded rows and others, rows that vectors
+    /// divide and others, aligned and unaligned addresses, and three nodes in one network.
     fn padding_variants(&mut self) -> Result<()> {
         const SHAPES: [(&str, &str); 10] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -195,8 +195,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Two nodes that change their input in place, with one address for input and output, with two (where the result is right, too, though
-    /// TensorRT copies nothing), and in CUDA graphs.
+    /// Two nodes that change their input in place: with one address for input and output, with two (where
+    /// TensorRT copies nothing, and the result must still be right), and in CUDA graphs.
     fn in_place(&mut self) -> Result<()> {
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
@@ -226,8 +226,9 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Kernels that get the memory of an aliased output by the input's name, by the output's, by both, in guards and in a later step: with
-    /// one address and with two of any alignment, in CUDA graphs, one node and two in a row, and two outputs in place.
+    /// Kernels that get the memory of an aliased output by the input's name, the output's, or both, in guards
+    /// and in later steps: with one address and with two of any alignment, in CUDA graphs, one node and two
+    /// in a row, and two outputs in place.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: [&str; 10] = [
             "lerp_by_input_1",
@@ -241,7 +242,7 @@ impl List<'_> {
             "lerp_then_read",
             "approach",
         ];
-        // Bytes from the start of the buffer: the input, and the output if it is bound elsewhere.
+        // Offsets in the buffer, bytes: of the input, and of the output if it has its own memory.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
@@ -271,7 +272,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Elements that are not zero: ranks 1 to 8, nothing, everything between a single element and many tiles for each block.
+    /// Non-zero elements: ranks 1 to 8, empty inputs, from a single element to many tiles for each block.
     fn non_zero(&mut self) -> Result<()> {
         const SHAPES: [&str; 13] = [
             "7",
@@ -311,10 +312,10 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Which variant runs for which shapes and addresses, in one execution context after the other and inside CUDA graphs. The
-    /// result says which ran; vectors at addresses that do not suit them are a fault on any GPU.
+    /// Which variant runs for which shapes and addresses, in one execution context and in CUDA graphs. The
+    /// result identifies the variant; vectors at unaligned addresses fault on any GPU.
     fn variants(&mut self) -> Result<()> {
-        // Shape, offset of both tensors in bytes, the variant of tests/data/run/vectors.toml that has to run.
+        // Shape, offset of both tensors in bytes, expected variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
             ("64,64", 16, "vectors-2"),
@@ -346,8 +347,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Plugins of several steps: conditions that shapes decide, scratch memory and fills, a grid that waits for itself, a kernel that begins
-    /// early, much shared memory, clusters; also in CUDA graphs.
+    /// Plugins of several steps: conditions on shapes, scratch memory and fills, cooperative and programmatic
+    /// launches, much shared memory, clusters; also in CUDA graphs.
     fn sequences(&mut self) -> Result<()> {
         const NETWORKS: [(&str, &str, &[&str]); 4] = [
             ("sum", "1x1:64x64:512x512", &["3,5", "64,64", "64,65", "512,512", "1,1"]),
@@ -378,7 +379,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Each shape is run as it is and as a CUDA graph.
+    /// Runs each shape directly and as a CUDA graph.
     fn sequence(
         &mut self,
         library: &str,
@@ -408,9 +409,11 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Every type between plugins, every type but i8 as a network's input and output, every rank; weights of 4 bits that the network holds.
-    /// Formats that are not linear are not among them, nor is i8 as an input: TensorRT-RTX 1.7 puts kernels of its own around them, which are
-    /// for the announced GPU alone.
+    /// Every type between plugins, every type but i8 as a network's input and output, every rank, and 4-bit
+    /// weights of the network.
+    ///
+    /// Without non-linear formats and i8 inputs: TensorRT-RTX 1.7 puts its own kernels around them, which are
+    /// for the announced GPU only.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -456,7 +459,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// A constant as an input, an output that nobody reads, one tensor as both inputs.
+    /// A constant as an input, an unread output, one tensor as both inputs.
     fn connections(&mut self) -> Result<()> {
         self.maker.compile("split", &TARGETS, &["tests/data/run/split.toml"])?;
         for form in Form::ALL {
@@ -478,8 +481,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Kernels of Triton as `cubinder import` takes them from its cache: specialized, autotuned, with clusters. On
-    /// both sides of each guard.
+    /// Kernels of Triton that `cubinder import` reads from its cache: specialized, autotuned, with clusters,
+    /// on both sides of each guard.
     fn imported(&mut self, sources: &Path) -> Result<()> {
         const ALONG: [(&str, &str); 7] = [
             ("4,6,300", "-1"),
@@ -529,7 +532,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it: four plugins that are the same one.
+    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it.
     fn elsewhere(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -560,7 +563,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// What must live together in one process and one IRuntime.
+    /// Plans that must work together in one process and one IRuntime.
     fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
         let add = self.fixed("add", "add", "f32", "1000", Form::Embedded)?;
@@ -578,7 +581,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Loading, running and unloading leave nothing behind.
+    /// Loading, running and unloading in a loop.
     fn cycles(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?;
@@ -591,7 +594,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Enqueues of threads without a context, and libraries that are closed while another thread captures.
+    /// Enqueues of threads without a context, and a library that is closed while another thread captures.
     fn threads(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?.also_in_graphs();

@@ -1,8 +1,8 @@
-//! What a GPU is to run with `cubinder test` and `cubinder tune`: plugins with planted faults, those that ship, and those of the tests; and
-//! [by every route](routes) those that TensorRT can launch itself.
+//! What `kernel_tests.py` runs on a GPU with `cubinder test` and `cubinder tune`: plugins with planted
+//! faults, the shipped ones, those of the tests, and [by every route](routes) those that TensorRT can launch
+//! itself.
 //!
-//! Owns the list of runs. Preparing compiles everything, because the machine with the GPU need not have NVRTC. Never looks at a
-//! result: `kernel_tests.py` does.
+//! Preparing compiles everything, because the machine with the GPU need not have NVRTC.
 
 mod routes;
 
@@ -16,12 +16,11 @@ use serde::Serialize;
 use crate::workshop::{Workshop, scripts};
 use crate::{files, workspace};
 
-/// The name of the folder.
 pub(crate) const FOLDER: &str = "kernels";
 
 const SCRIPT: &str = "kernel_tests.py";
 
-/// The plugins of `tests/data/run` whose variants, where there are several, come to one result; by their files and names.
+/// Files and plugins of `tests/data/run` whose variants, if there are several, have equal results.
 const OTHERS: [(&str, &str); 12] = [
     ("aligned", "aligned_plugin"),
     ("exchange", "exchange_plugin"),
@@ -37,7 +36,7 @@ const OTHERS: [(&str, &str); 12] = [
     ("weigh", "weigh_plugin"),
 ];
 
-/// The files of cases, by the plugins that they are about; of those that ship, by their manifests.
+/// Case files and their plugins; for shipped plugins, their manifests.
 const PLANTED: [(&str, &str); 4] =
     [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
 const SHIPPED: [(&str, &str); 10] = [
@@ -53,21 +52,21 @@ const SHIPPED: [(&str, &str); 10] = [
     ("nms", "cubinder/nms"),
 ];
 
-/// Those of the plugins that ship of which the variants are measured, too.
+/// Shipped plugins whose variants are measured, too.
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
 const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
-/// What `kernel_tests.py` reads.
+/// Read by `kernel_tests.py`.
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
     what: String,
-    /// `test`, `tune`, or `routes`: `test` once with each of the libraries.
+    /// `test`, `tune`, or `routes`, which is `test` with each of the libraries.
     command: &'static str,
     arguments: Vec<String>,
-    /// Libraries of one plugin by their routes, relative to the folder.
+    /// Libraries of one plugin by route, relative to the folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     libraries: BTreeMap<String, String>,
 }
@@ -85,8 +84,8 @@ impl Run {
     }
 }
 
-/// Writes the folder into `folder`: the program, libraries, cases, and what is to be run. In its `elsewhere` is what `tests/data/elsewhere`
-/// makes.
+/// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` contains the
+/// results of [`Maker::elsewhere`](crate::cases::Maker::elsewhere).
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
@@ -135,13 +134,13 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     write(&inner, &runs)
 }
 
-/// As [`prepare`], with the runs by every route alone.
+/// As [`prepare`], with the comparison of the routes only.
 pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     write(&inner, &routes::prepare(workshop, &inner, targets)?)
 }
 
-/// The folder in `folder`, with what each run needs.
+/// Creates the folder in `folder`, with what each run needs.
 fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
     fs::create_dir_all(&inner)?;
@@ -155,7 +154,7 @@ fn write(folder: &Path, runs: &[Run]) -> Result<()> {
     Ok(())
 }
 
-/// What is measured: fills and several launches in one graph, sizes that kernels find, programmatic launches.
+/// Measures fills and several launches in one graph, sizes that kernels determine, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
     files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {

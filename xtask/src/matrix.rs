@@ -1,7 +1,7 @@
-//! `cargo xtask matrix`: what works with which releases of NVIDIA's libraries and of Rust.
+//! `cargo xtask matrix`: which releases of NVIDIA's libraries and of Rust work.
 //!
-//! Owns what is tried and how. The releases are in `xtask/pins.toml`; `xtask/python/matrix.py` asks NVIDIA's libraries. What a row may come to, and
-//! whether that is what `docs/support.md` says, is `outcome`'s. What came of it is kept in that page, by hand and with its date.
+//! `xtask/python/matrix.py` asks NVIDIA's libraries; [`outcome`] compares with `docs/support.md`, where the
+//! results are recorded by hand with their date.
 
 mod outcome;
 
@@ -19,7 +19,6 @@ use crate::setup::packages;
 use crate::workshop::Workshop;
 use crate::{files, process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Try the releases of NVRTC, TensorRT-RTX and full TensorRT, and the oldest Rust, that docs/support.md names.
 
@@ -35,10 +34,9 @@ other; 3 where none is other, but not all were tried.
 
 Fetches 620 MB into the cache the first time, and takes some fifteen minutes on two cores. No GPU is needed.";
 
-/// The pinned release of NVRTC, whose libraries TensorRT-RTX gets.
+/// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
 const PINNED: &str = "13.0";
 
-/// The releases of NVRTC.
 const NVRTC: [(&str, Expected); 3] = [
     (
         "12.9",
@@ -62,7 +60,7 @@ const REFUSED: Expected = Expected::refused(
     &["the library is taken, the node is refused", "Op type", "is not supported in TensorRT-RTX."],
 );
 
-/// The releases of TensorRT-RTX, with the version that the page names.
+/// Releases of TensorRT-RTX, with the version in the page.
 const TENSORRT: [(&str, &str, Expected); 4] = [
     ("1.4", "1.4.0.76", REFUSED),
     ("1.5", "1.5.0.114", REFUSED),
@@ -70,16 +68,14 @@ const TENSORRT: [(&str, &str, Expected); 4] = [
     ("1.7", "1.7.1.116", Expected::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
 ];
 
-/// What is tried of a release of full TensorRT.
 const REGISTRY: &str = "loads, creates and unloads plugins of both routes";
 
-/// What the page says of the releases of full TensorRT, by their lean runtimes.
 const LOADED: Expected = Expected::works(
     "only the registry was tried: loaded by it, each alone and beside that of 11.4",
     &[REGISTRY],
 );
 
-/// Those releases, with the version that the page names.
+/// Releases of full TensorRT, by their lean runtimes, with the version in the page.
 const FULL_TENSORRT: [(&str, &str, Expected); 5] = [
     ("10.15", "10.15.1.29", LOADED),
     ("10.16", "10.16.1.11", LOADED),
@@ -133,7 +129,8 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     Ok(ExitCode::from(status(&rows)))
 }
 
-/// A folder as `CUDA_HOME` has it, made in `at` where the packages of a release are laid out otherwise; none for the pinned release.
+/// Returns a folder with the layout of `CUDA_HOME`, made in `at` if the packages have another layout; `None`
+/// for the pinned release.
 fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
@@ -155,7 +152,7 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Compiles all plugins: those of `cubinder.toml`, and those that only `manifests/cubinder` has.
+/// Compiles all plugins: those of `cubinder.toml`, and those of `manifests/cubinder`.
 fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outcome> {
     let of_home = |command: &mut Command| {
         if let Some(home) = home {
@@ -183,7 +180,7 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
     })
 }
 
-/// What compiles the collection: its manifests, and targets.
+/// Arguments that compile the collection.
 fn of_collection() -> Result<Vec<OsString>> {
     let mut collection = files::list(&workspace::root().join("manifests/cubinder"))?;
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
@@ -191,7 +188,7 @@ fn of_collection() -> Result<Vec<OsString>> {
     Ok(targets.into_iter().chain(collection.into_iter().map(PathBuf::into_os_string)).collect())
 }
 
-/// What a compile came to: how much was made and what was warned of, or the first error.
+/// The outcome of a compile: number of results and warnings, or the first error.
 fn compiled(command: &mut Command) -> Outcome {
     let lines = match outcome::lines(command) {
         Ok(lines) => lines,
@@ -211,7 +208,7 @@ fn compiled(command: &mut Command) -> Outcome {
     }
 }
 
-/// What a release of TensorRT-RTX makes of the library.
+/// Loads the library with a release of TensorRT-RTX.
 fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -> Result<Outcome> {
     let mut command = workshop.python("matrix.py")?;
     if release != "1.7" {
@@ -232,7 +229,7 @@ fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -
     })
 }
 
-/// What `matrix.py` says of the steps to an engine.
+/// The outcome of the steps to an engine in the answer of `matrix.py`.
 fn built(answer: &Value) -> Outcome {
     let is = |what: &str| answer[what] == true;
     let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
@@ -249,7 +246,8 @@ fn built(answer: &Value) -> Outcome {
     }
 }
 
-/// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/registry.rs`.
+/// Loads plugin libraries with the registry of a release of full TensorRT, alone and beside that of 11.4:
+/// `tests/tests/registry.rs`.
 fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
@@ -259,7 +257,7 @@ fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
     tests_pass("registry", &[], variable, REGISTRY, workshop)
 }
 
-/// What the conformance oracle says with each release of the headers in a folder: `tests/tests/conformance.rs`.
+/// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/conformance.rs`.
 fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
     let names =
         fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -270,7 +268,7 @@ fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
     tests_pass("conformance", &["with_every_release"], variable, &works, workshop)
 }
 
-/// Runs a test program of `cubinder-tests` with a variable: `works` if everything passes, else the first failure.
+/// Runs a test program of `cubinder-tests` with a variable.
 fn tests_pass(
     program: &str,
     filter: &[&str],
@@ -294,13 +292,13 @@ fn tests_pass(
     })
 }
 
-/// The oldest Rust that `Cargo.toml` promises.
+/// The oldest supported Rust of `Cargo.toml`.
 fn oldest_rust() -> Result<String> {
     let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
     Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Checks the workspace with it, where rustup has it.
+/// Checks the workspace with it, if rustup has it.
 fn rust(oldest: &str) -> Outcome {
     let mut is_there = Command::new("rustup");
     if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
@@ -310,7 +308,7 @@ fn rust(oldest: &str) -> Outcome {
     let target = workspace::root().join("target/oldest-rust");
     let mut command = Command::new("rustup");
     command.args(["run", oldest, "cargo", "check", "--quiet", "--workspace", "--all-targets", "--locked"]);
-    // The toolchain of `cargo xtask` itself must not decide.
+    // The toolchain of `cargo xtask` itself must not apply.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     match outcome::ended(&mut command) {
@@ -329,7 +327,7 @@ fn rust(oldest: &str) -> Outcome {
 mod tests {
     use super::*;
 
-    /// What rows are held to stands in the page, so that a difference is one from the page.
+    /// Rows are compared with texts of the page.
     #[test]
     fn the_page_says_what_rows_are_held_to() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();

@@ -1,7 +1,5 @@
-//! `cargo xtask mutants`: changes the code on which right results depend, one place at a time, and tells which changes no test notices.
-//!
-//! Owns what is changed, which tests are asked, and how the outcome is told. Everything else is cargo-mutants'. Never part of
-//! `cargo xtask test`: each change is compiled and tested by itself, which takes seconds, and there are hundreds.
+//! `cargo xtask mutants`: changes code that decides results, one place at a time, and reports changes that no
+//! test notices. cargo-mutants does the work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -12,7 +10,6 @@ use serde::Deserialize;
 
 use crate::{process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Change the code that reads bundles and fields, decides guards, proves claims, evaluates launches, keeps the cache, reads and writes files, runs a \
 node and finds the logger, one place at a time, and run the tests that are about it. A change that no test notices survives: it is told, and the \
@@ -23,19 +20,19 @@ A change whose tests do not end within a minute is told apart: no test failed, b
 
 Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
 
-/// A test may take so long, seconds: they take one or two, and a change may make one run forever.
+/// Limit of a test run, which takes one or two seconds without an endless loop.
 const TEST_SECONDS: u32 = 60;
 
-/// What is changed together: it is of one package, and the same tests are about it.
+/// Files of one package that the same tests are about.
 struct Group {
     name: &'static str,
     package: &'static str,
     files: &'static [&'static str],
-    /// The package whose tests are asked.
+    /// The package of the tests.
     tested_by: &'static str,
-    /// What cargo builds of the package, and runs.
+    /// The test programs, as cargo's arguments.
     programs: &'static [&'static str],
-    /// What the programs run: names, and after `--skip` those that are about something else.
+    /// The programs' arguments: names, and `--skip` for unrelated ones.
     tests: &'static [&'static str],
 }
 
@@ -171,7 +168,7 @@ const GROUPS: [Group; 12] = [
             "--test=sequences",
             "--test=unloading_frees_everything",
         ],
-        // Those that compile whole plugins, or measure time.
+        // Without tests that compile whole plugins or measure time.
         tests: &[
             "--skip=agreement::",
             "--skip=sealed_damage",
@@ -215,7 +212,7 @@ const GROUPS: [Group; 12] = [
     },
 ];
 
-/// Tests the groups, or all of them.
+/// Tests the groups. Survivors are reported, and the exit status is not zero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = chosen(names)?;
     if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {
@@ -239,7 +236,7 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The groups of these names, all where there are none.
+/// The groups with these names, or all.
 fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
     if let Some(wrong) = names.iter().find(|name| !GROUPS.iter().any(|group| group.name == **name)) {
         bail!("there is no group `{wrong}`; there are {}", GROUPS.map(|group| group.name).join(", "));
@@ -259,7 +256,7 @@ impl Group {
         let status = command
             .status()
             .with_context(|| format!("cannot start `{}`", process::command_line(&command)))?;
-        // Caught all; some survived; some ran for too long (`cargo mutants`, "Exit codes").
+        // All caught, some survived, some ran too long (`cargo mutants`, "Exit codes").
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("`{}` failed ({status})", process::command_line(&command));
         }
@@ -279,7 +276,7 @@ impl Group {
         command.args(["mutants", "--package", self.package, "--test-package", self.tested_by]);
         command.args(["--profile", "mutants"]);
         if self.package != self.tested_by {
-            // Of unchanged code cargo-mutants would build the tests of the changed package (27.1).
+            // cargo-mutants 27.1 would run the tests of the changed package.
             command.arg("--baseline=skip");
         }
         command.args(self.files.iter().flat_map(|file| ["--file", file]));
@@ -289,22 +286,20 @@ impl Group {
             command.arg("--iterate");
         }
         command.args(["--", "--"]).args(self.tests);
-        // What fails on purpose explains itself to nobody.
         command.env("RUST_BACKTRACE", "0");
         command
     }
 }
 
-/// What became of a group's changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     counts: Counts,
     survivors: Vec<String>,
-    /// Those whose tests ran into the time limit.
+    /// Changes whose tests ran into the time limit.
     endless: Vec<String>,
 }
 
-/// As `outcomes.json` of cargo-mutants has them.
+/// Numbers in `outcomes.json` of cargo-mutants.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 struct Counts {
     total_mutants: usize,
@@ -318,7 +313,7 @@ impl Outcome {
     fn read(folder: &Path) -> Result<Outcome> {
         let read = |path: PathBuf| fs::read_to_string(&path);
         let counts = folder.join("outcomes.json");
-        // There is none where nothing was left to try.
+        // Missing if nothing was left to try.
         let counts = match counts.exists() {
             true => serde_json::from_str(&read(counts)?)
                 .context("cannot understand outcomes.json of cargo-mutants")?,

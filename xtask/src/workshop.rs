@@ -1,7 +1,7 @@
-//! Making things for the demo and for GPU tests: libraries, ONNX models, engines, references.
+//! What the demo, GPU tests and benchmarks build: libraries, ONNX models, engines, references.
 //!
-//! Owns how the built programs and the Python clients in `xtask/python/` are called. The clients know nothing of Cubinder: they are
-//! what a user of TensorRT would write. Never decides what is right; that is the callers' business.
+//! The Python clients in `xtask/python/` know nothing of Cubinder: they are what a user of TensorRT would
+//! write.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain};
 use crate::{process, workspace};
 
-/// The built programs and the fetched tools, ready for use.
+/// The built programs and the fetched tools.
 pub(crate) struct Workshop {
     toolchain: Toolchain,
     artifacts: Artifacts,
@@ -24,29 +24,29 @@ pub(crate) struct Workshop {
 /// A network of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Its name there: `chain`, `pad`, `non_zero`. Of `vectors` a reference is for one variant: `vectors-1`.
+    /// Its name, such as `chain`. References of `vectors` are for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
-    /// The element type of its tensors that have no other: `f32`.
+    /// The default element type of its tensors, such as `f32`.
     pub(crate) ty: &'static str,
-    /// Extents of every input; a word is a dynamic one.
+    /// Extents of every input; a word is a dynamic extent.
     pub(crate) shape: String,
     /// Settings by name, in JSON: `pads` is `[1,1]`.
     pub(crate) set: Vec<(&'static str, String)>,
 }
 
 impl Network {
-    /// A network with the settings that `networks.py` has.
+    /// A network with default settings.
     pub(crate) fn new(kind: &'static str, ty: &'static str, shape: impl Into<String>) -> Network {
         Network { kind, ty, shape: shape.into(), set: Vec::new() }
     }
 
-    /// The network with one more setting.
+    /// Adds a setting.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Network {
         self.set.push((name, value.into()));
         self
     }
 
-    /// What names it, in letters that a file's name can have.
+    /// A unique stem for file names.
     pub(crate) fn stem(&self) -> String {
         let mut stem = format!("{}-{}-{}", self.kind, self.ty, self.shape.replace(',', "x"));
         for (name, value) in &self.set {
@@ -65,33 +65,31 @@ impl Network {
     }
 }
 
-/// How an engine is to be built.
+/// Inputs of TensorRT's builder.
 #[derive(Debug, Default)]
 pub(crate) struct Engine<'a> {
-    /// Plugin libraries to load, in order.
+    /// Plugin libraries, in order of loading.
     pub(crate) plugins: &'a [&'a Path],
     /// Libraries to put into the plan.
     pub(crate) serialize: &'a [&'a Path],
     /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: &'a [Vec<String>],
-    /// Whether TensorRT is to take plugins whose outputs share memory with inputs.
+    /// Allows plugins whose outputs share memory with inputs.
     pub(crate) aliased: bool,
-    /// Whether TensorRT's whole log is shown.
+    /// Prints TensorRT's whole log.
     pub(crate) verbose: bool,
 }
 
-/// What TensorRT's builder answered.
+/// The result of TensorRT's builder.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Built {
-    /// TensorRT-RTX's version.
     pub(crate) tensorrt_rtx: String,
-    /// Size of the plan in bytes.
     pub(crate) plan_bytes: u64,
     /// Warnings and errors in TensorRT's log.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What `reference.py` wrote: a file `PREFIX.NAME` for each tensor, and `PREFIX.NAME.json` for outputs.
+/// The tensors of `reference.py`: a file `PREFIX.NAME` for each, and `PREFIX.NAME.json` for outputs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) inputs: Vec<Tensor>,
@@ -107,21 +105,20 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<u64>,
     /// The input whose memory it shares.
     pub(crate) alias: Option<String>,
-    /// Whether only the data decide its shape.
+    /// Whether its shape depends on data.
     pub(crate) data_dependent: bool,
-    /// Whether it is a shape input, whose memory is the host's.
+    /// Whether it is a shape input, in host memory.
     pub(crate) host: bool,
 }
 
 impl Workshop {
-    /// Sets up and builds what is missing.
+    /// Fetches and builds what is missing.
     pub(crate) fn open() -> Result<Workshop> {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
         Ok(Workshop { toolchain, artifacts })
     }
 
-    /// The program `cubinder`.
     pub(crate) fn compiler(&self) -> &Path {
         &self.artifacts.compiler
     }
@@ -160,28 +157,25 @@ impl Workshop {
         process::capture(command.args(arguments).envs(self.environment()?))
     }
 
-    /// What `cubinder inspect --json` says of a file.
     pub(crate) fn inspect(&self, file: &Path) -> Result<Value> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg("--json").arg(file);
         Ok(serde_json::from_str(&process::capture(&mut command)?)?)
     }
 
-    /// What `cubinder inspect` shows of a file.
     pub(crate) fn inspect_table(&self, file: &Path) -> Result<String> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg(file);
         process::capture(&mut command)
     }
 
-    /// Writes an ONNX model.
     pub(crate) fn model(&self, network: &Network, output: &Path) -> Result<()> {
         let mut command = self.python("write_model.py")?;
         command.arg(output).args(network.options(&network.shape));
         process::capture(&mut command).map(drop)
     }
 
-    /// Has TensorRT-RTX's own builder build an engine. No GPU is needed.
+    /// Has TensorRT-RTX's builder build an engine, without a GPU.
     pub(crate) fn engine(&self, model: &Path, engine: &Engine<'_>, output: &Path) -> Result<Built> {
         let mut command = self.python("build_engine.py")?;
         command.arg("--onnx").arg(model).arg("--output").arg(output);
@@ -199,7 +193,7 @@ impl Workshop {
         last_line_as_json(&said)
     }
 
-    /// Writes the inputs and the outputs of one inference with numpy; its inputs have the shape `shape`.
+    /// Writes inputs of shape `shape`, and numpy's outputs for them.
     pub(crate) fn reference(
         &self,
         network: &Network,
@@ -212,14 +206,14 @@ impl Workshop {
         last_line_as_json(&process::capture(&mut command)?)
     }
 
-    /// A Python that can import TensorRT-RTX's bindings and the scripts of `xtask/python/`, about to run one of them.
+    /// A Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.interpreter()?;
         command.arg(scripts().join(script));
         Ok(command)
     }
 
-    /// A Python that can import TensorRT-RTX's bindings.
+    /// A Python with TensorRT-RTX's bindings.
     pub(crate) fn interpreter(&self) -> Result<Command> {
         self.toolchain.python_command()
     }
@@ -229,7 +223,7 @@ impl Workshop {
         self.toolchain.python_environment()
     }
 
-    /// The variables under which the compiler finds its tools.
+    /// The variables under which the compiler and the tests find their tools.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();
@@ -245,12 +239,11 @@ impl Workshop {
     }
 }
 
-/// The folder of the Python clients.
 pub(crate) fn scripts() -> PathBuf {
     workspace::root().join("xtask/python")
 }
 
-/// What a client prints last.
+/// Parses the last line of a client's output.
 pub(crate) fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))

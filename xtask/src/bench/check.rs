@@ -1,4 +1,4 @@
-//! `cargo xtask bench check`: what `cubinder check` takes, of the manifests that ship and of many.
+//! `cargo xtask bench check`: the cost of `cubinder check`.
 
 use std::process::Command;
 
@@ -13,7 +13,6 @@ use crate::workshop::Workshop;
 const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
 
-/// The manifests that ship, one by one and all.
 const SHIPPED: [(&str, &[&str]); 5] = [
     ("those that ship, all", &[]),
     ("`circ_pad_plugin`", &["manifests/circ_pad_plugin.toml"]),
@@ -22,25 +21,25 @@ const SHIPPED: [(&str, &[&str]); 5] = [
     ("`non_zero_plugin`", &["manifests/non_zero_plugin.toml"]),
 ];
 
-/// What one check takes.
+/// Runs of one check.
 #[derive(Debug)]
 struct Measured {
     name: String,
-    /// How many manifests, where they are made for this.
+    /// Number of manifests, if they are generated.
     count: Option<usize>,
     costs: Vec<Cost>,
 }
 
-/// What the median of a check may take, in milliseconds.
+/// Limits of the median of a check, milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
-    /// Of manifests that ship, one by one and all.
+    /// Each shipped manifest, and all of them.
     pub(super) shipped: Option<f64>,
-    /// Of those that are generated, however many.
+    /// Generated manifests.
     pub(super) generated: Option<f64>,
 }
 
-/// Measures; with it which checks take longer than they may.
+/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,
@@ -89,17 +88,15 @@ impl Measured {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
 
-    /// The least of all runs: what other work on the machine adds is no part of it.
+    /// The shortest run: other work on the machine only adds time.
     fn best(&self) -> f64 {
         self.costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) * 1e3
     }
 
-    /// The most of all runs.
     fn peak(&self) -> f64 {
         self.costs.iter().map(|cost| cost.peak).fold(0.0, f64::max)
     }
 
-    /// The mean of all runs.
     fn processor(&self) -> f64 {
         self.costs.iter().map(|cost| cost.cpu).sum::<f64>() / self.costs.len().max(1) as f64 * 1e3
     }
@@ -147,7 +144,7 @@ fn plots(measured: &[Measured]) -> Vec<Plot> {
     vec![Plot::new("growth", "time and memory of a check", "manifests", "ms, MB", curves)]
 }
 
-/// The medians above their limit. The process alone is no check.
+/// The medians above their limits, without the run of the process alone.
 fn beyond(measured: &[Measured], limits: Limits) -> Vec<String> {
     let above = |one: &Measured| {
         let (limit, name) = match one.count {

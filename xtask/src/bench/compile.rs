@@ -1,6 +1,4 @@
 //! `cargo xtask bench compile`: `cubinder compile` beside NVRTC alone and beside nvcc.
-//!
-//! Owns what is compiled and how often, and what is compared with what.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +16,7 @@ use crate::files;
 use crate::setup::packages;
 use crate::workshop::{Workshop, last_line_as_json};
 
-/// Architectures whose machine code NVRTC 13.0 makes.
+/// Architectures that NVRTC 13.0 has machine code for.
 pub(super) const ARCHITECTURES: [&str; 8] =
     ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
 
@@ -26,25 +24,25 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// What Cubinder tells the processes in which it calls NVRTC of memory: `MEMORY` in `compiler/src/nvrtc/workers.rs`, which a test compares. NVRTC's calls
-/// alone are measured without it, as who calls NVRTC has them, and with it, so that what Cubinder adds to the same calls is told too.
+/// Allocator settings of Cubinder's NVRTC processes, as `MEMORY` in `compiler/src/nvrtc/workers.rs` has them
+/// (a test compares both). NVRTC alone is measured with and without them.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
-/// How often the memory of a compile that is timed is looked at: a look takes milliseconds of a processor, which the compile would be charged with.
+/// Memory samples during a timed compile: each sample costs it milliseconds of a processor.
 const SELDOM: Duration = Duration::from_secs(2);
-/// How often that of a compile that is not timed.
+/// Memory samples during a compile that is not timed.
 const OFTEN: Duration = Duration::from_millis(5);
-/// The most kernels of a compile that is run once more for its memory alone.
+/// Largest number of kernels of a compile that runs once more for its memory only.
 const SHORT: usize = 200;
 
-/// nvcc in the folder of compilers.
+/// nvcc among the packages of the compilers.
 const NVCC: &str = "nvidia/cu13/bin/nvcc";
 
-/// What one size takes.
+/// Runs of one size.
 #[derive(Debug, Default)]
 struct Measured {
     variants: usize,
@@ -52,7 +50,7 @@ struct Measured {
     cold: Vec<Cost>,
     warm: Vec<Cost>,
     peak: f64,
-    /// Of Cubinder: how often it calls NVRTC.
+    /// Calls of NVRTC by Cubinder.
     calls: f64,
     bare: Vec<Bare>,
     /// With [`MEMORY`].
@@ -60,30 +58,30 @@ struct Measured {
     nvcc: Vec<Cost>,
 }
 
-/// What `bare_nvrtc.py` says.
+/// Printed by `bare_nvrtc.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Bare {
     calls: f64,
-    /// From the first to the last, on all processors.
+    /// Seconds from the first call to the last, on all processors.
     wall: f64,
-    /// Of processors.
+    /// Processor seconds.
     cpu: f64,
     pub(super) bytes: f64,
 }
 
-/// What a compile may take.
+/// Limits of a compile.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
-    /// Times NVRTC's calls alone, of [`MANY`] variants and more.
+    /// Multiple of the time of NVRTC's calls alone, from [`MANY`] variants on.
     pub(super) bare: Option<f64>,
-    /// Seconds of a warm one for one architecture, however many variants.
+    /// Seconds of a warm compile for one architecture.
     pub(super) warm: Option<f64>,
 }
 
-/// From how many variants on the start of the processes hardly counts.
+/// From this number of variants on, the start of processes hardly counts.
 const MANY: usize = 100;
 
-/// Measures; with it which compiles take longer than they may.
+/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,
@@ -139,7 +137,7 @@ fn size(
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
-        // Of what is long the same run tells the memory; of what is short a run of its own, below.
+        // The memory of a long compile comes from this run, that of a short one from an extra run below.
         let (cost, peak, said) = measure::with_memory_together(&mut compile()?, SELDOM)?;
         measured.cold.push(cost);
         measured.calls = figure(&said, "nvrtc_calls")?;
@@ -162,7 +160,7 @@ fn size(
     Ok(measured)
 }
 
-/// With a cache of its own, so that nothing is there the first time.
+/// Uses its own cache, which is empty the first time.
 fn compile(
     workshop: &Workshop,
     cache: &Path,
@@ -177,7 +175,7 @@ fn compile(
     Ok(command)
 }
 
-/// A figure of the result of `cubinder compile --json`.
+/// A number in the result of `cubinder compile --json`.
 fn figure(said: &str, name: &str) -> Result<f64> {
     let result: serde_json::Value = last_line_as_json(said)?;
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
@@ -195,7 +193,7 @@ fn bare(
     bare_of(workshop, folder, source, Some(&instances), architectures, settings)
 }
 
-/// NVRTC's calls on all processors, without anything else, in an environment with these settings.
+/// NVRTC's calls alone, on all processors, with these variables.
 pub(super) fn bare_of(
     workshop: &Workshop,
     folder: &Path,
@@ -205,7 +203,7 @@ pub(super) fn bare_of(
     settings: &[(&str, &str)],
 ) -> Result<Bare> {
     let mut command = workshop.python("bare_nvrtc.py")?;
-    // What this process has of its own is none of either.
+    // The caller's own settings must not apply.
     for (name, _) in MEMORY {
         command.env_remove(name);
     }
@@ -223,7 +221,7 @@ pub(super) fn bare_of(
     last_line_as_json(&measure::run(&mut command)?.1)
 }
 
-/// As one would with nvcc: one file with all kernels, one call for all architectures, which it compiles side by side.
+/// The usual way with nvcc: one file with all kernels, one call for all architectures.
 fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Command> {
     let (source, instances) = generated::instantiated(variants);
     let file = folder.join("nvcc.cu");
@@ -231,7 +229,6 @@ fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]
     Ok(fatbin(nvcc, &file, &folder.join("nvcc.fatbin"), architectures))
 }
 
-/// A call of nvcc that makes machine code for all architectures.
 pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &[&str]) -> Command {
     let mut command = Command::new(nvcc);
     command.args(["-fatbin", "--threads", &measure::cores().to_string(), "-o"]).arg(output).arg(source);
@@ -251,7 +248,6 @@ impl Measured {
         median(self.warm.iter().map(|cost| cost.wall))
     }
 
-    /// The mean of all runs.
     fn warm_processor(&self) -> f64 {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
     }
@@ -260,7 +256,7 @@ impl Measured {
         self.against(|run, cold| Some(cold.wall / self.bare.get(run)?.wall))
     }
 
-    /// The median of a ratio to the cold compile of the same turn, so that what else the machine does cancels.
+    /// The median of a ratio to the cold compile of the same turn, so that other load cancels.
     fn against(&self, ratio: impl Fn(usize, &Cost) -> Option<f64>) -> f64 {
         median(self.cold.iter().enumerate().filter_map(|(run, cold)| ratio(run, cold)))
     }
@@ -348,7 +344,7 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
     let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
     let plot = |name, title, y, curves| Plot::new(name, title, "variants", y, curves);
     vec![
-        // Unlike the time that passes it does not depend on what else the machine does.
+        // Unlike wall time, processor time does not depend on other load.
         plot("time", "processor time of a compile", "seconds", values.into_iter().flat_map(both).collect()),
         plot("memory", "memory of a compile", "MB", both(("cold", |measured| measured.peak)).to_vec()),
     ]

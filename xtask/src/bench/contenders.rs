@@ -1,6 +1,4 @@
 //! The same plugins as a library of Cubinder's and as one written by hand in C++.
-//!
-//! Owns how both are made.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +10,8 @@ use super::measure;
 use crate::workshop::Workshop;
 use crate::{files, workspace};
 
-/// Compiles plugins with Cubinder into `folder`: the library, and beside it with `embed` the one that plans carry. What was compiled once is
-/// kept beside what measurements leave.
+/// Compiles plugins with Cubinder into `folder`, with a code library beside it if `embed` is set. The cache
+/// is shared by all measurements.
 pub(super) fn cubinder(
     workshop: &Workshop,
     folder: &Path,
@@ -31,7 +29,7 @@ pub(super) fn cubinder(
     Ok(folder.join(format!("lib{name}.so")))
 }
 
-/// The fat binary with the kernels of all plugins, as nvcc makes it of one file.
+/// The fat binary that nvcc makes of one file with all kernels.
 pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Result<PathBuf> {
     let source = folder.join("rival.cu");
     files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
@@ -40,7 +38,7 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
     Ok(code)
 }
 
-/// The library written by hand, with a fat binary in it.
+/// The library written by hand, which contains a fat binary.
 pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;

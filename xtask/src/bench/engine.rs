@@ -1,7 +1,8 @@
-//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same engines with plugins by hand.
+//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same
+//! engines with plugins by hand.
 //!
-//! Owns which engines there are, what building them takes, and the folder that a machine with a GPU needs to load and run them. What is
-//! found there comes back as a result for `report`.
+//! Engines are built here. `engine` and `enqueue` prepare a folder for a machine with a GPU, whose result is
+//! read by `report`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -18,13 +19,12 @@ use super::report::{Cell, Plot, Report, Table};
 use crate::files;
 use crate::workshop::{Workshop, last_line_as_json, scripts};
 
-/// Nodes, and how many kinds of them.
+/// Nodes of each chain, and the number of different plugins among them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
-/// As many plugins in one library as show what a node takes for those that it has nothing to do with; for building alone.
+/// Many plugins in one library show what a node costs for unrelated plugins; built only.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 const PTX: [&str; 1] = ["compute_80"];
-/// What the folder of a measurement needs beside the engines.
 const SCRIPTS: [&str; 6] = [
     "bench_run.py",
     "bench_plugin.py",
@@ -34,7 +34,7 @@ const SCRIPTS: [&str; 6] = [
     "cuda_driver.py",
 ];
 
-/// Who made a plugin, and where its code is; named as the tables name it.
+/// The author of a plugin and the place of its code, with the names of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Kind {
     #[serde(rename = "Cubinder")]
@@ -81,16 +81,15 @@ impl Kind {
     }
 }
 
-/// The libraries of a set of plugins, of every kind, below a folder.
+/// The libraries of one set of plugins, of every kind.
 #[derive(Debug)]
 struct Set {
-    /// The folder, and its name in the one above it.
     folder: PathBuf,
     name: String,
     ops: Vec<Op>,
 }
 
-/// An engine as scripts read it: paths are relative to the folder of all.
+/// An engine for the scripts; paths are relative to the prepared folder.
 #[derive(Debug, Serialize)]
 struct Engine {
     plan: String,
@@ -99,7 +98,7 @@ struct Engine {
     python: bool,
     ops: String,
     code: String,
-    /// Every element of the output, where the input is zeros.
+    /// Every element of the output for an input of zeros.
     result: f64,
 }
 
@@ -113,7 +112,7 @@ struct Engines {
     kinds: BTreeMap<Kind, Engine>,
 }
 
-/// What `bench_build.py` says.
+/// Printed by `bench_build.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Built {
     build_ms: f64,
@@ -135,7 +134,7 @@ impl Set {
                     let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
                     contenders::cpp(workshop, &own, &ops, &code)?
                 }
-                // It takes the fat binary of the one in C++.
+                // The Python class uses the fat binary of the library in C++.
                 Kind::Python => own,
             };
         }
@@ -149,7 +148,7 @@ impl Set {
         self.folder.join(name)
     }
 
-    /// Builds the engine of a chain of nodes that take these plugins in turn.
+    /// Builds the engine of a chain of nodes that use these plugins in turn.
     fn build(&self, workshop: &Workshop, kind: Kind, nodes: usize, ops: &str, plan: &Path) -> Result<Built> {
         let mut command = workshop.python("bench_build.py")?;
         command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.namespace()]);
@@ -171,7 +170,6 @@ impl Set {
         last_line_as_json(&measure::run(&mut command)?.1)
     }
 
-    /// What a script needs to load and run it.
     fn engine(&self, kind: Kind, plan: &str, built: Built, result: f64) -> Engine {
         let own = |name: &str| format!("{}/{name}", self.name);
         let libraries = match kind {
@@ -190,13 +188,13 @@ impl Set {
         }
     }
 
-    /// What comes of zeros.
+    /// Every element of a chain's output for an input of zeros.
     fn result(&self, nodes: usize) -> f64 {
         (0..nodes).map(|node| self.ops[node % self.ops.len()].after(0.0)).sum()
     }
 }
 
-/// Engines of one chain, and what building each took in every turn.
+/// The engines of one chain, and the builds of each.
 #[derive(Debug)]
 struct Chain {
     engines: Engines,
@@ -224,7 +222,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
     let mut order = Kind::ALL;
     for _ in 0..runs {
-        // Another one is first in each turn.
+        // Each turn starts with another kind.
         order.rotate_left(1);
         for kind in order {
             let one = set.build(workshop, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
@@ -239,7 +237,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     Ok(Chain { engines, built })
 }
 
-/// Measures what building takes.
+/// Measures building.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
     let report = Report::start(workshop, "build", command)?;
     let folder = tempfile::tempdir()?;
@@ -260,7 +258,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     let code = folder.join("code");
     fs::create_dir_all(&code)?;
-    // The source is nothing; each line of the instances is a whole kernel.
+    // The source is empty; each line of the instances is a whole kernel.
     files::write(&folder.join("code/empty.cu"), "")?;
     let kernels: Vec<String> =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
@@ -272,7 +270,7 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     measure::run(&mut command).map(drop)
 }
 
-/// Puts engines of one node into `folder`, which differ in what an enqueue has to do.
+/// Puts engines of one node into `folder`, which differ in the work of an enqueue.
 pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
     const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
     fs::create_dir_all(folder)?;
@@ -293,10 +291,10 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
     write(workshop, folder, "enqueue", &cells)
 }
 
-/// What scripts read, the scripts, and how they are run.
+/// Writes the list of engines, the scripts and how they are run.
 fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "there are no engines");
-    // In the order of kinds: the first is what others are compared with.
+    // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
     let text = serde_json::to_string_pretty(&text)?;
     files::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;

@@ -1,7 +1,7 @@
-//! `cargo xtask bench kernels`: the kernels of the plugins that ship beside what others make of the same operators.
+//! `cargo xtask bench kernels`: the shipped plugins beside other implementations of the same operators.
 //!
-//! Owns the folder that a machine with a GPU needs, and how it is run. What is measured are the nodes of the files of cases beside the manifests (`manifests/**/cases`)
-//! whose names begin with a size; `kernel_bench` measures them, in the folder. Never looks at a time itself: that is `published`'s business.
+//! Measured are the nodes of `manifests/**/cases` whose names start with a size. `kernel_bench` measures them
+//! in a prepared folder, and `published` reads its result.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -13,7 +13,7 @@ use crate::gpu_test::require_gpu;
 use crate::workshop::{Workshop, scripts};
 use crate::{files, process, workspace};
 
-/// The folders of files of cases; a file has the name of a plugin, whose manifest lies one folder up.
+/// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";
@@ -25,7 +25,6 @@ cd \"$(dirname \"$0\")\" || exit 1
 exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.so --libraries ./libkernels.so ./libcubinder.so --out out \"$@\"
 ";
 
-/// Prepares `folder`.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let mut manifests = Vec::new();
     for (file, manifest) in case_files()? {
@@ -40,7 +39,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prepares a folder, measures there and gives the result's file.
+/// Prepares a folder, measures there and returns the result's file.
 pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
     require_gpu()?;
     let folder = workspace::root().join("build/bench-kernels");
@@ -68,7 +67,7 @@ fn case_files() -> Result<Vec<(PathBuf, String)>> {
 mod tests {
     use super::*;
 
-    /// One that is not is in no library, and its rivals would be measured against nothing.
+    /// Otherwise the plugin would be in no library.
     #[test]
     fn every_file_of_cases_stands_beside_its_plugins_manifest() {
         let files = case_files().unwrap();

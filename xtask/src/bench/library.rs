@@ -1,4 +1,4 @@
-//! `cargo xtask bench library`: a library of many plugins beside one written by hand: its size, and what loading it into TensorRT takes.
+//! `cargo xtask bench library`: size and load time of a library of many plugins, beside one written by hand.
 
 use std::path::{Path, PathBuf};
 
@@ -16,11 +16,11 @@ use crate::workshop::{Workshop, last_line_as_json};
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
 
-/// What `bench_load.py` says.
+/// Printed by `bench_load.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Load {
     ms: f64,
-    /// Memory of the process's own, and of files that it has mapped.
+    /// Private memory of the process, and mapped files.
     own_mb: f64,
     file_mb: f64,
     creators: usize,
@@ -32,17 +32,16 @@ struct Library {
     loads: Vec<Load>,
 }
 
-/// Both libraries of as many plugins.
+/// Both libraries of `count` plugins.
 #[derive(Debug)]
 struct Measured {
     count: usize,
-    /// The machine code as NVRTC makes it, before anything is packed.
+    /// The machine code from NVRTC, not packed.
     code_megabytes: f64,
     cubinder: Library,
     cpp: Library,
 }
 
-/// Measures.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
     let report = Report::start(workshop, "library", command)?;
     let mut all = Vec::new();
@@ -64,7 +63,7 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
         own.push(load(workshop, &cubinder)?);
         rival.push(load(workshop, &cpp)?);
     }
-    // The library written by hand has creators for building and for running in one.
+    // The library written by hand has one creator for building and running.
     ensure!(
         rival.iter().chain(&own).all(|one| one.creators == count),
         "a library has not {count} creators: {own:?}"
@@ -79,7 +78,7 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
     })
 }
 
-/// What NVRTC makes for one plugin, times their number: they differ in a constant.
+/// The code of one plugin times their number: they differ in a constant.
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)

@@ -1,6 +1,5 @@
-//! The licences of what is linked into the program and the library.
-//!
-//! Every crate with its licence, and each licence text once, as the crates carry it.
+//! The licences of what is linked into the program and the library: every crate with its licence, and each
+//! licence text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +10,6 @@ use fs_err as fs;
 
 use crate::files;
 
-/// What begins the text.
 const HEAD: &str = "\
 Cubinder is licensed under the Apache License 2.0: see LICENSE.
 
@@ -19,7 +17,6 @@ Linked into the program `cubinder` and the library `libcubinder.so` are Rust's s
 compiler-rt (Apache-2.0 WITH LLVM-exception), and the crates below, each under the licence that stands beside it.
 ";
 
-/// The text for the checkout `root`.
 pub(super) fn third_party(root: &Path) -> Result<String> {
     let mut command = MetadataCommand::new();
     command.current_dir(root);

@@ -1,7 +1,5 @@
-//! What an installed Cubinder consists of.
-//!
-//! Owns which file lies where, below a folder such as `/usr/local`; the program finds the others from its own place (the compiler's
-//! `installation` module). Never packs it.
+//! The files of an installation, below a folder such as `/usr/local`. The compiler's `installation` module
+//! finds them from the program's path.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,30 +11,27 @@ use super::notices;
 use crate::artifacts::Artifacts;
 use crate::{files, process};
 
-/// A file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct File {
-    /// Below the folder of the installation, with `/`.
+    /// Relative to the folder of the installation, with `/`.
     pub(super) path: String,
     pub(super) bytes: Vec<u8>,
-    /// Whether it is a program or a shared library.
+    /// Programs and shared libraries.
     pub(super) is_executable: bool,
 }
 
-/// Where the program lies; pip puts it into its place by itself.
+/// pip installs the program there without being told.
 pub(super) const PROGRAM: &str = "bin/cubinder";
-/// Where the licence texts lie.
 pub(super) const LICENSE: &str = "share/doc/cubinder/LICENSE";
 pub(super) const THIRD_PARTY: &str = "share/doc/cubinder/THIRD-PARTY.txt";
 
-/// The shells with completions, and where each looks for them.
+/// Shells with completions, and the path where each searches for them.
 const COMPLETIONS: [(&str, &str); 3] = [
     ("bash", "share/bash-completion/completions/cubinder"),
     ("fish", "share/fish/vendor_completions.d/cubinder.fish"),
     ("zsh", "share/zsh/site-functions/_cubinder"),
 ];
 
-/// The version of all that is packed.
 pub(super) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The CMake package.
@@ -82,7 +77,7 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
         for path in glob::glob(pattern.to_str().context("the checkout has no UTF-8 path")?)? {
             let path = path?;
             let name = path.strip_prefix(docs)?.to_string_lossy().into_owned();
-            // These two are of use in the book only.
+            // Parts of the book only.
             if !["introduction.md", "SUMMARY.md"].contains(&name.as_str()) {
                 found.push((name, fs::read(&path)?));
             }
@@ -96,7 +91,6 @@ fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
 mod tests {
     use super::*;
 
-    /// A page that shows a picture is packed together with it, and so are pages in folders.
     #[test]
     fn pages_and_pictures_are_packed_with_their_folders() {
         let docs = tempfile::tempdir().unwrap();
@@ -119,7 +113,6 @@ mod tests {
         assert_eq!(packed, ["page.md", "performance/a.svg", "plugins/introduction.md"]);
     }
 
-    /// A file of the package that is not packed would be missed by who installs it.
     #[test]
     fn every_file_of_the_cmake_package_is_packed() {
         let paths = files::list(&crate::workspace::root().join("xtask/packaging/cmake")).unwrap();

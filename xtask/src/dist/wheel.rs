@@ -1,7 +1,7 @@
 //! The Python package.
 //!
-//! Owns what maturin is given: `xtask/packaging/pyproject.toml` filled in, the Python module, and everything else of the tree as data, which pip
-//! puts below the environment's folder. maturin finds the program built, packs it and checks its symbol versions.
+//! maturin packs the program, the Python module and all other files as data, which pip installs below the
+//! environment's folder, and checks the program's symbol versions.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,6 @@ use super::tree::{File, LICENSE, PROGRAM, THIRD_PARTY, VERSION};
 use crate::setup::{self, Packaging};
 use crate::{files, process};
 
-/// Writes the wheel into the folder `out`.
 pub(super) fn write(
     tree: &[File],
     tools: &Packaging,
@@ -44,7 +43,7 @@ pub(super) fn write(
     Ok(path)
 }
 
-/// Lays everything out as maturin expects it.
+/// Lays the files out as maturin expects them.
 fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     let packaging = root.join("xtask/packaging");
     let text = fs::read_to_string(packaging.join("pyproject.toml"))?;
@@ -70,7 +69,7 @@ fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     Ok(())
 }
 
-/// `pyproject.toml` with everything filled in.
+/// Fills in `pyproject.toml`.
 fn project(text: &str, root: &Path) -> Result<String> {
     let values = [
         ("@maturin@", setup::pinned_version("maturin")?),
@@ -86,7 +85,7 @@ fn project(text: &str, root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// NVIDIA's packages, of which the compiler knows what to do with them, as a list of requirements.
+/// NVIDIA's packages of the compiler's table, as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Table {

@@ -1,6 +1,5 @@
-//! The plugins that TensorRT can launch itself, each compiled for every route: a GPU is to get the same bytes by all of them.
-//!
-//! Owns which libraries these are and that each takes the cases. Which plugins and which nodes, `cubinder_tests::native_cases` says.
+//! The plugins that TensorRT can launch itself, each compiled for every route: all routes must yield the same
+//! bytes. `cubinder_tests::native_cases` lists plugins and nodes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -13,16 +12,15 @@ use crate::workshop::{Workshop, last_line_as_json};
 
 /// The example that knows the plugins and writes their cases.
 const CASES: &str = "native-cases";
-/// The folder in that of all runs.
 const FOLDER: &str = "native";
 
-/// What the native route has its PTX for, and the plugin route's library of PTX: the lowest of the targets, which all GPUs take.
+/// The targets of the native route and of the plugin route's PTX: the lowest one, which all GPUs run.
 const NATIVE: &str = "sm_80";
 const PTX: &str = "compute_80";
 
 const WHAT: &str = "the same bytes by the native route as by plugin libraries of PTX and of machine code";
 
-/// Writes a folder for each plugin: its cases, and a library for each route. `targets` are what there is machine code for.
+/// Writes a folder for each plugin: its cases, and a library for each route.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
     let manifests: Vec<String> = last_line_as_json(&workshop.example(CASES, &[""; 0])?)?;
     manifests.iter().map(|manifest| one(workshop, folder, targets, manifest)).collect()
@@ -37,7 +35,7 @@ fn one(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> 
     let file = format!("{place}/cases.toml");
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
-        // A warning names the variants that cannot go this way, or code of another compiler that there is as PTX alone.
+        // Without the warnings about variants that this route cannot have.
         workshop.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{place}/lib{library}.so"));
     }

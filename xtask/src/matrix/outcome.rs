@@ -1,6 +1,4 @@
-//! What a row of `cargo xtask matrix` comes to, and whether that is what `docs/support.md` says.
-//!
-//! Owns the five results and how a program's end becomes one of them. Knows nothing of what is tried.
+//! Outcomes of the rows of `cargo xtask matrix`, and their comparison with `docs/support.md`.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,18 +8,15 @@ use serde_json::Value;
 
 use crate::setup::packages::NotFetched;
 
-/// What came of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It works, and this came of it.
     Works(String),
-    /// It is refused, for this reason.
     Refused(String),
-    /// What was asked ended without an answer.
+    /// The program ended without an answer.
     Crashed(String),
-    /// It could not be asked, because something of ours failed.
+    /// Something of ours failed before the question.
     Failed(String),
-    /// It was not asked: what is to be asked is not here and could not be fetched.
+    /// Something is not installed and could not be fetched.
     NotTried(String),
 }
 
@@ -34,29 +29,25 @@ impl From<anyhow::Error> for Outcome {
     }
 }
 
-/// What the page says of a row.
+/// The statement of the page about a row.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Expected {
-    /// The words of the page.
     pub(super) page: &'static str,
     works: bool,
-    /// What has to be in what comes of it.
+    /// Required parts of the outcome's text.
     with: &'static [&'static str],
 }
 
 impl Expected {
-    /// The page says that it works.
     pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Expected {
         Expected { page, works: true, with }
     }
 
-    /// The page says that it is refused.
     pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Expected {
         Expected { page, works: false, with }
     }
 }
 
-/// A line of the table.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) what: String,
@@ -65,7 +56,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// What is other than the page says. Nothing is, where it was not tried.
+    /// The difference to the page; `None` if the row was not tried.
     pub(super) fn difference(&self) -> Option<String> {
         let Row { what, expected: Expected { page, works, with }, outcome } = self;
         let is_as_expected = match outcome {
@@ -99,11 +90,11 @@ impl fmt::Display for Row {
     }
 }
 
-/// The exit status where something is other than the page says, and where nothing is, but not all was tried. 2 is that of a command that was not understood.
+/// Exit codes for a difference to the page, and for rows that were not tried. 2 is clap's.
 const OTHER: u8 = 1;
 const NOT_ALL: u8 = 3;
 
-/// What the command ends with.
+/// The exit code.
 pub(super) fn status(rows: &[Row]) -> u8 {
     let is_not_tried = |row: &Row| matches!(row.outcome, Outcome::NotTried(_));
     match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
@@ -113,7 +104,7 @@ pub(super) fn status(rows: &[Row]) -> u8 {
     }
 }
 
-/// What stands below the table: what differs from the page, and what was not tried.
+/// The text below the table: differences, and rows that were not tried.
 pub(super) fn summary(rows: &[Row]) -> String {
     let differences: Vec<String> = rows.iter().filter_map(Row::difference).collect();
     let skipped = rows.iter().filter(|row| matches!(row.outcome, Outcome::NotTried(_)));
@@ -130,7 +121,7 @@ pub(super) fn summary(rows: &[Row]) -> String {
     text
 }
 
-/// Runs a command to its end: the status and both outputs.
+/// Runs a command, and returns its status, standard output and standard error.
 pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
@@ -144,7 +135,7 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
     }
 }
 
-/// The JSON objects that a command prints, one a line.
+/// The JSON objects that a command prints, one in each line.
 pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
     let (status, stdout, stderr) = ended(command)?;
     let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -154,7 +145,7 @@ pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
     }
 }
 
-/// The one JSON object that a command prints last.
+/// The JSON object in the last line of a command's output.
 pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
     let (status, stdout, stderr) = ended(command)?;
     let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
@@ -163,7 +154,6 @@ pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
         .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr))))
 }
 
-/// The last words before an end.
 fn last_words(stderr: &str) -> String {
     let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or_else(String::new, |line| format!("; the last words: {}", line.trim()))

@@ -1,7 +1,5 @@
-//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins made of manifests and kernels.
-//!
-//! Owns the order of the steps and what a person sees of them. What there is to a sample is in `catalogue`, what an option means in
-//! `options`. Whether a result is right is `gpu_test.py`'s to say.
+//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins from manifests and
+//! kernels. `gpu_test.py` compares the results.
 
 mod catalogue;
 mod options;
@@ -19,7 +17,6 @@ use crate::{process, workspace};
 use catalogue::Sample;
 pub(crate) use options::{Mode, Options};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 The samples of TensorRT's guides for Python plugins, each made of a manifest and a CUDA kernel, with the options of the guides' runner.
 
@@ -27,10 +24,9 @@ A sample compiles its plugin into a library, writes an ONNX model that uses it, 
 needed), shows what is in the engine, and runs it where there is a GPU: the outputs are held against numpy's, byte for byte.";
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-/// The file of a saved engine by which it is recognised.
+/// Identifies the folder of a saved engine.
 const SAVED: &str = "cases.json";
 
-/// Runs a sample.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.mode == Mode::Inetdef {
         bail!("{}", options::WHY_NOT_INETDEF);
@@ -55,7 +51,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     show_and_run(&workshop, &folder, &plan)
 }
 
-/// From the manifest to the engine, with inputs and references; gives the engine's path.
+/// Makes the engine, inputs and references, and returns the engine's path.
 fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     println!("{}: {}", sample.name, sample.what);
@@ -76,7 +72,6 @@ fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) 
     Ok(file)
 }
 
-/// Says how to make a saved engine where there is none.
 fn check_saved(folder: &Path) -> Result<()> {
     if folder.join(SAVED).is_file() {
         return Ok(());
@@ -87,7 +82,7 @@ fn check_saved(folder: &Path) -> Result<()> {
     );
 }
 
-/// The one plan in a folder.
+/// The only plan in a folder.
 fn plan_in(folder: &Path) -> Result<PathBuf> {
     let entries = fs::read_dir(folder)?;
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));

@@ -16,7 +16,6 @@ use anyhow::{Context, Result, bail};
 use packages::Packages;
 pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout.
 
@@ -118,7 +117,7 @@ impl Toolchain {
         ])
     }
 
-    /// A Python that imports the pinned packages, and none of the user's own site.
+    /// A Python that imports the pinned packages, without the user's site.
     pub(crate) fn python_command(&self) -> Result<Command> {
         let mut command = Command::new(&self.python);
         command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
@@ -138,7 +137,6 @@ impl Toolchain {
     }
 }
 
-/// The version of a pinned package.
 pub(crate) fn pinned_version(name: &str) -> Result<String> {
     let version = pins::Pins::load()?.package(name)?.version.clone();
     version.with_context(|| format!("`{name}` has no version"))
@@ -155,7 +153,6 @@ fn supported(os: &str, arch: &str) -> Result<()> {
     )
 }
 
-/// The cache of this user.
 pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }

@@ -130,7 +130,7 @@ impl Packages {
 /// Makes libraries that PyTorch links and the tests do not call.
 const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
-/// Removes what is not used, and makes the links.
+/// Removes unused files, and makes the links.
 fn trim(package: &Package, content: &Path) -> Result<()> {
     for pattern in &package.skip {
         let pattern = content.join(pattern);

@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(folder("pytorch"), "pytorch-cp312");
     }
 
-    /// The compiler searches the cache for the CUDA packages by the names and versions of its own table.
+    /// The compiler searches the cache for the CUDA packages by the names and versions of its table.
     #[test]
     fn the_compiler_finds_the_fetched_packages() {
         #[derive(Deserialize)]

@@ -46,7 +46,7 @@ impl Store {
 
     fn make(&self, name: &str, recipe: &str, fill: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         let staging = self.root.join(".staging").join(name);
-        // Children of a killed run may still write there: what cannot be removed now goes with the next run.
+        // Children of a killed run may still write there; the next run removes the remains.
         let _left_behind = fs::remove_dir_all(&staging);
         let prepare = || {
             fs::create_dir_all(&staging)?;

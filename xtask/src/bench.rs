@@ -137,15 +137,15 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Compile { runs, largest, limit_bare, limit_warm } => {
             let limits = compile::Limits { bare: *limit_bare, warm: *limit_warm };
-            let (report, beyond) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
+            let (report, exceeded) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
             keep(&report)?;
-            within(&beyond)
+            fail_if_any(&exceeded)
         }
         Table::Check { runs, limit_ms, limit_generated_ms } => {
             let limits = check::Limits { shipped: *limit_ms, generated: *limit_generated_ms };
-            let (report, beyond) = check::measure(&workshop, table.command(), *runs, limits)?;
+            let (report, exceeded) = check::measure(&workshop, table.command(), *runs, limits)?;
             keep(&report)?;
-            within(&beyond)
+            fail_if_any(&exceeded)
         }
         Table::Library { runs, largest } => {
             keep(&library::measure(&workshop, table.command(), *runs, *largest)?)
@@ -208,8 +208,8 @@ fn keep(report: &report::Report) -> Result<()> {
 }
 
 /// Fails if a limit is exceeded.
-fn within(beyond: &[String]) -> Result<()> {
-    anyhow::ensure!(beyond.is_empty(), "{}", beyond.join("\n  "));
+fn fail_if_any(exceeded: &[String]) -> Result<()> {
+    anyhow::ensure!(exceeded.is_empty(), "{}", exceeded.join("\n  "));
     Ok(())
 }
 

@@ -129,15 +129,18 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
         // A node has the variants for its types only, without labels.
-        let held = used_code(&plan, op, "");
-        ensure!(!held.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
-        ensure!(held.is_subset(&compiled), "{plan_name} holds code of `{op}` that {ops_name} does not have");
-        let targets: BTreeSet<&str> = held.iter().map(|(target, _)| target.as_str()).collect();
+        let in_plan = used_code(&plan, op, "");
+        ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
+        ensure!(
+            in_plan.is_subset(&compiled),
+            "{plan_name} holds code of `{op}` that {ops_name} does not have"
+        );
+        let targets: BTreeSet<&str> = in_plan.iter().map(|(target, _)| target.as_str()).collect();
         ensure!(
             targets == BTreeSet::from(TARGETS),
             "the nodes of `{op}` in {plan_name} have code for {targets:?}"
         );
-        all.extend(held);
+        all.extend(in_plan);
     }
     ensure!(!all.is_empty(), "{plan_name} holds no node");
     println!("{plan_name}: {} code objects, their digests are those of {ops_name}", all.len());

@@ -71,8 +71,8 @@ fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
 /// The targets with these names, or all.
 fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
-        let known: Vec<&str> = targets.iter().map(String::as_str).collect();
-        bail!("there is no target `{wrong}`; there are {}", known.join(", "));
+        let names: Vec<&str> = targets.iter().map(String::as_str).collect();
+        bail!("there is no target `{wrong}`; there are {}", names.join(", "));
     }
     let is_chosen = |name: &&String| names.is_empty() || names.contains(*name);
     Ok(targets.iter().filter(is_chosen).cloned().collect())
@@ -238,11 +238,11 @@ impl Target {
 fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();
-    let mut place = 0;
+    let mut rank = 0;
     inputs.retain(|_| {
-        place += 1;
+        rank += 1;
         // True for each input that is kept, evenly over all.
-        all <= MOST_FILES || place * MOST_FILES / all > (place - 1) * MOST_FILES / all
+        all <= MOST_FILES || rank * MOST_FILES / all > (rank - 1) * MOST_FILES / all
     });
     let mut bytes = 0;
     inputs.retain(|(length, _)| {

@@ -251,7 +251,7 @@ impl List<'_> {
         for form in Form::ALL {
             let mut plans = Vec::new();
             for (network, shape) in
-                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|it| (network, it)))
+                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|shape| (network, shape)))
             {
                 let recipe = Recipe::fixed("aliases", Network::new(network, "f32", shape), form);
                 let mut plan = self.maker.plan(&Recipe { aliased: true, ..recipe })?;

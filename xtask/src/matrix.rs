@@ -154,27 +154,27 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
 
 /// Compiles all plugins: those of `cubinder.toml`, and those of `manifests/cubinder`.
 fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outcome> {
-    let of_home = |command: &mut Command| {
+    let use_home = |command: &mut Command| {
         if let Some(home) = home {
             command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
         }
     };
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], of_collection()?] {
         let mut command = workshop.cubinder()?;
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
-        of_home(&mut command);
+        use_home(&mut command);
         match compiled(&mut command) {
-            Outcome::Works(what) => said.push(what),
+            Outcome::Works(what) => results.push(what),
             other => return Ok(other),
         }
     }
     let mut command = workshop.cubinder()?;
-    of_home(command.args(["paths", "nvrtc"]));
+    use_home(command.args(["paths", "nvrtc"]));
     let nvrtc = process::capture(&mut command)?;
     Ok(match answered(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim())) {
         Ok(answer) => {
-            Outcome::Works(format!("{}; PTX {}", said.join("; "), answer["ptx"].as_str().unwrap_or("?")))
+            Outcome::Works(format!("{}; PTX {}", results.join("; "), answer["ptx"].as_str().unwrap_or("?")))
         }
         Err(outcome) => outcome,
     })
@@ -200,9 +200,9 @@ fn compiled(command: &mut Command) -> Outcome {
     };
     match lines.iter().find(|line| line["result"] == "compiled") {
         Some(result) => {
-            let made = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
+            let counts = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
             let warnings = messages("warning").map(|message| format!(", warning: {message}"));
-            Outcome::Works(made + &warnings.collect::<String>())
+            Outcome::Works(counts + &warnings.collect::<String>())
         }
         None => Outcome::Refused(messages("error").next().unwrap_or("no reason is given").to_owned()),
     }
@@ -282,10 +282,10 @@ fn tests_pass(
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {
         Ok((status, _, _)) if status.success() => Outcome::Works(works.to_owned()),
-        Ok((_, said, complained)) => {
+        Ok((_, stdout, stderr)) => {
             let is_reason =
                 |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
-            let why: Vec<&str> = said.lines().chain(complained.lines()).filter(is_reason).take(2).collect();
+            let why: Vec<&str> = stdout.lines().chain(stderr.lines()).filter(is_reason).take(2).collect();
             Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
         }
         Err(outcome) => outcome,
@@ -315,8 +315,8 @@ fn rust(oldest: &str) -> Outcome {
         Ok((status, _, _)) if status.success() => {
             Outcome::Works("checks the workspace, all targets".to_owned())
         }
-        Ok((_, _, said)) => {
-            let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
+        Ok((_, _, stderr)) => {
+            let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
             Outcome::Refused(error.to_owned())
         }
         Err(outcome) => outcome,
@@ -331,10 +331,12 @@ mod tests {
     #[test]
     fn the_page_says_what_rows_are_held_to() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
-        let of_tensorrt = TENSORRT.map(|(_, version, said)| [version, said.page]);
-        let said = NVRTC.map(|(_, said)| said.page).into_iter().chain(of_tensorrt.into_iter().flatten());
-        let said = said.chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, said)| [version, said.page]));
-        for text in said.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
+        let of_tensorrt = TENSORRT.map(|(_, version, expected)| [version, expected.page]);
+        let texts =
+            NVRTC.map(|(_, expected)| expected.page).into_iter().chain(of_tensorrt.into_iter().flatten());
+        let texts = texts
+            .chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, expected)| [version, expected.page]));
+        for text in texts.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
             assert!(page.contains(text), "docs/support.md does not say `{text}`");
         }
     }

@@ -186,11 +186,11 @@ impl Workshop {
         }
         command.args(engine.aliased.then_some("--aliased"));
         command.args(engine.verbose.then_some("--verbose"));
-        let said = process::capture(&mut command)?;
+        let output_text = process::capture(&mut command)?;
         if engine.verbose {
-            said.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
+            output_text.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
         }
-        last_line_as_json(&said)
+        last_line_as_json(&output_text)
     }
 
     /// Writes inputs of shape `shape`, and numpy's outputs for them.

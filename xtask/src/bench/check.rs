@@ -23,7 +23,7 @@ const SHIPPED: [(&str, &[&str]); 5] = [
 
 /// Runs of one check.
 #[derive(Debug)]
-struct Measured {
+struct CheckRuns {
     name: String,
     /// Number of manifests, if they are generated.
     count: Option<usize>,
@@ -68,22 +68,22 @@ pub(super) fn measure(
         command.args(words);
         Ok(command)
     };
-    let measured = commands.iter().map(|(name, count, _)| Measured {
+    let measured = commands.iter().map(|(name, count, _)| CheckRuns {
         name: name.clone(),
         count: *count,
         costs: Vec::new(),
     });
-    let mut measured: Vec<Measured> = measured.collect();
+    let mut measured: Vec<CheckRuns> = measured.collect();
     for _ in 0..runs {
         for ((_, _, words), measured) in commands.iter().zip(&mut measured) {
             measured.costs.push(measure::run(&mut cubinder(words)?)?.0);
         }
     }
     let report = Report { tables: vec![table(&measured, runs)], plots: plots(&measured), ..report };
-    Ok((report, beyond(&measured, limits)))
+    Ok((report, exceeded(&measured, limits)))
 }
 
-impl Measured {
+impl CheckRuns {
     fn milliseconds(&self) -> f64 {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
@@ -102,9 +102,9 @@ impl Measured {
     }
 }
 
-fn table(measured: &[Measured], runs: usize) -> Table {
-    let alone = measured.first().map_or(0.0, Measured::milliseconds);
-    let row = |one: &Measured| {
+fn table(measured: &[CheckRuns], runs: usize) -> Table {
+    let alone = measured.first().map_or(0.0, CheckRuns::milliseconds);
+    let row = |one: &CheckRuns| {
         let each = one.count.map(|count| (one.milliseconds() - alone) / count as f64);
         let name = one.count.map_or_else(|| one.name.clone(), |count| format!("{count} generated"));
         let numbers =
@@ -135,18 +135,18 @@ fn table(measured: &[Measured], runs: usize) -> Table {
     }
 }
 
-fn plots(measured: &[Measured]) -> Vec<Plot> {
-    let curve = |name: &str, value: fn(&Measured) -> f64| {
+fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&CheckRuns) -> f64| {
         let points = measured.iter().filter_map(|one| Some([one.count? as f64, value(one)]));
         Curve { name: name.to_owned(), points: points.collect() }
     };
-    let curves = vec![curve("wall, ms", Measured::milliseconds), curve("memory, MB", Measured::peak)];
+    let curves = vec![curve("wall, ms", CheckRuns::milliseconds), curve("memory, MB", CheckRuns::peak)];
     vec![Plot::new("growth", "time and memory of a check", "manifests", "ms, MB", curves)]
 }
 
 /// The medians above their limits, without the run of the process alone.
-fn beyond(measured: &[Measured], limits: Limits) -> Vec<String> {
-    let above = |one: &Measured| {
+fn exceeded(measured: &[CheckRuns], limits: Limits) -> Vec<String> {
+    let above = |one: &CheckRuns| {
         let (limit, name) = match one.count {
             None => (limits.shipped?, one.name.clone()),
             Some(count) => (limits.generated?, format!("{count} generated")),
@@ -161,19 +161,19 @@ fn beyond(measured: &[Measured], limits: Limits) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn one(name: &str, count: Option<usize>, milliseconds: f64) -> Measured {
+    fn one(name: &str, count: Option<usize>, milliseconds: f64) -> CheckRuns {
         let cost = Cost { wall: milliseconds / 1e3, cpu: 0.0, peak: 5.0 };
-        Measured { name: name.to_owned(), count, costs: vec![cost] }
+        CheckRuns { name: name.to_owned(), count, costs: vec![cost] }
     }
 
     #[test]
     fn medians_above_their_limit_are_told() {
         let measured =
             [one("alone", None, 99.0), one("a", None, 12.0), one("b", None, 31.0), one("9", Some(9), 99.0)];
-        let of = |shipped, generated| beyond(&measured, Limits { shipped, generated });
-        assert!(of(None, None).is_empty() && of(Some(31.5), Some(99.5)).is_empty());
-        assert_eq!(of(Some(30.0), None), ["b: 31.0 ms, and the limit is 30 ms (the median)"]);
-        assert_eq!(of(None, Some(98.0)), ["9 generated: 99.0 ms, and the limit is 98 ms (the median)"]);
+        let found = |shipped, generated| exceeded(&measured, Limits { shipped, generated });
+        assert!(found(None, None).is_empty() && found(Some(31.5), Some(99.5)).is_empty());
+        assert_eq!(found(Some(30.0), None), ["b: 31.0 ms, and the limit is 30 ms (the median)"]);
+        assert_eq!(found(None, Some(98.0)), ["9 generated: 99.0 ms, and the limit is 98 ms (the median)"]);
     }
 
     #[test]

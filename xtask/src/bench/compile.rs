@@ -44,7 +44,7 @@ const NVCC: &str = "nvidia/cu13/bin/nvcc";
 
 /// Runs of one size.
 #[derive(Debug, Default)]
-struct Measured {
+struct CompileRuns {
     variants: usize,
     architectures: usize,
     cold: Vec<Cost>,
@@ -99,20 +99,20 @@ pub(super) fn measure(
         all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
     }
     let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
-    Ok((report, beyond(&all, limits)))
+    Ok((report, exceeded(&all, limits)))
 }
 
-fn beyond(all: &[Measured], limits: Limits) -> Vec<String> {
+fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
     let mut found = Vec::new();
     for measured in all {
         let what = format!("{} variants for {} architectures", measured.variants, measured.architectures);
-        let mut tell = |name: &str, value: f64, limit: Option<f64>| {
+        let mut compare = |name: &str, value: f64, limit: Option<f64>| {
             if let Some(limit) = limit.filter(|limit| value > *limit) {
                 found.push(format!("{what}: {name} is {value:.3}, and the limit is {limit}"));
             }
         };
-        tell("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
-        tell("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
+        compare("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
+        compare("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
     }
     found
 }
@@ -129,18 +129,18 @@ fn size(
     runs: usize,
     variants: usize,
     architectures: &[&str],
-) -> Result<Measured> {
+) -> Result<CompileRuns> {
     let folder = tempfile::tempdir()?;
     let manifest = generated::variants(folder.path(), variants)?;
     let objects = variants * architectures.len();
-    let mut measured = Measured { variants, architectures: architectures.len(), ..Measured::default() };
+    let mut measured = CompileRuns { variants, architectures: architectures.len(), ..CompileRuns::default() };
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
         // The memory of a long compile comes from this run, that of a short one from an extra run below.
-        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, SELDOM)?;
+        let (cost, peak, output) = measure::with_memory_together(&mut compile()?, SELDOM)?;
         measured.cold.push(cost);
-        measured.calls = figure(&said, "nvrtc_calls")?;
+        measured.calls = result_number(&output, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
         for _ in 0..3 {
             measured.warm.push(measure::run(&mut compile()?)?.0);
@@ -176,8 +176,8 @@ fn compile(
 }
 
 /// A number in the result of `cubinder compile --json`.
-fn figure(said: &str, name: &str) -> Result<f64> {
-    let result: serde_json::Value = last_line_as_json(said)?;
+fn result_number(output: &str, name: &str) -> Result<f64> {
+    let result: serde_json::Value = last_line_as_json(output)?;
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
@@ -239,7 +239,7 @@ pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &
     command
 }
 
-impl Measured {
+impl CompileRuns {
     fn cold(&self) -> f64 {
         median(self.cold.iter().map(|cost| cost.wall))
     }
@@ -262,7 +262,7 @@ impl Measured {
     }
 }
 
-fn table(all: &[Measured], cores: f64) -> Table {
+fn table(all: &[CompileRuns], cores: f64) -> Table {
     let settings = MEMORY.map(|(name, value)| format!("`{name}={value}`")).join(", ");
     let columns = [
         "variants",
@@ -301,7 +301,7 @@ fn table(all: &[Measured], cores: f64) -> Table {
     }
 }
 
-fn row(measured: &Measured) -> Vec<Cell> {
+fn row(measured: &CompileRuns) -> Vec<Cell> {
     let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
     let alike = |run: usize| measured.bare_alike.get(run);
     let bare_calls = median(measured.bare.iter().map(|bare| bare.calls));
@@ -328,8 +328,8 @@ fn row(measured: &Measured) -> Vec<Cell> {
     numbers.map(Cell::from).to_vec()
 }
 
-fn plots(all: &[Measured]) -> Vec<Plot> {
-    type Value = fn(&Measured) -> f64;
+fn plots(all: &[CompileRuns]) -> Vec<Plot> {
+    type Value = fn(&CompileRuns) -> f64;
     let curve = |name: &str, architectures: usize, value: Value| {
         let points = all.iter().filter(|measured| measured.architectures == architectures);
         let points = points.map(|measured| [measured.variants as f64, value(measured)]);
@@ -337,7 +337,7 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
     };
     let values: [(&str, Value); 4] = [
         ("cold", |measured| median(measured.cold.iter().map(|cost| cost.cpu))),
-        ("warm", Measured::warm_processor),
+        ("warm", CompileRuns::warm_processor),
         ("bare NVRTC", |measured| median(measured.bare.iter().map(|bare| bare.cpu))),
         ("nvcc", |measured| median(measured.nvcc.iter().map(|cost| cost.cpu))),
     ];
@@ -354,9 +354,9 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
 mod tests {
     use super::*;
 
-    fn measured() -> Measured {
+    fn measured() -> CompileRuns {
         let cost = |wall| Cost { wall, cpu: 2.0 * wall, peak: 1.0 };
-        Measured {
+        CompileRuns {
             variants: 10,
             architectures: 1,
             cold: vec![cost(3.0), cost(2.0)],
@@ -398,14 +398,14 @@ mod tests {
     fn what_is_beyond_a_limit_is_told() {
         let all = [
             measured(),
-            Measured { variants: 100, ..measured() },
-            Measured { architectures: 8, ..measured() },
+            CompileRuns { variants: 100, ..measured() },
+            CompileRuns { architectures: 8, ..measured() },
         ];
-        let of = |bare, warm| beyond(&all, Limits { bare, warm });
-        assert!(of(None, None).is_empty() && of(Some(2.0), Some(0.1)).is_empty());
+        let found = |bare, warm| exceeded(&all, Limits { bare, warm });
+        assert!(found(None, None).is_empty() && found(Some(2.0), Some(0.1)).is_empty());
         let bare = "100 variants for 1 architectures: cold / bare is 2.000, and the limit is 1.1";
-        assert_eq!(of(Some(1.1), None), [bare], "of few the start counts");
-        assert_eq!(of(None, Some(0.05)).len(), 2, "{:?}", of(None, Some(0.05)));
+        assert_eq!(found(Some(1.1), None), [bare], "of few the start counts");
+        assert_eq!(found(None, Some(0.05)).len(), 2, "{:?}", found(None, Some(0.05)));
     }
 
     #[test]

@@ -34,7 +34,7 @@ struct Library {
 
 /// Both libraries of `count` plugins.
 #[derive(Debug)]
-struct Measured {
+struct LibraryRuns {
     count: usize,
     /// The machine code from NVRTC, not packed.
     code_megabytes: f64,
@@ -52,7 +52,7 @@ pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest
     Ok(Report { tables: vec![table(&all, runs)], plots: plots(&all), ..report })
 }
 
-fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
+fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
     let folder = tempfile::tempdir()?;
     let ops = generated::adding(count);
     let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
@@ -70,7 +70,7 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
     );
     let library =
         |file: PathBuf, loads| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(&file)?, loads });
-    Ok(Measured {
+    Ok(LibraryRuns {
         count,
         code_megabytes: bare_code(workshop, folder.path(), &ops)?,
         cubinder: library(cubinder, own)?,
@@ -102,7 +102,7 @@ impl Library {
     }
 }
 
-fn table(all: &[Measured], runs: usize) -> Table {
+fn table(all: &[LibraryRuns], runs: usize) -> Table {
     let columns = [
         "plugins",
         "size, MB",
@@ -116,7 +116,7 @@ fn table(all: &[Measured], runs: usize) -> Table {
         "of it its own",
         "C++: memory, MB",
     ];
-    let row = |one: &Measured| -> Vec<Cell> {
+    let row = |one: &LibraryRuns| -> Vec<Cell> {
         let loads = one.cubinder.loads.iter().zip(&one.cpp.loads).map(|(own, rival)| own.ms / rival.ms);
         let numbers = [
             one.count as f64,
@@ -145,8 +145,8 @@ fn table(all: &[Measured], runs: usize) -> Table {
     }
 }
 
-fn plots(all: &[Measured]) -> Vec<Plot> {
-    let curve = |name: &str, value: fn(&Measured) -> f64| {
+fn plots(all: &[LibraryRuns]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&LibraryRuns) -> f64| {
         let points = all.iter().map(|one| [one.count as f64, value(one)]).collect();
         Curve { name: name.to_owned(), points }
     };
@@ -171,7 +171,7 @@ mod tests {
             let load = |ms| Load { ms, own_mb: 1.0, file_mb: 2.0, creators: 1 };
             Library { megabytes, loads: times.map(load).to_vec() }
         };
-        let measured = Measured {
+        let measured = LibraryRuns {
             count: 1,
             code_megabytes: 4.0,
             cubinder: library(2.0, [3.0, 30.0, 4.0]),

@@ -39,9 +39,9 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     if let Some(folder) = command.get_current_dir() {
         metered.current_dir(folder);
     }
-    let said = process::capture(&mut metered)?;
-    let text = fs::read_to_string(&file).context("what a command took was not told")?;
-    Ok((serde_json::from_str(&text).context("what a command took is not told as JSON")?, said))
+    let output = process::capture(&mut metered)?;
+    let text = fs::read_to_string(&file).context("the cost of a command is missing")?;
+    Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
 /// Runs the command, and samples the memory of all its processes together. Returns the largest sample in
@@ -64,8 +64,8 @@ pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Re
         let most = sampler
             .join()
             .map_err(|_| anyhow!("looking at the memory of `{}` failed", process::command_line(command)))?;
-        let (cost, said) = result?;
-        Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), said))
+        let (cost, output) = result?;
+        Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), output))
     })
 }
 
@@ -139,7 +139,7 @@ pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     let commit = process::capture(&mut git)?;
     let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()?))?;
     let nvcc = super::compile::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
-    Ok(told(&commit, &libraries, nvcc.ok().as_deref()))
+    Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))
 }
 
 /// Prints the versions of NVRTC and of TensorRT-RTX's bindings.
@@ -150,9 +150,9 @@ ctypes.CDLL(sys.argv[1]).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
 print(f'NVRTC {major.value}.{minor.value}, TensorRT-RTX {tensorrt_rtx_bindings.__version__}')
 ";
 
-fn told(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
+fn describe_versions(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
     // `Cuda compilation tools, release 13.0, V13.0.88`, followed by a line about the build.
-    let release = nvcc.and_then(|said| said.split(", V").nth(1)?.split_whitespace().next());
+    let release = nvcc.and_then(|output| output.split(", V").nth(1)?.split_whitespace().next());
     let nvcc = release.map_or_else(String::new, |release| format!(", nvcc {release}"));
     format!("Cubinder of {}, {}{nvcc}", commit.trim(), libraries.trim())
 }
@@ -178,8 +178,8 @@ mod tests {
         std::fs::set_permissions(&meter, is_run).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo $A; pwd"]).env("A", "yes").current_dir("/");
-        let (cost, said) = run_by(&meter, &command).unwrap();
-        assert_eq!((cost, said.as_str()), (Cost { wall: 2.5, cpu: 1.0, peak: 7.0 }, "yes\n/\n"));
+        let (cost, output) = run_by(&meter, &command).unwrap();
+        assert_eq!((cost, output.as_str()), (Cost { wall: 2.5, cpu: 1.0, peak: 7.0 }, "yes\n/\n"));
         assert!(run_by(&meter, &Command::new("false")).is_err());
         assert_eq!(proportional("Rss:  10 kB\nPss:  7 kB\n"), Some(7));
     }
@@ -203,12 +203,15 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_told_as_far_as_they_are_there() {
+    fn missing_versions_are_left_out() {
         let nvcc = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 13.0, V13.0.88\nBuild x\n";
         let libraries = "NVRTC 13.0, TensorRT-RTX 1.7.1.116\n";
         let all = "Cubinder of 0123456789ab with changes, NVRTC 13.0, TensorRT-RTX 1.7.1.116, nvcc 13.0.88";
-        assert_eq!(told("0123456789ab with changes\n", libraries, Some(nvcc)), all);
-        assert_eq!(told("a\n", libraries, None), "Cubinder of a, NVRTC 13.0, TensorRT-RTX 1.7.1.116");
+        assert_eq!(describe_versions("0123456789ab with changes\n", libraries, Some(nvcc)), all);
+        assert_eq!(
+            describe_versions("a\n", libraries, None),
+            "Cubinder of a, NVRTC 13.0, TensorRT-RTX 1.7.1.116"
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ const TIMES: &str = "<!-- times -->";
 
 /// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Measured {
+pub(super) struct KernelReport {
     /// Measures the same again; missing in older results.
     command: Option<String>,
     machine: Machine,
@@ -123,7 +123,7 @@ impl Cell {
 /// Reads a result, and writes it, the figures and the tables into the documentation below `root`.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file)?;
-    let measured: Measured =
+    let measured: KernelReport =
         serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
     // Nothing is written if something fails.
     let pages = pages(root, Some(&measured))?;
@@ -141,7 +141,7 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
 }
 
 /// The pages with times: paths below `root`, current text and new text.
-fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String, String)>> {
+fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, String, String)>> {
     let read = |name: &str| {
         let page = root.join(name);
         fs::read_to_string(&page)
@@ -186,7 +186,7 @@ pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Resul
 }
 
 /// The times in the page of a plugin.
-fn times(plugin: &str, measured: Option<&Measured>) -> String {
+fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
     let Some(measured) = measured else { return "None are published.\n".to_owned() };
     let about = "Device time beside other implementations of the same operator; [performance](../performance.md#kernels) says how it was measured.";
@@ -198,12 +198,12 @@ fn times(plugin: &str, measured: Option<&Measured>) -> String {
 }
 
 /// The section of the performance page.
-fn section(measured: &Measured) -> String {
+fn section(measured: &KernelReport) -> String {
     let command = measured.command.as_ref().map_or_else(String::new, |command| format!("`{command}`. "));
     let mut text = format!(
         "{command}{} {}\n\n",
         machine(&measured.machine, &measured.date),
-        Score::of(&measured.cells).told()
+        Score::count(&measured.cells).describe()
     );
     for plugin in plugins(measured) {
         let table = table(measured, plugin, "performance");
@@ -219,7 +219,7 @@ fn machine(machine: &Machine, date: &str) -> String {
 }
 
 /// The times of a plugin, with a figure from `folder`, which is relative to the page.
-fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
+fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     let mut text =
         "| node | moved, MB | plugin, us | of a copy's rate | PyTorch | torch.compile | Triton |\n"
             .to_owned();
@@ -252,7 +252,7 @@ struct Score {
 }
 
 impl Score {
-    fn of(cells: &[Cell]) -> Score {
+    fn count(cells: &[Cell]) -> Score {
         let mut score = Score::default();
         for (cell, rival) in cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (cell, rival))) {
             let Some(theirs) = rival.microseconds else { continue };
@@ -266,7 +266,7 @@ impl Score {
         score
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Score { rivals, wins, tied_wins, tied_losses } = self;
         format!(
             "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of those that are faster."
@@ -275,7 +275,7 @@ impl Score {
 }
 
 /// The plugins in the order of measurement.
-fn plugins(measured: &Measured) -> Vec<&str> {
+fn plugins(measured: &KernelReport) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for cell in &measured.cells {
         if !found.contains(&cell.plugin.as_str()) {
@@ -343,7 +343,7 @@ fn megabytes(bytes: u64) -> f64 {
 }
 
 /// A figure for each plugin, with times as multiples of the plugin's.
-fn figures(measured: &Measured) -> Result<Vec<(String, String)>> {
+fn figures(measured: &KernelReport) -> Result<Vec<(String, String)>> {
     let figure = |plugin: &str| {
         let cells = measured.cells.iter().filter(|cell| cell.plugin == plugin);
         let groups: Vec<Group> = cells.filter_map(group).collect();
@@ -389,7 +389,7 @@ mod tests {
         ]
     }"#;
 
-    fn example() -> Measured {
+    fn example() -> KernelReport {
         serde_json::from_str(EXAMPLE).unwrap()
     }
 
@@ -400,7 +400,7 @@ mod tests {
 
     #[test]
     fn rivals_without_a_time_do_not_count_and_ties_are_told_apart() {
-        let score = Score::of(&example().cells);
+        let score = Score::count(&example().cells);
         assert_eq!(score, Score { rivals: 6, wins: 4, tied_wins: 1, tied_losses: 1 });
     }
 
@@ -465,7 +465,7 @@ mod tests {
         let root = crate::workspace::root();
         let folder = root.join(FOLDER);
         let result = std::fs::read_to_string(folder.join(RESULT)).ok();
-        let measured: Option<Measured> = result.map(|text| serde_json::from_str(&text).unwrap());
+        let measured: Option<KernelReport> = result.map(|text| serde_json::from_str(&text).unwrap());
         let help =
             "`cargo xtask bench kernels --publish docs/performance/kernels.json` writes all of them anew";
         for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {

@@ -180,7 +180,7 @@ impl Table {
         text.push_str(&line(self.columns.iter().cloned()));
         text.push_str(&line(self.columns.iter().map(|_| "---".to_owned())));
         for row in &self.rows {
-            text.push_str(&line(row.iter().map(shown)));
+            text.push_str(&line(row.iter().map(cell_text)));
         }
         text
     }
@@ -202,8 +202,8 @@ impl Table {
                 Bar { name: (*name).to_owned(), length, text: format!("{} us, {length:.2}x", digits(*time)) }
             };
             // The columns before the times name the row.
-            let of = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
-            let label = of.map(|(column, cell)| format!("{} {column}", shown(cell)).trim().to_owned());
+            let keys = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
+            let label = keys.map(|(column, cell)| format!("{} {column}", cell_text(cell)).trim().to_owned());
             Group { label: label.collect::<Vec<_>>().join(", "), bars: times.iter().map(bar).collect() }
         };
         self.rows.iter().map(group).collect()
@@ -251,7 +251,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-fn shown(cell: &Cell) -> String {
+fn cell_text(cell: &Cell) -> String {
     match cell {
         Cell::Number(value) => digits(*value),
         Cell::Text(text) => text.replace('|', "\\|").replace('\n', " "),

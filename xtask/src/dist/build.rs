@@ -131,16 +131,16 @@ impl Folders {
 
 /// The options in cargo's encoding. The last one that matches a path applies.
 fn remapped(folders: &Folders) -> OsString {
-    let of = |from: &Path, to: &str| {
-        let mut option = OsString::from("--remap-path-prefix=");
-        option.push(from);
-        option.push("=");
-        option.push(to);
-        option
+    let option = |from: &Path, to: &str| {
+        let mut text = OsString::from("--remap-path-prefix=");
+        text.push(from);
+        text.push("=");
+        text.push(to);
+        text
     };
-    let mut options = vec![of(&folders.cargo_home, "/cargo")];
-    options.extend(folders.registries.iter().map(|folder| of(folder, "/crates")));
-    options.push(of(&folders.std.0, &folders.std.1));
+    let mut options = vec![option(&folders.cargo_home, "/cargo")];
+    options.extend(folders.registries.iter().map(|folder| option(folder, "/crates")));
+    options.push(option(&folders.std.0, &folders.std.1));
     options.join(std::ffi::OsStr::new("\u{1f}"))
 }
 

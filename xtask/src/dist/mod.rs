@@ -38,8 +38,8 @@ pub(crate) struct Dist {
 
 /// Builds both and prints their paths.
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
-    let made = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
-    for file in [&made.archive, &made.wheel] {
+    let dist = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
+    for file in [&dist.archive, &dist.wheel] {
         let bytes = fs::metadata(file)?.len();
         println!("{} ({bytes} bytes)", file.display());
     }

@@ -28,16 +28,16 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
 
 fn one(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> Result<Run> {
     let name = manifest.trim_end_matches(".toml");
-    let place = format!("{FOLDER}/{}", name.replace('/', "-"));
-    let inner = folder.join(&place);
+    let folder_name = format!("{FOLDER}/{}", name.replace('/', "-"));
+    let inner = folder.join(&folder_name);
     let code: Vec<&str> = targets.iter().copied().chain([PTX]).collect();
     let routes = [("native", "native", vec![NATIVE]), ("ptx", "plugin", vec![PTX]), ("code", "plugin", code)];
-    let file = format!("{place}/cases.toml");
+    let file = format!("{folder_name}/cases.toml");
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
         // Without the warnings about variants that this route cannot have.
         workshop.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
-        libraries.insert(library.to_owned(), format!("{place}/lib{library}.so"));
+        libraries.insert(library.to_owned(), format!("{folder_name}/lib{library}.so"));
     }
     workshop.example(CASES, &[inner.join("libnative.so"), manifest.into(), folder.join(&file)])?;
     for library in libraries.values() {

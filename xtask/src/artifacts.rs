@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_built_already_is_named_by_the_environment() {
+    fn prebuilt_files_are_named_by_the_environment() {
         let all = |name: &str| Some(PathBuf::from("/t").join(name));
         assert_eq!(Artifacts::prebuilt(&all).unwrap().compiler, Path::new("/t/CUBINDER_BIN"));
         let error = Artifacts::prebuilt(&|_| None).unwrap_err().to_string();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn cargo_says_where_the_files_are() {
+    fn cargo_reports_the_files() {
         let artifact = |name: &str, kind: &str, files: &str, executable: &str| {
             let line = format!(
                 r#"{{"reason":"compiler-artifact","package_id":"x","manifest_path":"/x","target":{{"kind":["{kind}"],"crate_types":["{kind}"],

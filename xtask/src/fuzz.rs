@@ -329,7 +329,7 @@ esac
 "#;
 
     #[test]
-    fn what_was_reached_before_an_input_failed_is_kept() {
+    fn inputs_found_before_a_failure_are_kept() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);

@@ -329,7 +329,7 @@ mod tests {
 
     /// Rows are compared with texts of the page.
     #[test]
-    fn the_page_says_what_rows_are_held_to() {
+    fn expectations_are_texts_of_the_page() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
         let of_tensorrt = TENSORRT.map(|(_, version, expected)| [version, expected.page]);
         let texts =

@@ -342,7 +342,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_of_files_that_are_there() {
+    fn files_of_groups_exist() {
         for file in GROUPS.iter().flat_map(|group| group.files) {
             assert!(workspace::root().join(file).is_file(), "{file}");
         }

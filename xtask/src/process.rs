@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let error = format!("{:#}", capture(&mut Command::new("/no/such program")).unwrap_err());
         assert!(error.starts_with("`'/no/such program'` could not be started: "), "{error}");
     }

@@ -254,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_named_by_all_that_they_are() {
+    fn networks_are_named_by_all_settings() {
         let network = Network::new("pad", "f16", "n,3").with("pads", "[1, 2]").with("delta", "-3");
         assert_eq!(network.stem(), "pad-f16-nx3-pads1x2-delta-3");
         let options =

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn medians_above_their_limit_are_told() {
+    fn medians_above_their_limit_are_reported() {
         let measured =
             [one("alone", None, 99.0), one("a", None, 12.0), one("b", None, 31.0), one("9", Some(9), 99.0)];
         let found = |shipped, generated| exceeded(&measured, Limits { shipped, generated });
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manifest_takes_what_the_process_alone_does_not() {
+    fn the_time_of_a_manifest_excludes_the_process() {
         let table = table(&[one("alone", None, 2.0), one("10", Some(10), 12.0)], 1);
         assert_eq!(table.rows[1].last(), Some(&Cell::Number(1.0)));
         assert_eq!(table.rows[0].last(), Some(&Cell::Nothing(())));

@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_limit_is_told() {
+    fn exceeded_limits_are_reported() {
         let all = [
             measured(),
             CompileRuns { variants: 100, ..measured() },

@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_wanted_and_none_like_another() {
+    fn generated_plugins_differ() {
         let folder = tempfile::tempdir().unwrap();
         let manifest = variants(folder.path(), 3).unwrap();
         let text = std::fs::read_to_string(manifest).unwrap();
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_launched_is_the_same_for_all() {
+    fn all_plugins_launch_the_same() {
         let ops = launching();
         assert_eq!(ops_for_cpp(&ops[2..3]), "{\"args_16_launches_1\", 16, 1},\n");
         let [kernel, manifest] = [ops[2].kernel(), ops[2].manifest()];

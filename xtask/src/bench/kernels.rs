@@ -69,7 +69,7 @@ mod tests {
 
     /// Otherwise the plugin would be in no library.
     #[test]
-    fn every_file_of_cases_stands_beside_its_plugins_manifest() {
+    fn case_files_have_a_manifest_in_the_folder_above() {
         let files = case_files().unwrap();
         assert!(!files.is_empty());
         for (file, manifest) in files {

@@ -169,7 +169,7 @@ mod tests {
 
     /// `tests/measured.rs` tests `xtask measured` itself.
     #[test]
-    fn a_command_is_run_by_the_one_that_measures() {
+    fn commands_run_below_the_meter() {
         let folder = tempfile::tempdir().unwrap();
         let meter = folder.path().join("meter");
         let script = "#!/bin/sh\necho '{\"wall\": 2.5, \"cpu\": 1, \"peak\": 7}' > \"$2\"; shift 2; \"$@\"\n";
@@ -192,12 +192,12 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_called_so() {
+    fn a_single_run_is_described_as_such() {
         assert_eq!([1, 2].map(turns), ["measured once, so a median is of one run", "2 runs in turn"]);
     }
 
     #[test]
-    fn what_is_long_is_measured_three_times() {
+    fn long_work_is_measured_three_times() {
         assert_eq!([1, 20, 30, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 4, 3, 3]);
         assert_eq!([1, 8000].map(|size| repetitions(size, 2)), [2, 2]);
     }

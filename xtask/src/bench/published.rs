@@ -399,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn rivals_without_a_time_do_not_count_and_ties_are_told_apart() {
+    fn rivals_without_a_time_do_not_count() {
         let score = Score::count(&example().cells);
         assert_eq!(score, Score { rivals: 6, wins: 4, tied_wins: 1, tied_losses: 1 });
     }

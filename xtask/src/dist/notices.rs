@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_linked_is_named_and_nothing_else() {
+    fn only_linked_crates_are_listed() {
         let root = crate::workspace::root();
         let text = third_party(&root).unwrap();
         assert!(text.contains("\n  clap ") && text.contains("\n  postcard "), "{text}");

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_page_says_is_compared() {
+    fn all_statements_of_the_page_are_compared() {
         let text = |text: &str| text.to_owned();
         let works = Expected::works("PAGE", &["PTX 8.8", "warning"]);
         let refused = Expected::refused("PAGE", &["not supported"]);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_cannot_be_fetched_is_not_tried() {
+    fn only_rows_without_packages_are_not_tried() {
         let unreachable = anyhow::anyhow!("no route to host").context(NotFetched("x".to_owned()));
         let unreachable = Outcome::from(unreachable.context("while trying"));
         assert!(
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_says_what_differs_before_what_was_not_tried() {
+    fn differences_determine_the_status_before_untried_rows() {
         let expected = Expected::works("PAGE", &["1"]);
         let well = || row("a", expected, Outcome::Works("1".to_owned()));
         let failed = || row("b", expected, Outcome::Failed("no such folder".to_owned()));
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_and_what_was_not_tried_stand_at_the_end() {
+    fn differences_and_untried_rows_are_at_the_end() {
         let expected = Expected::works("PAGE", &["1"]);
         let well = row("a", expected, Outcome::Works("1".to_owned()));
         let other = row("b", expected, Outcome::Crashed("signal 11 | x".to_owned()));

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_name_networks_that_there_are() {
+    fn networks_of_samples_exist() {
         let networks = std::fs::read_to_string(crate::workshop::scripts().join("networks.py")).unwrap();
         for sample in [ADD, INPLACE_ADD, NON_ZERO, CIRC_PAD] {
             assert!(networks.contains(&format!("    \"{}\": Network(", sample.network)), "{}", sample.name);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_that_asks_for_what_is_always_so_is_answered() {
+    fn options_without_effect_are_explained() {
         assert!(options("circ_pad").explained().is_empty());
         let lines = options("circ_pad --autotune --multi_tactic --aot").explained();
         assert_eq!(lines.len(), 3);
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_that_cannot_be_is_told_with_its_reason_and_a_remedy() {
+    fn an_unsupported_mode_is_explained() {
         for part in ["addPluginV3", "full TensorRT", "--mode onnx"] {
             assert!(WHY_NOT_INETDEF.contains(part), "{part}");
         }

@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_told() {
+    fn other_machines_are_rejected() {
         supported("linux", "x86_64").unwrap();
         let error = supported("linux", "aarch64").unwrap_err().to_string();
         assert!(

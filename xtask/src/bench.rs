@@ -1,7 +1,8 @@
-//! `cargo xtask bench`: what things cost, measured side by side.
+//! `cargo xtask bench`: costs, measured side by side.
 //!
-//! Owns what is measured and how it is shown. Machines are shared and noisy: a figure that is compared with another one is
-//! taken in the same run, in turn with it.
+//! Machines are shared and noisy: figures that are compared with each other are measured in turns of one run.
+
+#![allow(clippy::cast_precision_loss)] // figures are shown with three digits
 
 mod charts;
 mod check;
@@ -18,14 +19,14 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
 use clap::Subcommand;
+use fs_err as fs;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::require_gpu;
 use crate::workshop::Workshop;
 use crate::{process, workspace};
 
-/// The tables.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Table {
     /// `cubinder compile`, cold and warm, 1 to 1,000 variants, 1 to 8 architectures, beside NVRTC alone and nvcc: time, processors, memory
@@ -106,7 +107,7 @@ pub(crate) enum Table {
 }
 
 impl Table {
-    /// What measures the same again: with every option that decides what comes out, also where it is the default, which may become another.
+    /// The command that measures the same again. Options are spelled out because their defaults may change.
     fn command(&self) -> String {
         let (name, options) = match self {
             Table::Compile { runs, largest, .. } => {
@@ -115,7 +116,7 @@ impl Table {
             Table::Check { runs, .. } => ("check", format!(" --runs {runs}")),
             Table::Library { runs, largest } => ("library", format!(" --runs {runs} --largest {largest}")),
             Table::Build { runs } => ("build", format!(" --runs {runs}")),
-            // Those are measured by scripts, which say their options themselves.
+            // Their scripts report their own options.
             Table::Engine { .. } => ("engine", String::new()),
             Table::Enqueue { .. } => ("enqueue", String::new()),
             Table::Kernels { .. } => ("kernels", String::new()),
@@ -126,10 +127,6 @@ impl Table {
     }
 }
 
-/// Measures and prints.
-///
-/// # Errors
-/// When something cannot be built or run.
 pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Kernels { publish: Some(file), .. } => return published::publish(&workspace::root(), file),
@@ -140,15 +137,15 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     match table {
         Table::Compile { runs, largest, limit_bare, limit_warm } => {
             let limits = compile::Limits { bare: *limit_bare, warm: *limit_warm };
-            let (report, beyond) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
+            let (report, exceeded) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
             keep(&report)?;
-            within(&beyond)
+            fail_if_any(&exceeded)
         }
         Table::Check { runs, limit_ms, limit_generated_ms } => {
             let limits = check::Limits { shipped: *limit_ms, generated: *limit_generated_ms };
-            let (report, beyond) = check::measure(&workshop, table.command(), *runs, limits)?;
+            let (report, exceeded) = check::measure(&workshop, table.command(), *runs, limits)?;
             keep(&report)?;
-            within(&beyond)
+            fail_if_any(&exceeded)
         }
         Table::Library { runs, largest } => {
             keep(&library::measure(&workshop, table.command(), *runs, *largest)?)
@@ -178,7 +175,7 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
 }
 
-/// Prepares a folder for another machine, or one here, and measures in it.
+/// Prepares a folder for another machine, or prepares one here and measures in it.
 fn on_a_gpu(
     workshop: &Workshop,
     folder: Option<&Path>,
@@ -190,12 +187,10 @@ fn on_a_gpu(
         println!("prepared; run it in {} with: sh run.sh", folder.display());
         return Ok(());
     }
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
-    // An interpreter that finds TensorRT-RTX's bindings, asked for nothing but to start the script.
+    // This interpreter finds TensorRT-RTX's bindings; it replaces itself by the script.
     let mut command = workshop.interpreter()?;
     let start = "import os, sys; os.environ['PYTHON'] = sys.executable; os.execvp('sh', ['sh', 'run.sh'])";
     process::inherit(command.args(["-c", start]).current_dir(&folder))?;
@@ -203,7 +198,7 @@ fn on_a_gpu(
     Ok(())
 }
 
-/// Writes a result into the checkout's build folder, shows it, and says how it gets into the documentation.
+/// Writes a result into the build folder and prints it.
 fn keep(report: &report::Report) -> Result<()> {
     let folder = workspace::root().join("build/bench");
     report::write(report, &folder)?;
@@ -212,36 +207,28 @@ fn keep(report: &report::Report) -> Result<()> {
     Ok(())
 }
 
-/// Fails where something is beyond its limit.
-fn within(beyond: &[String]) -> Result<()> {
-    anyhow::ensure!(beyond.is_empty(), "{}", beyond.join("\n  "));
+/// Fails if a limit is exceeded.
+fn fail_if_any(exceeded: &[String]) -> Result<()> {
+    anyhow::ensure!(exceeded.is_empty(), "{}", exceeded.join("\n  "));
     Ok(())
 }
 
-/// How a prepared folder is measured, from inside it.
+/// Runs a prepared folder, from inside it.
 const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
 
-/// Puts a plugin library and the program that plays TensorRT around it into `folder`.
-///
-/// # Errors
-/// When something cannot be built.
+/// Puts a plugin library, and the program that plays TensorRT around it, into `folder`.
 pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
-    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
+    fs::create_dir_all(&inner)?;
     let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
-    let options = ["--name", "launch", "--target", "sm_80,sm_86,sm_89,sm_90,compute_80"];
-    workshop.compile(&inner, &[options.as_slice(), &manifests].concat())?;
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "own-time", "--"]);
-    std::fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
-    process::capture(build.arg(inner.join("own_time")).envs(workshop.environment()?))?;
-    Ok(())
+    let targets = ["sm_80", "sm_86", "sm_89", "sm_90", "compute_80"];
+    workshop.compile(&inner, "launch", &targets, &manifests)?;
+    fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
+    workshop.example("own-time", &[inner.join("own_time")]).map(drop)
 }
 
 fn launch(workshop: &Workshop) -> Result<()> {
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = tempfile::tempdir()?;
     prepare_launch(workshop, folder.path())?;
     let mut words = LAUNCH.split_whitespace();
@@ -261,7 +248,7 @@ mod tests {
         table: Table,
     }
 
-    /// A result has to be got again by what it names.
+    /// A published command must reproduce its result.
     #[test]
     fn a_command_has_the_options_that_were_given() {
         for line in [

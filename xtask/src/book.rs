@@ -1,6 +1,4 @@
-//! `cargo xtask book`: the documentation as pages for a browser.
-//!
-//! Owns which mdBook makes them, and where it is kept. What is in the book, and in what order, is in `docs/SUMMARY.md`.
+//! `cargo xtask book`: the documentation as pages for a browser. `docs/SUMMARY.md` lists its pages.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,25 +7,20 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{process, setup, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Make the documentation into pages for a browser, in target/book.
 
 mdBook is built from its source the first time, in the cache that `cargo xtask setup` fills.";
 
-/// The release that is used.
 const VERSION: &str = "0.5.4";
 
-/// Builds the book and says where it is.
-///
-/// # Errors
-/// When mdBook cannot be built, or finds a mistake in the book.
+/// Builds the book and prints its path.
 pub(crate) fn run() -> Result<()> {
     let mdbook = program(&setup::cache()?)?;
     let root = workspace::root();
     let mut command = Command::new(mdbook);
     let output = process::capture(command.arg("build").current_dir(&root))?;
-    // mdBook goes on where a page or an included file is missing, and says so.
+    // mdBook only warns of a missing page or included file.
     ensure!(!output.contains("ERROR") && !output.contains("WARN"), "mdBook finds mistakes:\n{output}");
     let page = root.join("target/book/index.html");
     ensure!(page.exists(), "mdBook made no `{}`", page.display());
@@ -35,15 +28,15 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// mdBook in the cache, built where it is not there.
+/// mdBook in the cache, built if it is missing.
 fn program(cache: &Path) -> Result<PathBuf> {
     let folder = cache.join("tools").join(format!("mdbook-{VERSION}"));
     let program = folder.join("bin/mdbook");
     if !program.exists() {
         println!("building mdBook {VERSION}, which takes some minutes");
         let mut command = workspace::cargo();
-        // Outside of the checkout: its settings for cargo are not for mdBook. Without the parts that watch and serve, and without
-        // optimisation, which takes longer than a book like this one.
+        // Outside of the checkout, whose cargo settings are not for mdBook. Without the parts that watch and
+        // serve.
         command.args([
             "install",
             "mdbook",

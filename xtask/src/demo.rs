@@ -1,18 +1,17 @@
-//! `cargo xtask demo`: the main job on real input, from manifests to an engine that holds the machine code.
-//!
-//! Owns the order of the steps and what a person sees of them. Each claim that it prints it has checked.
+//! `cargo xtask demo`: from manifests to an engine that contains the machine code. It checks each claim that
+//! it prints.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use fs_err as fs;
 use serde_json::Value;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::has_gpu;
 use crate::workshop::{Built, Engine, Network, Workshop};
 use crate::{gpu_test, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 The main job on real input: compile manifests and CUDA kernels into plugin libraries, write an ONNX model that uses the plugins, \
 have TensorRT-RTX's own builder make engines of it (no GPU needed), prove that the machine code is in the engines, and run them \
@@ -24,14 +23,10 @@ const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compu
 const NAME: &str = "demo";
 const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
 
-/// Runs the demo.
-///
-/// # Errors
-/// When a step fails, or something does not hold that should.
 pub(crate) fn run() -> Result<()> {
     let workshop = Workshop::open()?;
     let folder = workspace::root().join("build/demo");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder)?;
     let files = Files::in_folder(&folder, workshop.runtime_library());
 
     step(1, "compile manifests and kernels into plugin libraries");
@@ -52,7 +47,7 @@ pub(crate) fn run() -> Result<()> {
     print!("{}", workshop.inspect_table(&files.plain_plan)?);
 
     step(5, "run them");
-    if gpu_is_there() {
+    if has_gpu() {
         gpu_test::run(None, false)?;
     } else {
         println!(
@@ -63,7 +58,6 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Where the demo's files are.
 struct Files {
     folder: PathBuf,
     embed_folder: PathBuf,
@@ -100,13 +94,8 @@ fn step(number: usize, what: &str) {
 }
 
 fn compile(workshop: &Workshop, files: &Files) -> Result<()> {
-    let mut arguments = vec!["--name", NAME];
-    for target in TARGETS {
-        arguments.extend(["--target", target]);
-    }
-    print!("{}", workshop.compile(&files.folder, &arguments)?);
-    arguments.push("--embed");
-    print!("{}", workshop.compile(&files.embed_folder, &arguments)?);
+    print!("{}", workshop.compile(&files.folder, NAME, &TARGETS, &[""; 0])?);
+    print!("{}", workshop.compile(&files.embed_folder, NAME, &TARGETS, &["--embed"])?);
     Ok(())
 }
 
@@ -130,7 +119,7 @@ fn build(
     Ok(built)
 }
 
-/// Every node in the plan has code for every target, all of it compiled for its op and for f32.
+/// Checks that every node in the plan has code for every target, compiled for its op and for f32.
 fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.ops)?;
     let plan = workshop.inspect(&files.plain_plan)?;
@@ -139,23 +128,26 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
         let compiled = used_code(&library, op, "T=f32");
-        // The variants of a node are those for its types; their labels are left out.
-        let held = used_code(&plan, op, "");
-        ensure!(!held.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
-        ensure!(held.is_subset(&compiled), "{plan_name} holds code of `{op}` that {ops_name} does not have");
-        let targets: BTreeSet<&str> = held.iter().map(|(target, _)| target.as_str()).collect();
+        // A node has the variants for its types only, without labels.
+        let in_plan = used_code(&plan, op, "");
+        ensure!(!in_plan.is_empty(), "the nodes of `{op}` in {plan_name} hold no code");
+        ensure!(
+            in_plan.is_subset(&compiled),
+            "{plan_name} holds code of `{op}` that {ops_name} does not have"
+        );
+        let targets: BTreeSet<&str> = in_plan.iter().map(|(target, _)| target.as_str()).collect();
         ensure!(
             targets == BTreeSet::from(TARGETS),
             "the nodes of `{op}` in {plan_name} have code for {targets:?}"
         );
-        all.extend(held);
+        all.extend(in_plan);
     }
     ensure!(!all.is_empty(), "{plan_name} holds no node");
     println!("{plan_name}: {} code objects, their digests are those of {ops_name}", all.len());
     Ok(())
 }
 
-/// The bundle in the plan is the code library's, and every node refers to it.
+/// Checks that the plan contains the code library's bundle, and that every node refers to it.
 fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.code)?;
     let plan = workshop.inspect(&files.embedded_plan)?;
@@ -171,7 +163,7 @@ fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
         show(&files.embedded_plan),
         show(&files.code)
     );
-    // A reference holds the beginning of the digest.
+    // A reference has the first digits of the digest.
     let referred = digests(&plan, "node reference", "refers_to");
     let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
     ensure!(
@@ -192,7 +184,7 @@ fn containers(report: &Value) -> impl Iterator<Item = &Value> {
     report["containers"].as_array().into_iter().flatten()
 }
 
-/// Targets and digests of the code objects that an op's variants use whose labels hold a word.
+/// Targets and digests of the code that variants of `op` with `word` in their labels use.
 fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let plugins = containers(report).flat_map(|container| list(&container["plugins"]));
@@ -231,7 +223,7 @@ fn print_trtexec(files: &Files, built: &Built) {
     println!("  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}");
 }
 
-/// A path as seen from the root of the checkout, where it lies below it.
+/// A path relative to the checkout, if it is below it.
 fn show(path: &Path) -> String {
     path.strip_prefix(workspace::root()).unwrap_or(path).display().to_string()
 }

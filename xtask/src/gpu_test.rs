@@ -1,18 +1,18 @@
 //! `cargo xtask gpu-test`: engines that were built without a GPU, run on one.
 //!
-//! Owns the list of cases. Preparing needs no GPU and running needs nothing but the prepared folder, Python with TensorRT-RTX's
-//! bindings (and `trtexec`, where `TRTEXEC` names it): so a folder that was prepared here runs on any other machine.
-//! The references are numpy's. Never looks at a result itself: `gpu_test.py` does, in the folder.
+//! Preparing needs no GPU. Running needs only the prepared folder and Python with TensorRT-RTX's bindings
+//! (and `trtexec`, if `TRTEXEC` names it), so a prepared folder runs on any machine. `gpu_test.py` compares
+//! the results with numpy's.
 
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
 use crate::{bench, kernel_tests, process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
 that are right and plugins with planted faults, and over plugins that TensorRT can launch itself, by every route.
@@ -25,10 +25,8 @@ driver alone.";
 
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
-/// Prepares `directory`, or prepares the default folder and runs it; all of it, or what compares the routes.
-///
-/// # Errors
-/// When something cannot be built, or a case fails.
+/// Prepares `directory`, or prepares the default folder and runs it: all cases, or only the comparison of the
+/// routes.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
     let workshop = Workshop::open()?;
     let (default, script, argument) = match only_routes {
@@ -45,38 +43,34 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
         println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
         return Ok(());
     }
-    if !gpu_is_there() {
-        bail!(
-            "no GPU here: libcuda.so.1 or a device is missing; prepare a folder for another machine with --prepare DIR"
-        );
-    }
+    require_gpu()?;
     let mut command = workshop.python(script)?;
     command.arg(folder.join(argument));
     process::inherit(&mut command)
 }
 
-/// Whether this machine has an NVIDIA GPU with its driver, judged by what the driver's kernel module shows.
-pub(crate) fn gpu_is_there() -> bool {
-    std::fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
+/// Whether the kernel module of NVIDIA's driver lists a GPU.
+pub(crate) fn has_gpu() -> bool {
+    fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
+}
+
+/// Fails on a machine without a GPU.
+pub(crate) fn require_gpu() -> Result<()> {
+    ensure!(has_gpu(), "no GPU here; prepare a folder for another machine with --prepare DIR");
+    Ok(())
 }
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, workshop.runtime_library(), &cases)?;
-    driver_faults(workshop, &folder.join("libdriver_faults.so"))?;
+    // `gpu_faults.py` preloads it.
+    workshop.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
     kernel_tests::prepare(workshop, folder, &TARGETS)?;
     bench::prepare_launch(workshop, folder)
 }
 
-/// What `gpu_faults.py` preloads.
-fn driver_faults(workshop: &Workshop, library: &Path) -> Result<()> {
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "driver-faults", "--"]);
-    process::capture(build.arg(library).envs(workshop.environment()?)).map(drop)
-}
-
-/// The cases, as they are made.
+/// The cases so far.
 struct List<'a> {
     maker: Maker<'a>,
     cases: Vec<Case>,
@@ -166,8 +160,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Every variant of circular padding: small and large inputs, rows that are padded and rows that are not, rows that vectors divide and
-    /// rows that they do not, at addresses that suit vectors and at others; three nodes in one network, two of them alike.
+    /// Every variant of circular padding: small and large inputs, padded rows and others, rows that vectors
+    /// divide and others, aligned and unaligned addresses, and three nodes in one network.
     fn padding_variants(&mut self) -> Result<()> {
         const SHAPES: [(&str, &str); 10] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -201,8 +195,8 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Two nodes that change their input in place, with one address for input and output, with two (where the result is right, too, though
-    /// TensorRT copies nothing), and in CUDA graphs.
+    /// Two nodes that change their input in place: with one address for input and output, with two (where
+    /// TensorRT copies nothing, and the result must still be right), and in CUDA graphs.
     fn in_place(&mut self) -> Result<()> {
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
@@ -221,16 +215,20 @@ impl List<'_> {
                     plan.runs.extend(runs.iter().cloned().map(|run| Run { graph: true, ..run }));
                     plan.runs.extend(runs.into_iter().map(|run| Run { graph: true, apart: true, ..run }));
                 }
-                let what = format!("in place, one address and two, {ty}, {}", form.what());
-                let name = format!("in place {ty} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("in place {ty}"),
+                    &format!("in place, one address and two, {ty}"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
     }
 
-    /// Kernels that get the memory of an aliased output by the input's name, by the output's, by both, in guards and in a later step: with
-    /// one address and with two of any alignment, in CUDA graphs, one node and two in a row, and two outputs in place.
+    /// Kernels that get the memory of an aliased output by the input's name, the output's, or both, in guards
+    /// and in later steps: with one address and with two of any alignment, in CUDA graphs, one node and two
+    /// in a row, and two outputs in place.
     fn aliases(&mut self) -> Result<()> {
         const NETWORKS: [&str; 10] = [
             "lerp_by_input_1",
@@ -244,7 +242,7 @@ impl List<'_> {
             "lerp_then_read",
             "approach",
         ];
-        // Bytes from the start of the buffer: the input, and the output if it is bound elsewhere.
+        // Offsets in the buffer, bytes: of the input, and of the output if it has its own memory.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
@@ -253,7 +251,7 @@ impl List<'_> {
         for form in Form::ALL {
             let mut plans = Vec::new();
             for (network, shape) in
-                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|it| (network, it)))
+                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|shape| (network, shape)))
             {
                 let recipe = Recipe::fixed("aliases", Network::new(network, "f32", shape), form);
                 let mut plan = self.maker.plan(&Recipe { aliased: true, ..recipe })?;
@@ -269,14 +267,12 @@ impl List<'_> {
                 }
                 plans.push(plan.also_in_graphs());
             }
-            let what = format!("both names of a memory, one address and two, {}", form.what());
-            let name = format!("aliases {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case("aliases", "both names of a memory, one address and two", form, plans);
         }
         Ok(())
     }
 
-    /// Elements that are not zero: ranks 1 to 8, nothing, everything between a single element and many tiles for each block.
+    /// Non-zero elements: ranks 1 to 8, empty inputs, from a single element to many tiles for each block.
     fn non_zero(&mut self) -> Result<()> {
         const SHAPES: [&str; 13] = [
             "7",
@@ -297,11 +293,7 @@ impl List<'_> {
             for form in Form::ALL {
                 let mut plans = Vec::new();
                 for shape in SHAPES {
-                    plans.push(self.maker.plan(&Recipe::fixed(
-                        "cubins",
-                        Network::new("non_zero", ty, shape),
-                        form,
-                    ))?);
+                    plans.push(self.fixed("cubins", "non_zero", ty, shape, form)?);
                 }
                 for kind in ["non_zero", "non_zero_counted"] {
                     let shapes = ["1,1", "100,7", "1024,1025"];
@@ -309,18 +301,21 @@ impl List<'_> {
                     let recipe = Recipe::dynamic("cubins", network, form, "1x1:100x7:2048x2048", &shapes);
                     plans.push(self.maker.plan(&recipe)?);
                 }
-                let what = format!("elements that are not zero, {ty}, {}", form.what());
-                let name = format!("non zero {ty} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("non zero {ty}"),
+                    &format!("elements that are not zero, {ty}"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
     }
 
-    /// Which variant runs for which shapes and addresses, in one execution context after the other and inside CUDA graphs. The
-    /// result says which ran; vectors at addresses that do not suit them are a fault on any GPU.
+    /// Which variant runs for which shapes and addresses, in one execution context and in CUDA graphs. The
+    /// result identifies the variant; vectors at unaligned addresses fault on any GPU.
     fn variants(&mut self) -> Result<()> {
-        // Shape, offset of both tensors in bytes, the variant of tests/data/run/vectors.toml that has to run.
+        // Shape, offset of both tensors in bytes, expected variant of tests/data/run/vectors.toml.
         const RUNS: [(&str, u32, &str); 10] = [
             ("64,64", 0, "vectors-1"),
             ("64,64", 16, "vectors-2"),
@@ -342,15 +337,18 @@ impl List<'_> {
                 plan.runs.push(Run { offset, ..run.clone() });
                 plan.runs.push(Run { offset, graph: true, ..run });
             }
-            let what = format!("variants by shapes and addresses, also in CUDA graphs, {}", form.what());
-            let name = format!("variants {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case(
+                "variants",
+                "variants by shapes and addresses, also in CUDA graphs",
+                form,
+                vec![plan],
+            );
         }
         Ok(())
     }
 
-    /// Plugins of several steps: conditions that shapes decide, scratch memory and fills, a grid that waits for itself, a kernel that begins
-    /// early, much shared memory, clusters; also in CUDA graphs.
+    /// Plugins of several steps: conditions on shapes, scratch memory and fills, cooperative and programmatic
+    /// launches, much shared memory, clusters; also in CUDA graphs.
     fn sequences(&mut self) -> Result<()> {
         const NETWORKS: [(&str, &str, &[&str]); 4] = [
             ("sum", "1x1:64x64:512x512", &["3,5", "64,64", "64,65", "512,512", "1,1"]),
@@ -368,20 +366,20 @@ impl List<'_> {
             for (name, profile, shapes) in NETWORKS {
                 plans.push(self.sequence("steps", name, form, profile, shapes)?);
             }
-            let what =
-                format!("several steps, scratch memory, cooperative and early launches, {}", form.what());
-            let name = format!("sequences {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "sequences",
+                "several steps, scratch memory, cooperative and early launches",
+                form,
+                plans,
+            );
             let shapes = ["1,1", "3,5", "100,500", "1024,1024"];
             let plan = self.sequence("clusters", "exchange", form, "1x1:64x64:1024x1024", &shapes)?;
-            let what = format!("clusters, on compute capability 9.0 alone, {}", form.what());
-            let name = format!("clusters {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case("clusters", "clusters, on compute capability 9.0 alone", form, vec![plan]);
         }
         Ok(())
     }
 
-    /// Each shape is run as it is and as a CUDA graph.
+    /// Runs each shape directly and as a CUDA graph.
     fn sequence(
         &mut self,
         library: &str,
@@ -406,16 +404,16 @@ impl List<'_> {
                 ..Recipe::dynamic("stretch", network, form, "", &["8,8", "1,2", "5,200", "256,3", "256,256"])
             };
             let plan = self.maker.plan(&recipe)?.also_in_graphs();
-            let what = format!("shape inputs, also in CUDA graphs, {}", form.what());
-            let name = format!("shape inputs {}", form.name());
-            self.cases.push(Case::new(name, what, form, vec![plan], &NO_JIT).in_python());
+            self.python_case("shape inputs", "shape inputs, also in CUDA graphs", form, vec![plan]);
         }
         Ok(())
     }
 
-    /// Every type between plugins, every type but i8 as a network's input and output, every rank; weights of 4 bits that the network holds.
-    /// Formats that are not linear are not among them, nor is i8 as an input: TensorRT-RTX 1.7 puts kernels of its own around them, which are
-    /// for the announced GPU alone.
+    /// Every type between plugins, every type but i8 as a network's input and output, every rank, and 4-bit
+    /// weights of the network.
+    ///
+    /// Without non-linear formats and i8 inputs: TensorRT-RTX 1.7 puts its own kernels around them, which are
+    /// for the announced GPU only.
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
@@ -432,11 +430,7 @@ impl List<'_> {
                 &shapes,
             ))?];
             for ty in ["f32", "f16", "bf16", "f8", "i32", "i64", "bool"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("flip", ty, "3,5,7"),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "flip", ty, "3,5,7", form)?);
             }
             for shape in [
                 "",
@@ -449,29 +443,23 @@ impl List<'_> {
                 "1,2,1,2,3,2,5",
                 "2,1,2,1,2,3,2,5",
             ] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("flip", "f32", shape),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "flip", "f32", shape, form)?);
             }
             for ty in ["f32", "f16", "f8"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "types",
-                    Network::new("weigh", ty, "4,300"),
-                    form,
-                ))?);
+                plans.push(self.fixed("types", "weigh", ty, "4,300", form)?);
             }
             let plans = plans.into_iter().map(Plan::also_in_graphs).collect();
-            let what =
-                format!("every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs, {}", form.what());
-            let name = format!("types {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "types",
+                "every type, ranks 0 to 8, weights of 4 bits, also in CUDA graphs",
+                form,
+                plans,
+            );
         }
         Ok(())
     }
 
-    /// A constant as an input, an output that nobody reads, one tensor as both inputs.
+    /// A constant as an input, an unread output, one tensor as both inputs.
     fn connections(&mut self) -> Result<()> {
         self.maker.compile("split", &TARGETS, &["tests/data/run/split.toml"])?;
         for form in Form::ALL {
@@ -481,21 +469,20 @@ impl List<'_> {
             let mut plans =
                 vec![self.maker.plan(&Recipe::dynamic("split", network, form, profile, &shapes))?];
             for shape in ["", "0,4", "7"] {
-                plans.push(self.maker.plan(&Recipe::fixed(
-                    "split",
-                    Network::new("split", "f32", shape),
-                    form,
-                ))?);
+                plans.push(self.fixed("split", "split", "f32", shape, form)?);
             }
-            let what = format!("a constant input, an unread output, one tensor twice, {}", form.what());
-            let name = format!("connections {}", form.name());
-            self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+            self.python_case(
+                "connections",
+                "a constant input, an unread output, one tensor twice",
+                form,
+                plans,
+            );
         }
         Ok(())
     }
 
-    /// Kernels of Triton as `cubinder import` takes them from its cache: specialized, autotuned, with clusters. On
-    /// both sides of each guard.
+    /// Kernels of Triton that `cubinder import` reads from its cache: specialized, autotuned, with clusters,
+    /// on both sides of each guard.
     fn imported(&mut self, sources: &Path) -> Result<()> {
         const ALONG: [(&str, &str); 7] = [
             ("4,6,300", "-1"),
@@ -534,15 +521,18 @@ impl List<'_> {
                     "clip" => "two configurations of an autotuned kernel",
                     _ => "programs of two blocks, on compute capability 9.0 alone",
                 };
-                let what = format!("{what}, imported from Triton, also in CUDA graphs, {}", form.what());
-                let name = format!("triton {kernel} {}", form.name());
-                self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+                self.python_case(
+                    &format!("triton {kernel}"),
+                    &format!("{what}, imported from Triton, also in CUDA graphs"),
+                    form,
+                    plans,
+                );
             }
         }
         Ok(())
     }
 
-    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it: four plugins that are the same one.
+    /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it.
     fn elsewhere(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
@@ -573,10 +563,10 @@ impl List<'_> {
         Ok(())
     }
 
-    /// What must live together in one process and one IRuntime.
+    /// Plans that must work together in one process and one IRuntime.
     fn together(&mut self) -> Result<()> {
         let pad = self.pad("pad", "f32", Form::Embedded, "10,3,32,32", "1,1,1,1")?;
-        let add = self.add("add", "f32", Form::Embedded)?;
+        let add = self.fixed("add", "add", "f32", "1000", Form::Embedded)?;
         let plain = self.chain("cubins", "f32", Form::Fields)?;
         for (order, plans) in [
             ("embedded first", vec![pad.clone(), add.clone(), plain.clone()]),
@@ -591,7 +581,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Loading, running and unloading leave nothing behind.
+    /// Loading, running and unloading in a loop.
     fn cycles(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?;
@@ -604,7 +594,7 @@ impl List<'_> {
         Ok(())
     }
 
-    /// Enqueues of threads without a context, and libraries that are closed while another thread captures.
+    /// Enqueues of threads without a context, and a library that is closed while another thread captures.
     fn threads(&mut self) -> Result<()> {
         for form in Form::ALL {
             let plan = self.chain("cubins", "f32", form)?.also_in_graphs();
@@ -623,6 +613,24 @@ impl List<'_> {
         Ok(())
     }
 
+    /// Adds a case for the Python client, of machine code only.
+    fn python_case(&mut self, name: &str, what: &str, form: Form, plans: Vec<Plan>) {
+        let (name, what) = (format!("{name} {}", form.name()), format!("{what}, {}", form.what()));
+        self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
+    }
+
+    /// The plan of a network of static shapes.
+    fn fixed(
+        &mut self,
+        library: &str,
+        network: &'static str,
+        ty: &'static str,
+        shape: &str,
+        form: Form,
+    ) -> Result<Plan> {
+        self.maker.plan(&Recipe::fixed(library, Network::new(network, ty, shape), form))
+    }
+
     fn chain(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
         let network = Network::new("chain", ty, "batch,3,height,width");
         let profile = "1x3x4x4:10x3x32x32:16x3x64x64";
@@ -633,9 +641,5 @@ impl List<'_> {
     fn pad(&mut self, library: &str, ty: &'static str, form: Form, shape: &str, pads: &str) -> Result<Plan> {
         let network = Network::new("pad", ty, shape).with("pads", format!("[{pads}]"));
         self.maker.plan(&Recipe::fixed(library, network, form))
-    }
-
-    fn add(&mut self, library: &str, ty: &'static str, form: Form) -> Result<Plan> {
-        self.maker.plan(&Recipe::fixed(library, Network::new("add", ty, "1000"), form))
     }
 }

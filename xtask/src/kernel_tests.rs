@@ -1,26 +1,26 @@
-//! What a GPU is to run with `cubinder test` and `cubinder tune`: plugins with planted faults, those that ship, and those of the tests; and
-//! [by every route](routes) those that TensorRT can launch itself.
+//! What `kernel_tests.py` runs on a GPU with `cubinder test` and `cubinder tune`: plugins with planted
+//! faults, the shipped ones, those of the tests, and [by every route](routes) those that TensorRT can launch
+//! itself.
 //!
-//! Owns the list of runs. Preparing compiles everything, because the machine with the GPU need not have NVRTC. Never looks at a
-//! result: `kernel_tests.py` does.
+//! Preparing compiles everything, because the machine with the GPU need not have NVRTC.
 
 mod routes;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fs_err as fs;
 use serde::Serialize;
 
 use crate::workshop::{Workshop, scripts};
-use crate::workspace;
+use crate::{files, workspace};
 
-/// The name of the folder.
 pub(crate) const FOLDER: &str = "kernels";
 
 const SCRIPT: &str = "kernel_tests.py";
 
-/// The plugins of `tests/data/run` whose variants, where there are several, come to one result; by their files and names.
+/// Files and plugins of `tests/data/run` whose variants, if there are several, have equal results.
 const OTHERS: [(&str, &str); 12] = [
     ("aligned", "aligned_plugin"),
     ("exchange", "exchange_plugin"),
@@ -36,7 +36,7 @@ const OTHERS: [(&str, &str); 12] = [
     ("weigh", "weigh_plugin"),
 ];
 
-/// The files of cases, by the plugins that they are about; of those that ship, by their manifests.
+/// Case files and their plugins; for shipped plugins, their manifests.
 const PLANTED: [(&str, &str); 4] =
     [("right", "planted"), ("wrong", "planted"), ("other", "positive"), ("in_place", "doubled")];
 const SHIPPED: [(&str, &str); 10] = [
@@ -52,21 +52,21 @@ const SHIPPED: [(&str, &str); 10] = [
     ("nms", "cubinder/nms"),
 ];
 
-/// Those of the plugins that ship of which the variants are measured, too.
+/// Shipped plugins whose variants are measured, too.
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
 const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
-/// What `kernel_tests.py` reads.
+/// Read by `kernel_tests.py`.
 #[derive(Debug, Serialize)]
 struct Run {
     name: String,
     what: String,
-    /// `test`, `tune`, or `routes`: `test` once with each of the libraries.
+    /// `test`, `tune`, or `routes`, which is `test` with each of the libraries.
     command: &'static str,
     arguments: Vec<String>,
-    /// Libraries of one plugin by their routes, relative to the folder.
+    /// Libraries of one plugin by route, relative to the folder.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     libraries: BTreeMap<String, String>,
 }
@@ -84,19 +84,16 @@ impl Run {
     }
 }
 
-/// Writes the folder into `folder`: the program, libraries, cases, and what is to be run. In its `elsewhere` is what `tests/data/elsewhere`
-/// makes.
-///
-/// # Errors
-/// When something cannot be compiled or written.
+/// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` contains the
+/// results of [`Maker::elsewhere`](crate::cases::Maker::elsewhere).
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
-    copy(&data, &inner)?;
-    copy(&data.join("shipped"), &inner.join("shipped"))?;
+    files::copy_all(&data, &inner)?;
+    files::copy_all(&data.join("shipped"), &inner.join("shipped"))?;
     let mut runs = Vec::new();
     let planted = ["planted", "doubled", "positive"].map(|name| format!("tests/data/testing/{name}.toml"));
-    library(workshop, &inner, "planted", targets, &planted)?;
+    workshop.compile(&inner, "planted", targets, &planted)?;
     for (file, plugin) in PLANTED {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
@@ -108,7 +105,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     }
     let shipped: Vec<String> =
         SHIPPED.iter().map(|(_, manifest)| format!("manifests/{manifest}.toml")).collect();
-    library(workshop, &inner, "shipped", targets, &shipped)?;
+    workshop.compile(&inner, "shipped", targets, &shipped)?;
     for (file, manifest) in SHIPPED {
         let plugin = manifest.rsplit('/').next().unwrap_or(manifest);
         let cases = format!("shipped/{file}.toml");
@@ -120,7 +117,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {
         let manifests: Vec<String> =
             list.iter().map(|(file, _)| format!("tests/data/run/{file}.toml")).collect();
-        library(workshop, &inner, name, targets, &manifests)?;
+        workshop.compile(&inner, name, targets, &manifests)?;
         let library = format!("lib{name}.so");
         for (_, plugin) in list {
             let arguments = [library.as_str(), "--plugin", plugin, "--random", "20"];
@@ -137,32 +134,29 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     write(&inner, &runs)
 }
 
-/// As [`prepare`], with the runs by every route alone.
-///
-/// # Errors
-/// When something cannot be compiled or written.
+/// As [`prepare`], with the comparison of the routes only.
 pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
     let inner = begin(workshop, folder)?;
     write(&inner, &routes::prepare(workshop, &inner, targets)?)
 }
 
-/// The folder in `folder`, with what each run needs.
+/// Creates the folder in `folder`, with what each run needs.
 fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
-    std::fs::create_dir_all(&inner).with_context(|| format!("cannot make {}", inner.display()))?;
-    std::fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
-    std::fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    fs::create_dir_all(&inner)?;
+    fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
+    fs::copy(workshop.compiler(), inner.join("cubinder"))?;
     Ok(inner)
 }
 
 fn write(folder: &Path, runs: &[Run]) -> Result<()> {
-    std::fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
+    fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
     Ok(())
 }
 
-/// What is measured: fills and several launches in one graph, sizes that kernels find, programmatic launches.
+/// Measures fills and several launches in one graph, sizes that kernels determine, programmatic launches.
 fn tuning(inner: &Path) -> Result<Vec<Run>> {
-    copy(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
+    files::copy_all(&workspace::root().join("manifests/cubinder/cases"), &inner.join("cases"))?;
     let planted = [("tuned", "planted"), ("tuned_positive", "positive")].map(|(file, plugin)| {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
@@ -174,31 +168,4 @@ fn tuning(inner: &Path) -> Result<Vec<Run>> {
         Run::tuning(&format!("tuning {plugin}"), "each variant has a time", &arguments)
     });
     Ok(planted.into_iter().chain(shipped).collect())
-}
-
-fn library(
-    workshop: &Workshop,
-    folder: &Path,
-    name: &str,
-    targets: &[&str],
-    manifests: &[String],
-) -> Result<()> {
-    let mut arguments = vec!["--name", name];
-    for target in targets {
-        arguments.extend(["--target", target]);
-    }
-    arguments.extend(manifests.iter().map(String::as_str));
-    workshop.compile(folder, &arguments).map(drop)
-}
-
-/// The files of a folder; not the folders in it.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to)?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let path = entry?.path();
-        if let Some(name) = path.file_name().filter(|_| path.is_file()) {
-            std::fs::copy(&path, to.join(name))?;
-        }
-    }
-    Ok(())
 }

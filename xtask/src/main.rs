@@ -1,9 +1,8 @@
-//! Set-up, demo, tests and benchmarks of this repository.
+//! Set-up, demo, tests and benchmarks of this repository: runs cargo, pip and the built programs. Product
+//! logic is in the `cubinder` program.
 //!
-//! Owns what a person or the CI runs in a checkout: it calls cargo, pip and the built programs in the right order and says
-//! what happened. It never holds product logic: whatever a user of Cubinder needs is in the `cubinder` program.
-//!
-//! One module a command. A new command is a module with a `run` function, a variant of [`Command`] and an arm in [`main`].
+//! One module a command. A new command is a module with a `run` function, a variant of [`Command`] and an arm
+//! in [`run`].
 
 mod artifacts;
 mod bench;
@@ -14,6 +13,7 @@ mod compile_plugins;
 mod demo;
 mod dist;
 mod docs;
+mod files;
 mod fuzz;
 mod gpu_test;
 mod kernel_tests;

@@ -1,25 +1,24 @@
-//! `cargo xtask matrix`: what works with which releases of NVIDIA's libraries and of Rust.
+//! `cargo xtask matrix`: which releases of NVIDIA's libraries and of Rust work.
 //!
-//! Owns what is tried and how. The releases are in `xtask/pins.toml`; `xtask/python/matrix.py` asks NVIDIA's libraries. What a row may come to, and
-//! whether that is what `docs/support.md` says, is `outcome`'s. What came of it is kept in that page, by hand and with its date.
+//! `xtask/python/matrix.py` asks NVIDIA's libraries; [`outcome`] compares with `docs/support.md`, where the
+//! results are recorded by hand with their date.
 
 mod outcome;
 
-use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::Result;
+use fs_err as fs;
 use serde_json::Value;
 
-use self::outcome::{Outcome, Row, Said, answered, status, summary};
-use crate::artifacts::{self, Artifacts};
-use crate::setup::{self, Toolchain, packages};
-use crate::{process, workspace};
+use self::outcome::{Expected, Outcome, Row, answered, status, summary};
+use crate::setup::packages;
+use crate::workshop::Workshop;
+use crate::{files, process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Try the releases of NVRTC, TensorRT-RTX and full TensorRT, and the oldest Rust, that docs/support.md names.
 
@@ -35,50 +34,49 @@ other; 3 where none is other, but not all were tried.
 
 Fetches 620 MB into the cache the first time, and takes some fifteen minutes on two cores. No GPU is needed.";
 
-/// The pinned release of NVRTC, whose libraries TensorRT-RTX gets.
+/// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
 const PINNED: &str = "13.0";
 
-/// The releases of NVRTC.
-const NVRTC: [(&str, Said); 3] = [
+const NVRTC: [(&str, Expected); 3] = [
     (
         "12.9",
-        Said::works(
+        Expected::works(
             "12.9 (12.9.86) | compiled, with a warning: bytes may differ from run to run | 8.8 |",
             &["PTX 8.8", "may give other bytes for the same input"],
         ),
     ),
-    (PINNED, Said::works("13.0 (13.0.88), the pinned one | compiled | 9.0 |", &["PTX 9.0"])),
+    (PINNED, Expected::works("13.0 (13.0.88), the pinned one | compiled | 9.0 |", &["PTX 9.0"])),
     (
         "13.5",
-        Said::works(
+        Expected::works(
             "13.5 (13.5.37), the newest on the package index on that day | compiled | 9.5 |",
             &["PTX 9.5"],
         ),
     ),
 ];
 
-const REFUSED: Said = Said::refused(
+const REFUSED: Expected = Expected::refused(
     "the registry takes the library, the ONNX parser refuses every plugin node, whoever made the plugin: `Op type ... is not supported in TensorRT-RTX.`",
     &["the library is taken, the node is refused", "Op type", "is not supported in TensorRT-RTX."],
 );
 
-/// The releases of TensorRT-RTX, with the version that the page names.
-const TENSORRT: [(&str, &str, Said); 4] = [
+/// Releases of TensorRT-RTX, with the version in the page.
+const TENSORRT: [(&str, &str, Expected); 4] = [
     ("1.4", "1.4.0.76", REFUSED),
     ("1.5", "1.5.0.114", REFUSED),
     ("1.6", "1.6.1.120", REFUSED),
-    ("1.7", "1.7.1.116", Said::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
+    ("1.7", "1.7.1.116", Expected::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
 ];
 
-/// What is tried of a release of full TensorRT.
 const REGISTRY: &str = "loads, creates and unloads plugins of both routes";
 
-/// What the page says of the releases of full TensorRT, by their lean runtimes.
-const LOADED: Said =
-    Said::works("only the registry was tried: loaded by it, each alone and beside that of 11.4", &[REGISTRY]);
+const LOADED: Expected = Expected::works(
+    "only the registry was tried: loaded by it, each alone and beside that of 11.4",
+    &[REGISTRY],
+);
 
-/// Those releases, with the version that the page names.
-const FULL_TENSORRT: [(&str, &str, Said); 5] = [
+/// Releases of full TensorRT, by their lean runtimes, with the version in the page.
+const FULL_TENSORRT: [(&str, &str, Expected); 5] = [
     ("10.15", "10.15.1.29", LOADED),
     ("10.16", "10.16.1.11", LOADED),
     ("11.0", "11.0.0.114", LOADED),
@@ -86,67 +84,62 @@ const FULL_TENSORRT: [(&str, &str, Said); 5] = [
     ("11.4", "11.4.0.106", LOADED),
 ];
 
-const HEADERS: Said = Said::works("`cargo xtask matrix --headers DIR`", &["plugins pass with the headers"]);
+const HEADERS: Expected =
+    Expected::works("`cargo xtask matrix --headers DIR`", &["plugins pass with the headers"]);
 
-const RUST: Said =
-    Said::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
+const RUST: Expected =
+    Expected::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
 
 /// Tries everything, and prints each row when it is known.
-///
-/// # Errors
-/// When the compiler or the toolchain is not there. What does not work is a row, and so is what cannot be tried; the exit status tells them.
 pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
-    let toolchain = setup::ensure()?;
-    let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
+    let workshop = Workshop::open()?;
     let work = tempfile::tempdir()?;
     let mut rows = Vec::new();
     println!("| what | what came of it |\n|---|---|");
-    let mut tell = |what: String, said: Said, attempt: &dyn Fn() -> Result<Outcome>| {
+    let mut try_row = |what: String, expected: Expected, attempt: &dyn Fn() -> Result<Outcome>| {
         eprintln!("{what} ...");
-        // What cannot be tried leaves the others.
-        let came = attempt().unwrap_or_else(Outcome::from);
-        let row = Row { what, said, came };
+        let outcome = attempt().unwrap_or_else(Outcome::from);
+        let row = Row { what, expected, outcome };
         println!("{row}");
         rows.push(row);
     };
     let out = |release: &str| work.path().join(release);
-    for (release, said) in NVRTC {
-        tell(format!("NVRTC {release}"), said, &|| {
+    for (release, expected) in NVRTC {
+        try_row(format!("NVRTC {release}"), expected, &|| {
             let home = home(release, &work.path().join(format!("cuda-{release}")))?;
-            compile(home.as_deref(), &out(release), &artifacts, &toolchain)
+            compile(home.as_deref(), &out(release), &workshop)
         });
     }
     let library = out(PINNED).join("libcubinder_plugins.so");
-    for (release, version, said) in TENSORRT {
-        tell(format!("TensorRT-RTX {version}"), said, &|| match library.exists() {
-            true => tensorrt(release, version, &library, &toolchain),
+    for (release, version, expected) in TENSORRT {
+        try_row(format!("TensorRT-RTX {version}"), expected, &|| match library.exists() {
+            true => tensorrt(release, version, &library, &workshop),
             false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
         });
     }
-    for (release, version, said) in FULL_TENSORRT {
-        tell(format!("TensorRT {version}"), said, &|| registry(release, &artifacts, &toolchain));
+    for (release, version, expected) in FULL_TENSORRT {
+        try_row(format!("TensorRT {version}"), expected, &|| registry(release, &workshop));
     }
     if let Some(folder) = headers {
-        tell(format!("headers in `{}`", folder.display()), HEADERS, &|| {
-            conformance(folder, &artifacts, &toolchain)
-        });
+        try_row(format!("headers in `{}`", folder.display()), HEADERS, &|| conformance(folder, &workshop));
     }
     let oldest = oldest_rust()?;
-    tell(format!("Rust {oldest}"), RUST, &|| Ok(rust(&oldest)));
+    try_row(format!("Rust {oldest}"), RUST, &|| Ok(rust(&oldest)));
     print!("{}", summary(&rows));
     Ok(ExitCode::from(status(&rows)))
 }
 
-/// A folder as `CUDA_HOME` has it, made in `at` where the packages of a release are laid out otherwise; none for the pinned release.
+/// Returns a folder with the layout of `CUDA_HOME`, made in `at` if the packages have another layout; `None`
+/// for the pinned release.
 fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     match release {
         "13.0" => Ok(None),
         "12.9" => {
             let nvidia = packages::site_packages("cuda-12.9")?.join("nvidia");
-            std::fs::create_dir_all(at.join("include"))?;
+            fs::create_dir_all(at.join("include"))?;
             symlink(nvidia.join("cuda_nvrtc/lib"), at.join("lib64"))?;
             for part in ["cuda_runtime", "cuda_cccl"] {
-                for entry in std::fs::read_dir(nvidia.join(part).join("include"))?.flatten() {
+                for entry in fs::read_dir(nvidia.join(part).join("include"))?.flatten() {
                     let link = at.join("include").join(entry.file_name());
                     if !link.exists() {
                         symlink(entry.path(), link)?;
@@ -159,50 +152,43 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
-/// Compiles all plugins: those of `cubinder.toml`, and those that only `manifests/cubinder` has.
-fn compile(home: Option<&Path>, out: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
-    let of_home = |command: &mut Command| {
+/// Compiles all plugins: those of `cubinder.toml`, and those of `manifests/cubinder`.
+fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outcome> {
+    let use_home = |command: &mut Command| {
         if let Some(home) = home {
             command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
         }
     };
-    let mut said = Vec::new();
+    let mut results = Vec::new();
     for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], of_collection()?] {
-        let mut command = Command::new(&artifacts.compiler);
+        let mut command = workshop.cubinder()?;
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
-        command.current_dir(workspace::root());
-        command.envs(toolchain.environment()?).envs(artifacts.environment());
-        of_home(&mut command);
+        use_home(&mut command);
         match compiled(&mut command) {
-            Outcome::Works(what) => said.push(what),
+            Outcome::Works(what) => results.push(what),
             other => return Ok(other),
         }
     }
-    let mut command = Command::new(&artifacts.compiler);
-    command.args(["paths", "nvrtc"]).envs(toolchain.environment()?);
-    of_home(&mut command);
+    let mut command = workshop.cubinder()?;
+    use_home(command.args(["paths", "nvrtc"]));
     let nvrtc = process::capture(&mut command)?;
-    let mut python = toolchain.python_command()?;
-    python.arg(script()).arg("ptx").arg(nvrtc.trim());
-    Ok(match answered(&mut python) {
+    Ok(match answered(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim())) {
         Ok(answer) => {
-            Outcome::Works(format!("{}; PTX {}", said.join("; "), answer["ptx"].as_str().unwrap_or("?")))
+            Outcome::Works(format!("{}; PTX {}", results.join("; "), answer["ptx"].as_str().unwrap_or("?")))
         }
         Err(outcome) => outcome,
     })
 }
 
-/// What compiles the collection: its manifests, and targets.
+/// Arguments that compile the collection.
 fn of_collection() -> Result<Vec<OsString>> {
-    let collection = std::fs::read_dir(workspace::root().join("manifests/cubinder"))?;
-    let mut collection: Vec<PathBuf> = collection.flatten().map(|entry| entry.path()).collect();
+    let mut collection = files::list(&workspace::root().join("manifests/cubinder"))?;
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
-    collection.sort();
     let targets = ["--target", "sm_89,sm_90,compute_80", "--name", "collection"].map(OsString::from);
     Ok(targets.into_iter().chain(collection.into_iter().map(PathBuf::into_os_string)).collect())
 }
 
-/// What a compile came to: how much was made and what was warned of, or the first error.
+/// The outcome of a compile: number of results and warnings, or the first error.
 fn compiled(command: &mut Command) -> Outcome {
     let lines = match outcome::lines(command) {
         Ok(lines) => lines,
@@ -214,33 +200,26 @@ fn compiled(command: &mut Command) -> Outcome {
     };
     match lines.iter().find(|line| line["result"] == "compiled") {
         Some(result) => {
-            let made = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
+            let counts = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
             let warnings = messages("warning").map(|message| format!(", warning: {message}"));
-            Outcome::Works(made + &warnings.collect::<String>())
+            Outcome::Works(counts + &warnings.collect::<String>())
         }
         None => Outcome::Refused(messages("error").next().unwrap_or("no reason is given").to_owned()),
     }
 }
 
-fn script() -> PathBuf {
-    workspace::root().join("xtask/python/matrix.py")
-}
-
-/// What a release of TensorRT-RTX makes of the library.
-fn tensorrt(release: &str, version: &str, library: &Path, toolchain: &Toolchain) -> Result<Outcome> {
-    let mut command = toolchain.python_command()?;
+/// Loads the library with a release of TensorRT-RTX.
+fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -> Result<Outcome> {
+    let mut command = workshop.python("matrix.py")?;
     if release != "1.7" {
         let packages = packages::site_packages(&format!("tensorrt-rtx-{release}"))?;
-        let mut environment: BTreeMap<&str, OsString> = toolchain.python_environment()?.into();
-        for (name, first) in
-            [("PYTHONPATH", packages.clone()), ("LD_LIBRARY_PATH", packages.join("tensorrt_rtx_libs"))]
-        {
-            let rest = environment.remove(name).unwrap_or_default();
+        let libraries = packages.join("tensorrt_rtx_libs");
+        for ((name, rest), first) in workshop.python_environment()?.into_iter().zip([packages, libraries]) {
             let all = std::iter::once(first).chain(std::env::split_paths(&rest));
             command.env(name, std::env::join_paths(all)?);
         }
     }
-    command.arg(script()).arg("tensorrt").arg(library);
+    command.arg("tensorrt").arg(library);
     Ok(match answered(&mut command) {
         Ok(answer) if answer["version"] != version => {
             Outcome::Failed(format!("what is there is {} and not {version}", answer["version"]))
@@ -250,7 +229,7 @@ fn tensorrt(release: &str, version: &str, library: &Path, toolchain: &Toolchain)
     })
 }
 
-/// What `matrix.py` says of the steps to an engine.
+/// The outcome of the steps to an engine in the answer of `matrix.py`.
 fn built(answer: &Value) -> Outcome {
     let is = |what: &str| answer[what] == true;
     let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
@@ -267,60 +246,59 @@ fn built(answer: &Value) -> Outcome {
     }
 }
 
-/// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/registry.rs`.
-fn registry(release: &str, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
+/// Loads plugin libraries with the registry of a release of full TensorRT, alone and beside that of 11.4:
+/// `tests/tests/registry.rs`.
+fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
         libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
-    tests_pass("registry", &[], variable, REGISTRY, artifacts, toolchain)
+    tests_pass("registry", &[], variable, REGISTRY, workshop)
 }
 
-/// What the conformance oracle says with each release of the headers in a folder: `tests/tests/conformance.rs`.
-fn conformance(headers: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
+/// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/conformance.rs`.
+fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
     let names =
-        std::fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+        fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.collect();
     names.sort();
     let works = format!("plugins pass with the headers {}", names.join(", "));
     let variable = ("CUBINDER_TEST_HEADERS", std::path::absolute(headers)?.into_os_string());
-    tests_pass("conformance", &["with_every_release"], variable, &works, artifacts, toolchain)
+    tests_pass("conformance", &["with_every_release"], variable, &works, workshop)
 }
 
-/// Runs a test program of `cubinder-tests` with a variable: `works` if everything passes, else the first failure.
+/// Runs a test program of `cubinder-tests` with a variable.
 fn tests_pass(
     program: &str,
     filter: &[&str],
     variable: (&str, OsString),
     works: &str,
-    artifacts: &Artifacts,
-    toolchain: &Toolchain,
+    workshop: &Workshop,
 ) -> Result<Outcome> {
     let mut command = workspace::cargo();
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", program]).args(filter);
-    command.envs(toolchain.environment()?).envs(artifacts.environment());
+    command.envs(workshop.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {
         Ok((status, _, _)) if status.success() => Outcome::Works(works.to_owned()),
-        Ok((_, said, complained)) => {
+        Ok((_, stdout, stderr)) => {
             let is_reason =
                 |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
-            let why: Vec<&str> = said.lines().chain(complained.lines()).filter(is_reason).take(2).collect();
+            let why: Vec<&str> = stdout.lines().chain(stderr.lines()).filter(is_reason).take(2).collect();
             Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
         }
         Err(outcome) => outcome,
     })
 }
 
-/// The oldest Rust that `Cargo.toml` promises.
+/// The oldest supported Rust of `Cargo.toml`.
 fn oldest_rust() -> Result<String> {
-    let manifest: toml::Table =
-        toml::from_str(&std::fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
+    let manifest: toml::Table = toml::from_str(&fs::read_to_string(workspace::root().join("Cargo.toml"))?)?;
     Ok(manifest["workspace"]["package"]["rust-version"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Checks the workspace with it, where rustup has it.
+/// Checks the workspace with it, if rustup has it.
 fn rust(oldest: &str) -> Outcome {
     let mut is_there = Command::new("rustup");
     if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
@@ -330,15 +308,15 @@ fn rust(oldest: &str) -> Outcome {
     let target = workspace::root().join("target/oldest-rust");
     let mut command = Command::new("rustup");
     command.args(["run", oldest, "cargo", "check", "--quiet", "--workspace", "--all-targets", "--locked"]);
-    // The toolchain of `cargo xtask` itself must not decide.
+    // The toolchain of `cargo xtask` itself must not apply.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
     match outcome::ended(&mut command) {
         Ok((status, _, _)) if status.success() => {
             Outcome::Works("checks the workspace, all targets".to_owned())
         }
-        Ok((_, _, said)) => {
-            let error = said.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
+        Ok((_, _, stderr)) => {
+            let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
             Outcome::Refused(error.to_owned())
         }
         Err(outcome) => outcome,
@@ -349,42 +327,44 @@ fn rust(oldest: &str) -> Outcome {
 mod tests {
     use super::*;
 
-    /// What rows are held to stands in the page, so that a difference is one from the page.
+    /// Rows are compared with texts of the page.
     #[test]
-    fn the_page_says_what_rows_are_held_to() {
+    fn expectations_are_texts_of_the_page() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
-        let of_tensorrt = TENSORRT.map(|(_, version, said)| [version, said.page]);
-        let said = NVRTC.map(|(_, said)| said.page).into_iter().chain(of_tensorrt.into_iter().flatten());
-        let said = said.chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, said)| [version, said.page]));
-        for text in said.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
+        let of_tensorrt = TENSORRT.map(|(_, version, expected)| [version, expected.page]);
+        let texts =
+            NVRTC.map(|(_, expected)| expected.page).into_iter().chain(of_tensorrt.into_iter().flatten());
+        let texts = texts
+            .chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, expected)| [version, expected.page]));
+        for text in texts.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
             assert!(page.contains(text), "docs/support.md does not say `{text}`");
         }
     }
 
     #[test]
     fn an_answer_about_an_engine_is_one_result() {
-        let came = |text: &str| built(&serde_json::from_str(text).unwrap());
+        let outcome = |text: &str| built(&serde_json::from_str(text).unwrap());
         let all = r#"{"library": true, "creator": true, "parsed": true, "built": true}"#;
-        assert!(matches!(came(all), Outcome::Works(_)));
-        let refused = came(
+        assert!(matches!(outcome(all), Outcome::Works(_)));
+        let refused = outcome(
             r#"{"library": true, "creator": true, "parsed": false, "refusal": "Op type x is not supported in TensorRT-RTX.\nmore"}"#,
         );
         let text =
             "the library is taken, the node is refused: \"Op type x is not supported in TensorRT-RTX.\"";
         assert_eq!(refused, Outcome::Refused(text.to_owned()));
-        assert_eq!(Row { what: String::new(), said: REFUSED, came: refused }.difference(), None);
-        assert_eq!(came("{}"), Outcome::Refused("the library is refused".to_owned()));
-        let bare = came(r#"{"library": true, "creator": false}"#);
+        assert_eq!(Row { what: String::new(), expected: REFUSED, outcome: refused }.difference(), None);
+        assert_eq!(outcome("{}"), Outcome::Refused("the library is refused".to_owned()));
+        let bare = outcome(r#"{"library": true, "creator": false}"#);
         assert_eq!(bare, Outcome::Refused("the library is taken, its plugins are not registered".to_owned()));
     }
 
     #[test]
     fn a_compile_is_one_result() {
-        let came = |script: &str| compiled(Command::new("sh").args(["-c", script]));
+        let outcome = |script: &str| compiled(Command::new("sh").args(["-c", script]));
         let warned = r#"echo '{"severity":"warning","message":"w"}'; echo '{"result":"compiled","plugins":4,"code_objects":21}'"#;
-        assert_eq!(came(warned), Outcome::Works("4 plugins, 21 code objects, warning: w".to_owned()));
+        assert_eq!(outcome(warned), Outcome::Works("4 plugins, 21 code objects, warning: w".to_owned()));
         let refused = r#"echo '{"severity":"error","message":"no such header"}'; exit 1"#;
-        assert_eq!(came(refused), Outcome::Refused("no such header".to_owned()));
-        assert!(matches!(came("kill -SEGV $$"), Outcome::Crashed(_)));
+        assert_eq!(outcome(refused), Outcome::Refused("no such header".to_owned()));
+        assert!(matches!(outcome("kill -SEGV $$"), Outcome::Crashed(_)));
     }
 }

@@ -1,30 +1,30 @@
-//! `xtask measured`: runs one command and leaves what it took in a file. A process for each, because Linux keeps the most memory of all children that
-//! were waited for together, and a child begins with the most that its parent had: this one has one child, and is small (about 7 MB, so less than that is
-//! told of nothing).
+//! `xtask measured`: runs one command, and writes its cost into a file.
 //!
-//! Owns asking the system. Whoever wants to know starts it (`bench::measure`).
+//! A process of its own, because Linux keeps the peak memory of all children together, and a child inherits
+//! the peak of its parent: this process has one child and uses about 7 MB, the smallest peak that it can
+//! measure.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::time::Instant;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use nix::sys::resource::{Usage, UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
-/// What a command took.
+/// The cost of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct Cost {
-    /// Seconds that passed.
+    /// Seconds of wall time.
     pub(crate) wall: f64,
-    /// Seconds of processors, of the command and of what it started and waited for.
+    /// Processor seconds of the command and its children.
     pub(crate) cpu: f64,
-    /// The most memory of the command, or of what it started and waited for, whichever had more: megabytes.
+    /// Peak memory of the command or of its largest child, megabytes.
     pub(crate) peak: f64,
 }
 
-/// What is run, and the file that what it took is left in.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
     /// The file
@@ -34,23 +34,15 @@ pub(crate) struct Options {
     command: Vec<std::ffi::OsString>,
 }
 
-/// Runs the command with this program's input and output, and ends as it does.
-///
-/// # Errors
-/// When the command does not start, or the file cannot be written.
+/// Runs the command with this program's input and output, and returns its exit code.
 pub(crate) fn run(options: &Options) -> Result<ExitCode> {
     let (program, arguments) = options.command.split_first().context("a command has a program")?;
     let (code, cost) = cost_of(Command::new(program).args(arguments))?;
-    write(&options.file, cost)?;
+    fs::write(&options.file, serde_json::to_string(&cost)?)?;
     Ok(code)
 }
 
-fn write(file: &Path, cost: Cost) -> Result<()> {
-    let text = serde_json::to_string(&cost)?;
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
-/// What the first child of this process took.
+/// The cost of the first child of this process.
 fn cost_of(command: &mut Command) -> Result<(ExitCode, Cost)> {
     let started = Instant::now();
     let status = command

@@ -1,17 +1,15 @@
-//! `cargo xtask mutants`: changes the code on which right results depend, one place at a time, and tells which changes no test notices.
-//!
-//! Owns what is changed, which tests are asked, and how the outcome is told. Everything else is cargo-mutants'. Never part of
-//! `cargo xtask test`: each change is compiled and tested by itself, which takes seconds, and there are hundreds.
+//! `cargo xtask mutants`: changes code that decides results, one place at a time, and reports changes that no
+//! test notices. cargo-mutants does the work.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use fs_err as fs;
 use serde::Deserialize;
 
 use crate::{process, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Change the code that reads bundles and fields, decides guards, proves claims, evaluates launches, keeps the cache, reads and writes files, runs a \
 node and finds the logger, one place at a time, and run the tests that are about it. A change that no test notices survives: it is told, and the \
@@ -22,7 +20,7 @@ A change whose tests do not end within a minute is told apart: no test failed, b
 
 Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
 
-/// A test may take so long, seconds: they take one or two, and a change may make one run forever.
+/// Limit of a test run, which takes one or two seconds without an endless loop.
 const TEST_SECONDS: u32 = 60;
 
 /// Files that the same tests are about.
@@ -31,11 +29,11 @@ struct Group {
     /// The packages of the files.
     packages: &'static [&'static str],
     files: &'static [&'static str],
-    /// The packages whose tests run.
+    /// The packages of the tests.
     tested_by: &'static [&'static str],
-    /// The test programs that cargo builds of the packages.
+    /// The test programs, as cargo's arguments.
     programs: &'static [&'static str],
-    /// What the programs run: names, and after `--skip` those that are about something else.
+    /// The programs' arguments: names, and `--skip` for unrelated ones.
     tests: &'static [&'static str],
 }
 
@@ -182,7 +180,7 @@ const GROUPS: [Group; 12] = [
             "--test=sequences",
             "--test=unloading_frees_everything",
         ],
-        // Those that compile whole plugins, or measure time.
+        // Without tests that compile whole plugins or measure time.
         tests: &[
             "--skip=agreement::",
             "--skip=sealed_damage",
@@ -232,11 +230,7 @@ const GROUPS: [Group; 12] = [
     },
 ];
 
-/// Tests the groups, or all of them.
-///
-/// # Errors
-/// When cargo-mutants is missing, a name is no group, or the tests fail without any change. A change that survives is no error here: it
-/// is told, and the exit status says so.
+/// Tests the groups. Survivors are reported, and the exit status is not zero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = chosen(names)?;
     if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {
@@ -260,7 +254,7 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     Ok(if is_well { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// The groups of these names, all where there are none.
+/// The groups with these names, or all.
 fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
     if let Some(wrong) = names.iter().find(|name| !GROUPS.iter().any(|group| group.name == **name)) {
         bail!("there is no group `{wrong}`; there are {}", GROUPS.map(|group| group.name).join(", "));
@@ -272,7 +266,7 @@ fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
 impl Group {
     fn run(&self, left: bool) -> Result<Outcome> {
         let to = workspace::root().join("target/mutants").join(self.name);
-        std::fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+        fs::create_dir_all(&to)?;
         if self.packages != self.tested_by {
             process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
         }
@@ -280,7 +274,7 @@ impl Group {
         let status = command
             .status()
             .with_context(|| format!("cannot start `{}`", process::command_line(&command)))?;
-        // Caught all; some survived; some ran for too long (`cargo mutants`, "Exit codes").
+        // All caught, some survived, some ran too long (`cargo mutants`, "Exit codes").
         if !matches!(status.code(), Some(0 | 2 | 3)) {
             bail!("`{}` failed ({status})", process::command_line(&command));
         }
@@ -302,7 +296,7 @@ impl Group {
         command.args(self.tested_by.iter().flat_map(|package| ["--test-package", package]));
         command.args(["--profile", "mutants"]);
         if self.packages != self.tested_by {
-            // Of unchanged code cargo-mutants would build the tests of the changed package (27.1).
+            // cargo-mutants 27.1 would run the tests of the changed packages.
             command.arg("--baseline=skip");
         }
         command.args(self.files.iter().flat_map(|file| ["--file", file]));
@@ -312,22 +306,20 @@ impl Group {
             command.arg("--iterate");
         }
         command.args(["--", "--"]).args(self.tests);
-        // What fails on purpose explains itself to nobody.
         command.env("RUST_BACKTRACE", "0");
         command
     }
 }
 
-/// What became of a group's changes.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Outcome {
     counts: Counts,
     survivors: Vec<String>,
-    /// Those whose tests ran into the time limit.
+    /// Changes whose tests ran into the time limit.
     endless: Vec<String>,
 }
 
-/// As `outcomes.json` of cargo-mutants has them.
+/// Numbers in `outcomes.json` of cargo-mutants.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
 struct Counts {
     total_mutants: usize,
@@ -339,11 +331,9 @@ struct Counts {
 impl Outcome {
     /// Reads cargo-mutants' folder.
     fn read(folder: &Path) -> Result<Outcome> {
-        let read = |path: PathBuf| {
-            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
-        };
+        let read = |path: PathBuf| fs::read_to_string(&path);
         let counts = folder.join("outcomes.json");
-        // There is none where nothing was left to try.
+        // Missing if nothing was left to try.
         let counts = match counts.exists() {
             true => serde_json::from_str(&read(counts)?)
                 .context("cannot understand outcomes.json of cargo-mutants")?,
@@ -372,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn groups_are_of_files_that_are_there() {
+    fn files_of_groups_exist() {
         for file in GROUPS.iter().flat_map(|group| group.files) {
             assert!(workspace::root().join(file).is_file(), "{file}");
         }

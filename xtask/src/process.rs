@@ -1,22 +1,15 @@
-//! Running other programs.
-//!
-//! Owns how a child's output is read and how its failure is told: the command line, the exit status and the last lines.
-//! Never hides output that explains a failure, and never interprets it.
+//! Running other programs, whose failures are reported with command line, exit status and last lines.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// How many of a failed command's last lines are shown.
+/// Shown lines of a failed command.
 const TAIL_LINES: usize = 20;
 
-/// Runs `command` with standard output and standard error in one stream, in the order they were written.
-///
-/// `on_line` sees each line without its newline; bytes that are not UTF-8 are replaced.
-///
-/// # Errors
-/// When the program cannot be started or its output cannot be read. A non-zero exit is not an error here.
+/// Runs `command` with standard output and standard error in one stream. `on_line` gets each line without its
+/// newline; invalid UTF-8 is replaced.
 pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Result<ExitStatus> {
     let line = command_line(command);
     let (reader, writer) = std::io::pipe().context("no pipe could be made")?;
@@ -27,7 +20,7 @@ pub(crate) fn stream(command: &mut Command, mut on_line: impl FnMut(&str)) -> Re
         .stderr(second)
         .spawn()
         .with_context(|| format!("`{line}` could not be started"))?;
-    // The command keeps its ends of the pipe open until they are replaced; reading would never end.
+    // The command owns its ends of the pipe until they are replaced; reading would never end.
     command.stdout(Stdio::null()).stderr(Stdio::null());
     let read = read_lines(reader, &mut on_line);
     let status = child.wait().with_context(|| format!("`{line}` could not be waited for"))?;
@@ -45,10 +38,7 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
     Ok(())
 }
 
-/// Runs `command` quietly and gives what it wrote, standard output and standard error together.
-///
-/// # Errors
-/// When it cannot be started or fails; the message holds the command line, the exit status and the last lines.
+/// Runs `command`, and returns its standard output and standard error. Fails if the command fails.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let mut output = String::new();
     let status = stream(command, |line| {
@@ -61,10 +51,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     Ok(output)
 }
 
-/// Runs `command` with this program's own input and output.
-///
-/// # Errors
-/// When it cannot be started or fails; the message holds the command line and the exit status.
+/// Runs `command` with this program's own input and output. Fails if the command fails.
 pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
@@ -74,7 +61,6 @@ pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// What to say about a command that failed.
 fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
     let mut text = format!("`{}` failed ({status})", command_line(command));
     let last = tail(output, TAIL_LINES);
@@ -85,20 +71,20 @@ fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
     text
 }
 
-/// The last `count` lines that are not blank, each indented.
+/// The last `count` non-blank lines, indented.
 fn tail(output: &str, count: usize) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
     let skipped = lines.len().saturating_sub(count);
     lines.iter().skip(skipped).map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
 }
 
-/// The command as one could type it, without its environment.
+/// The command as typed into a shell, without its environment.
 pub(crate) fn command_line(command: &Command) -> String {
     let words = std::iter::once(command.get_program()).chain(command.get_args());
     words.map(|word| quote(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
 
-/// A word for the shell.
+/// Quotes a word for the shell.
 pub(crate) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_=+./:,@%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -135,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_not_there_is_named() {
+    fn a_missing_program_is_named() {
         let error = format!("{:#}", capture(&mut Command::new("/no/such program")).unwrap_err());
         assert!(error.starts_with("`'/no/such program'` could not be started: "), "{error}");
     }

@@ -1,9 +1,9 @@
-//! Making things for the demo and for GPU tests: libraries, ONNX models, engines, references.
+//! What the demo, GPU tests and benchmarks build: libraries, ONNX models, engines, references.
 //!
-//! Owns how the built programs and the Python clients in `xtask/python/` are called. The clients know nothing of Cubinder: they are
-//! what a user of TensorRT would write. Never decides what is right; that is the callers' business.
+//! The Python clients in `xtask/python/` know nothing of Cubinder: they are what a user of TensorRT would
+//! write.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::artifacts::{self, Artifacts};
 use crate::setup::{self, Toolchain};
 use crate::{process, workspace};
 
-/// The built programs and the fetched tools, ready for use.
+/// The built programs and the fetched tools.
 pub(crate) struct Workshop {
     toolchain: Toolchain,
     artifacts: Artifacts,
@@ -24,29 +24,29 @@ pub(crate) struct Workshop {
 /// A network of `networks.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
-    /// Its name there: `chain`, `pad`, `non_zero`. Of `vectors` a reference is for one variant: `vectors-1`.
+    /// Its name, such as `chain`. References of `vectors` are for one variant: `vectors-1`.
     pub(crate) kind: &'static str,
-    /// The element type of its tensors that have no other: `f32`.
+    /// The default element type of its tensors, such as `f32`.
     pub(crate) ty: &'static str,
-    /// Extents of every input; a word is a dynamic one.
+    /// Extents of every input; a word is a dynamic extent.
     pub(crate) shape: String,
     /// Settings by name, in JSON: `pads` is `[1,1]`.
     pub(crate) set: Vec<(&'static str, String)>,
 }
 
 impl Network {
-    /// A network with the settings that `networks.py` has.
+    /// A network with default settings.
     pub(crate) fn new(kind: &'static str, ty: &'static str, shape: impl Into<String>) -> Network {
         Network { kind, ty, shape: shape.into(), set: Vec::new() }
     }
 
-    /// The network with one more setting.
+    /// Adds a setting.
     pub(crate) fn with(mut self, name: &'static str, value: impl Into<String>) -> Network {
         self.set.push((name, value.into()));
         self
     }
 
-    /// What names it, in letters that a file's name can have.
+    /// A unique stem for file names.
     pub(crate) fn stem(&self) -> String {
         let mut stem = format!("{}-{}-{}", self.kind, self.ty, self.shape.replace(',', "x"));
         for (name, value) in &self.set {
@@ -65,33 +65,31 @@ impl Network {
     }
 }
 
-/// How an engine is to be built.
+/// Inputs of TensorRT's builder.
 #[derive(Debug, Default)]
 pub(crate) struct Engine<'a> {
-    /// Plugin libraries to load, in order.
+    /// Plugin libraries, in order of loading.
     pub(crate) plugins: &'a [&'a Path],
     /// Libraries to put into the plan.
     pub(crate) serialize: &'a [&'a Path],
     /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: &'a [Vec<String>],
-    /// Whether TensorRT is to take plugins whose outputs share memory with inputs.
+    /// Allows plugins whose outputs share memory with inputs.
     pub(crate) aliased: bool,
-    /// Whether TensorRT's whole log is shown.
+    /// Prints TensorRT's whole log.
     pub(crate) verbose: bool,
 }
 
-/// What TensorRT's builder answered.
+/// The result of TensorRT's builder.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Built {
-    /// TensorRT-RTX's version.
     pub(crate) tensorrt_rtx: String,
-    /// Size of the plan in bytes.
     pub(crate) plan_bytes: u64,
     /// Warnings and errors in TensorRT's log.
     pub(crate) warnings: Vec<String>,
 }
 
-/// What `reference.py` wrote: a file `PREFIX.NAME` for each tensor, and `PREFIX.NAME.json` for outputs.
+/// The tensors of `reference.py`: a file `PREFIX.NAME` for each, and `PREFIX.NAME.json` for outputs.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Reference {
     pub(crate) inputs: Vec<Tensor>,
@@ -107,24 +105,20 @@ pub(crate) struct Tensor {
     pub(crate) shape: Vec<u64>,
     /// The input whose memory it shares.
     pub(crate) alias: Option<String>,
-    /// Whether only the data decide its shape.
+    /// Whether its shape depends on data.
     pub(crate) data_dependent: bool,
-    /// Whether it is a shape input, whose memory is the host's.
+    /// Whether it is a shape input, in host memory.
     pub(crate) host: bool,
 }
 
 impl Workshop {
-    /// Sets up and builds what is missing.
-    ///
-    /// # Errors
-    /// When the set-up or the build fails.
+    /// Fetches and builds what is missing.
     pub(crate) fn open() -> Result<Workshop> {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
         Ok(Workshop { toolchain, artifacts })
     }
 
-    /// The program `cubinder`.
     pub(crate) fn compiler(&self) -> &Path {
         &self.artifacts.compiler
     }
@@ -135,58 +129,53 @@ impl Workshop {
     }
 
     /// The NVRTC that the compiler uses.
-    ///
-    /// # Errors
-    /// When it finds none.
     pub(crate) fn nvrtc(&self) -> Result<String> {
         let path = process::capture(self.cubinder()?.args(["paths", "nvrtc"]))?;
         Ok(path.trim_end().to_owned())
     }
 
-    /// Runs `cubinder compile` in the root of the checkout; gives what it printed.
-    ///
-    /// # Errors
-    /// When it fails, with what it printed.
-    pub(crate) fn compile(&self, output: &Path, arguments: &[&str]) -> Result<String> {
+    /// Runs `cubinder compile` in the root of the checkout, and returns its output. Without `targets`, manifests name them.
+    pub(crate) fn compile<A: AsRef<OsStr>>(
+        &self,
+        output: &Path,
+        name: &str,
+        targets: &[&str],
+        arguments: &[A],
+    ) -> Result<String> {
         let mut command = self.cubinder()?;
-        command.arg("compile").arg("--output").arg(output).args(arguments);
-        process::capture(&mut command)
+        command.arg("compile").arg("--output").arg(output).args(["--name", name]);
+        if !targets.is_empty() {
+            command.args(["--target", &targets.join(",")]);
+        }
+        process::capture(command.args(arguments))
     }
 
-    /// What `cubinder inspect --json` says of a file.
-    ///
-    /// # Errors
-    /// When it fails, with what it printed.
+    /// Runs an example of the package `cubinder-tests`, and returns its output.
+    pub(crate) fn example<A: AsRef<OsStr>>(&self, name: &str, arguments: &[A]) -> Result<String> {
+        let mut command = workspace::cargo();
+        command.args(["run", "--quiet", "--package", "cubinder-tests", "--example", name, "--"]);
+        process::capture(command.args(arguments).envs(self.environment()?))
+    }
+
     pub(crate) fn inspect(&self, file: &Path) -> Result<Value> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg("--json").arg(file);
         Ok(serde_json::from_str(&process::capture(&mut command)?)?)
     }
 
-    /// What `cubinder inspect` shows of a file.
-    ///
-    /// # Errors
-    /// When it fails, with what it printed.
     pub(crate) fn inspect_table(&self, file: &Path) -> Result<String> {
         let mut command = self.cubinder()?;
         command.arg("inspect").arg(file);
         process::capture(&mut command)
     }
 
-    /// Writes an ONNX model.
-    ///
-    /// # Errors
-    /// When Python or the `onnx` package fails.
     pub(crate) fn model(&self, network: &Network, output: &Path) -> Result<()> {
         let mut command = self.python("write_model.py")?;
         command.arg(output).args(network.options(&network.shape));
         process::capture(&mut command).map(drop)
     }
 
-    /// Has TensorRT-RTX's own builder build an engine. No GPU is needed.
-    ///
-    /// # Errors
-    /// When TensorRT refuses, with its log.
+    /// Has TensorRT-RTX's builder build an engine, without a GPU.
     pub(crate) fn engine(&self, model: &Path, engine: &Engine<'_>, output: &Path) -> Result<Built> {
         let mut command = self.python("build_engine.py")?;
         command.arg("--onnx").arg(model).arg("--output").arg(output);
@@ -197,17 +186,14 @@ impl Workshop {
         }
         command.args(engine.aliased.then_some("--aliased"));
         command.args(engine.verbose.then_some("--verbose"));
-        let said = process::capture(&mut command)?;
+        let output_text = process::capture(&mut command)?;
         if engine.verbose {
-            said.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
+            output_text.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
         }
-        last_line_as_json(&said)
+        last_line_as_json(&output_text)
     }
 
-    /// Writes the inputs and the outputs of one inference with numpy; its inputs have the shape `shape`.
-    ///
-    /// # Errors
-    /// When Python fails.
+    /// Writes inputs of shape `shape`, and numpy's outputs for them.
     pub(crate) fn reference(
         &self,
         network: &Network,
@@ -220,28 +206,24 @@ impl Workshop {
         last_line_as_json(&process::capture(&mut command)?)
     }
 
-    /// A Python that can import TensorRT-RTX's bindings and the scripts of `xtask/python/`, about to run one of them.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
+    /// A Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
         let mut command = self.interpreter()?;
         command.arg(scripts().join(script));
         Ok(command)
     }
 
-    /// A Python that can import TensorRT-RTX's bindings.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
+    /// A Python with TensorRT-RTX's bindings.
     pub(crate) fn interpreter(&self) -> Result<Command> {
         self.toolchain.python_command()
     }
 
-    /// The variables under which the compiler finds its tools.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
+    /// `PYTHONPATH` and `LD_LIBRARY_PATH` of that Python.
+    pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
+        self.toolchain.python_environment()
+    }
+
+    /// The variables under which the compiler and the tests find their tools.
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut variables = self.toolchain.environment()?;
         let built = self.artifacts.environment();
@@ -250,9 +232,6 @@ impl Workshop {
     }
 
     /// The program `cubinder` in the root of the checkout, without arguments.
-    ///
-    /// # Errors
-    /// When a path cannot stand in a search path.
     pub(crate) fn cubinder(&self) -> Result<Command> {
         let mut command = Command::new(&self.artifacts.compiler);
         command.current_dir(workspace::root()).envs(self.environment()?);
@@ -260,15 +239,11 @@ impl Workshop {
     }
 }
 
-/// The folder of the Python clients.
 pub(crate) fn scripts() -> PathBuf {
     workspace::root().join("xtask/python")
 }
 
-/// What a client prints last.
-///
-/// # Errors
-/// When that is something else.
+/// Parses the last line of a client's output.
 pub(crate) fn last_line_as_json<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T> {
     let Some(line) = text.lines().last() else { bail!("a client printed nothing") };
     serde_json::from_str(line).with_context(|| format!("a client printed `{line}`, expected JSON"))
@@ -279,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn networks_are_named_by_all_that_they_are() {
+    fn networks_are_named_by_all_settings() {
         let network = Network::new("pad", "f16", "n,3").with("pads", "[1, 2]").with("delta", "-3");
         assert_eq!(network.stem(), "pad-f16-nx3-pads1x2-delta-3");
         let options =

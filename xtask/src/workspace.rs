@@ -1,13 +1,10 @@
-//! Where this checkout is and which cargo works on it.
-//!
-//! Owns the root folder and cargo's command line. Never guesses where built files are: see `artifacts`.
+//! The root of this checkout, and its cargo.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The root of the checkout.
 pub(crate) fn root() -> PathBuf {
-    // Cargo says it at run time; a binary that is started by hand falls back on where it was built.
+    // Cargo sets it at run time; a program that is started without cargo uses its value at build time.
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map(PathBuf::from)
         .filter(|package| package.ends_with("xtask"))

@@ -27,7 +27,7 @@ fn a_peak_is_that_of_the_command_alone_and_of_what_it_starts() {
 }
 
 #[test]
-fn a_command_that_fails_fails_so() {
+fn the_exit_code_is_that_of_the_command() {
     let folder = tempfile::tempdir().unwrap();
     let run = |script: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_xtask"));

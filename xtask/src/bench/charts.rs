@@ -33,9 +33,6 @@ const OTHER_BAR: RGBColor = RGBColor(150, 150, 150);
 const LONGEST_BAR: f64 = 4.0;
 
 /// Draws curves over axes that start and end at powers of ten.
-///
-/// # Errors
-/// When the figure cannot be drawn.
 pub(super) fn growth(title: &str, x: &str, y: &str, curves: &[Curve]) -> Result<String> {
     let mut svg = String::new();
     let root = SVGBackend::with_string(&mut svg, (WIDTH, 380)).into_drawing_area();
@@ -84,9 +81,6 @@ fn decades(values: impl Iterator<Item = f64>) -> std::ops::Range<f64> {
 }
 
 /// Draws bars below each other, in groups.
-///
-/// # Errors
-/// When the figure cannot be drawn.
 pub(super) fn bars(title: &str, groups: &[Group]) -> Result<String> {
     // A line for the name of each group, and one that separates it from the next.
     let lines = groups.iter().map(|group| group.bars.len() + 2).sum::<usize>();

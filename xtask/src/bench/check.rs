@@ -1,4 +1,4 @@
-//! `cargo xtask bench check`: what `cubinder check` takes, of the manifests that ship and of many.
+//! `cargo xtask bench check`: the cost of `cubinder check`.
 
 use std::process::Command;
 
@@ -13,7 +13,6 @@ use crate::workshop::Workshop;
 const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
 
-/// The manifests that ship, one by one and all.
 const SHIPPED: [(&str, &[&str]); 5] = [
     ("those that ship, all", &[]),
     ("`circ_pad_plugin`", &["manifests/circ_pad_plugin.toml"]),
@@ -22,35 +21,32 @@ const SHIPPED: [(&str, &[&str]); 5] = [
     ("`non_zero_plugin`", &["manifests/non_zero_plugin.toml"]),
 ];
 
-/// What one check takes.
+/// Runs of one check.
 #[derive(Debug)]
-struct Measured {
+struct CheckRuns {
     name: String,
-    /// How many manifests, where they are made for this.
+    /// Number of manifests, if they are generated.
     count: Option<usize>,
     costs: Vec<Cost>,
 }
 
-/// What the median of a check may take, in milliseconds.
+/// Limits of the median of a check, milliseconds.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
-    /// Of manifests that ship, one by one and all.
+    /// Each shipped manifest, and all of them.
     pub(super) shipped: Option<f64>,
-    /// Of those that are generated, however many.
+    /// Generated manifests.
     pub(super) generated: Option<f64>,
 }
 
-/// Measures; with it which checks take longer than they may.
-///
-/// # Errors
-/// When a check fails.
+/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,
     runs: usize,
     limits: Limits,
 ) -> Result<(Report, Vec<String>)> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "check", command)?;
     let folder = tempfile::tempdir()?;
     let mut commands: Vec<(String, Option<usize>, Vec<String>)> =
         vec![("nothing: the process alone".to_owned(), None, vec!["--version".to_owned()])];
@@ -72,55 +68,43 @@ pub(super) fn measure(
         command.args(words);
         Ok(command)
     };
-    let measured = commands.iter().map(|(name, count, _)| Measured {
+    let measured = commands.iter().map(|(name, count, _)| CheckRuns {
         name: name.clone(),
         count: *count,
         costs: Vec::new(),
     });
-    let mut measured: Vec<Measured> = measured.collect();
+    let mut measured: Vec<CheckRuns> = measured.collect();
     for _ in 0..runs {
         for ((_, _, words), measured) in commands.iter().zip(&mut measured) {
             measured.costs.push(measure::run(&mut cubinder(words)?)?.0);
         }
     }
-    let report = Report {
-        name: "check".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&measured, runs)],
-        plots: plots(&measured),
-    };
-    Ok((report, beyond(&measured, limits)))
+    let report = Report { tables: vec![table(&measured, runs)], plots: plots(&measured), ..report };
+    Ok((report, exceeded(&measured, limits)))
 }
 
-impl Measured {
+impl CheckRuns {
     fn milliseconds(&self) -> f64 {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
 
-    /// The least of all runs: what other work on the machine adds is no part of it.
+    /// The shortest run: other work on the machine only adds time.
     fn best(&self) -> f64 {
         self.costs.iter().map(|cost| cost.wall).fold(f64::INFINITY, f64::min) * 1e3
     }
 
-    /// The most of all runs.
     fn peak(&self) -> f64 {
         self.costs.iter().map(|cost| cost.peak).fold(0.0, f64::max)
     }
 
-    /// The mean of all runs.
-    #[allow(clippy::cast_precision_loss)] // a few
     fn processor(&self) -> f64 {
         self.costs.iter().map(|cost| cost.cpu).sum::<f64>() / self.costs.len().max(1) as f64 * 1e3
     }
 }
 
-fn table(measured: &[Measured], runs: usize) -> Table {
-    let alone = measured.first().map_or(0.0, Measured::milliseconds);
-    let row = |one: &Measured| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
+fn table(measured: &[CheckRuns], runs: usize) -> Table {
+    let alone = measured.first().map_or(0.0, CheckRuns::milliseconds);
+    let row = |one: &CheckRuns| {
         let each = one.count.map(|count| (one.milliseconds() - alone) / count as f64);
         let name = one.count.map_or_else(|| one.name.clone(), |count| format!("{count} generated"));
         let numbers =
@@ -151,25 +135,18 @@ fn table(measured: &[Measured], runs: usize) -> Table {
     }
 }
 
-fn plots(measured: &[Measured]) -> Vec<Plot> {
-    let curve = |name: &str, value: fn(&Measured) -> f64| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
+fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&CheckRuns) -> f64| {
         let points = measured.iter().filter_map(|one| Some([one.count? as f64, value(one)]));
         Curve { name: name.to_owned(), points: points.collect() }
     };
-    let curves = vec![curve("wall, ms", Measured::milliseconds), curve("memory, MB", Measured::peak)];
-    vec![Plot {
-        name: "growth".to_owned(),
-        title: "time and memory of a check".to_owned(),
-        x: "manifests".to_owned(),
-        y: "ms, MB".to_owned(),
-        curves,
-    }]
+    let curves = vec![curve("wall, ms", CheckRuns::milliseconds), curve("memory, MB", CheckRuns::peak)];
+    vec![Plot::new("growth", "time and memory of a check", "manifests", "ms, MB", curves)]
 }
 
-/// The medians above their limit. The process alone is no check.
-fn beyond(measured: &[Measured], limits: Limits) -> Vec<String> {
-    let above = |one: &Measured| {
+/// The medians above their limits, without the run of the process alone.
+fn exceeded(measured: &[CheckRuns], limits: Limits) -> Vec<String> {
+    let above = |one: &CheckRuns| {
         let (limit, name) = match one.count {
             None => (limits.shipped?, one.name.clone()),
             Some(count) => (limits.generated?, format!("{count} generated")),
@@ -184,23 +161,23 @@ fn beyond(measured: &[Measured], limits: Limits) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn one(name: &str, count: Option<usize>, milliseconds: f64) -> Measured {
+    fn one(name: &str, count: Option<usize>, milliseconds: f64) -> CheckRuns {
         let cost = Cost { wall: milliseconds / 1e3, cpu: 0.0, peak: 5.0 };
-        Measured { name: name.to_owned(), count, costs: vec![cost] }
+        CheckRuns { name: name.to_owned(), count, costs: vec![cost] }
     }
 
     #[test]
-    fn medians_above_their_limit_are_told() {
+    fn medians_above_their_limit_are_reported() {
         let measured =
             [one("alone", None, 99.0), one("a", None, 12.0), one("b", None, 31.0), one("9", Some(9), 99.0)];
-        let of = |shipped, generated| beyond(&measured, Limits { shipped, generated });
-        assert!(of(None, None).is_empty() && of(Some(31.5), Some(99.5)).is_empty());
-        assert_eq!(of(Some(30.0), None), ["b: 31.0 ms, and the limit is 30 ms (the median)"]);
-        assert_eq!(of(None, Some(98.0)), ["9 generated: 99.0 ms, and the limit is 98 ms (the median)"]);
+        let found = |shipped, generated| exceeded(&measured, Limits { shipped, generated });
+        assert!(found(None, None).is_empty() && found(Some(31.5), Some(99.5)).is_empty());
+        assert_eq!(found(Some(30.0), None), ["b: 31.0 ms, and the limit is 30 ms (the median)"]);
+        assert_eq!(found(None, Some(98.0)), ["9 generated: 99.0 ms, and the limit is 98 ms (the median)"]);
     }
 
     #[test]
-    fn a_manifest_takes_what_the_process_alone_does_not() {
+    fn the_time_of_a_manifest_excludes_the_process() {
         let table = table(&[one("alone", None, 2.0), one("10", Some(10), 12.0)], 1);
         assert_eq!(table.rows[1].last(), Some(&Cell::Number(1.0)));
         assert_eq!(table.rows[0].last(), Some(&Cell::Nothing(())));

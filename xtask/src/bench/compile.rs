@@ -1,22 +1,22 @@
 //! `cargo xtask bench compile`: `cubinder compile` beside NVRTC alone and beside nvcc.
-//!
-//! Owns what is compiled and how often, and what is compared with what.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::curves::Curve;
 use super::generated;
 use super::measure::{self, Cost, median};
 use super::report::{Cell, Plot, Report, Table};
+use crate::files;
 use crate::setup::packages;
-use crate::workshop::Workshop;
+use crate::workshop::{Workshop, last_line_as_json};
 
-/// Architectures whose machine code NVRTC 13.0 makes.
+/// Architectures that NVRTC 13.0 has machine code for.
 pub(super) const ARCHITECTURES: [&str; 8] =
     ["sm_80", "sm_86", "sm_87", "sm_89", "sm_90", "sm_100", "sm_103", "sm_120"];
 
@@ -24,33 +24,33 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// What Cubinder tells the processes in which it calls NVRTC of memory: `MEMORY` in `compiler/src/nvrtc/workers.rs`, which a test compares. NVRTC's calls
-/// alone are measured without it, as who calls NVRTC has them, and with it, so that what Cubinder adds to the same calls is told too.
+/// Allocator settings of Cubinder's NVRTC processes, as `MEMORY` in `compiler/src/nvrtc/workers.rs` has them
+/// (a test compares both). NVRTC alone is measured with and without them.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
     ("MALLOC_TRIM_THRESHOLD_", "1099511627776"),
     ("MALLOC_MMAP_THRESHOLD_", "33554432"),
 ];
 
-/// How often the memory of a compile that is timed is looked at: a look takes milliseconds of a processor, which the compile would be charged with.
+/// Memory samples during a timed compile: each sample costs it milliseconds of a processor.
 const SELDOM: Duration = Duration::from_secs(2);
-/// How often that of a compile that is not timed.
+/// Memory samples during a compile that is not timed.
 const OFTEN: Duration = Duration::from_millis(5);
-/// The most kernels of a compile that is run once more for its memory alone.
+/// Largest number of kernels of a compile that runs once more for its memory only.
 const SHORT: usize = 200;
 
-/// nvcc in the folder of compilers.
+/// nvcc among the packages of the compilers.
 const NVCC: &str = "nvidia/cu13/bin/nvcc";
 
-/// What one size takes.
+/// Runs of one size.
 #[derive(Debug, Default)]
-struct Measured {
+struct CompileRuns {
     variants: usize,
     architectures: usize,
     cold: Vec<Cost>,
     warm: Vec<Cost>,
     peak: f64,
-    /// Of Cubinder: how often it calls NVRTC.
+    /// Calls of NVRTC by Cubinder.
     calls: f64,
     bare: Vec<Bare>,
     /// With [`MEMORY`].
@@ -58,33 +58,30 @@ struct Measured {
     nvcc: Vec<Cost>,
 }
 
-/// What `bare_nvrtc.py` says.
+/// Printed by `bare_nvrtc.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Bare {
     calls: f64,
-    /// From the first to the last, on all processors.
+    /// Seconds from the first call to the last, on all processors.
     wall: f64,
-    /// Of processors.
+    /// Processor seconds.
     cpu: f64,
     pub(super) bytes: f64,
 }
 
-/// What a compile may take.
+/// Limits of a compile.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Limits {
-    /// Times NVRTC's calls alone, of [`MANY`] variants and more.
+    /// Multiple of the time of NVRTC's calls alone, from [`MANY`] variants on.
     pub(super) bare: Option<f64>,
-    /// Seconds of a warm one for one architecture, however many variants.
+    /// Seconds of a warm compile for one architecture.
     pub(super) warm: Option<f64>,
 }
 
-/// From how many variants on the start of the processes hardly counts.
+/// From this number of variants on, the start of processes hardly counts.
 const MANY: usize = 100;
 
-/// Measures; with it which compiles take longer than they may.
-///
-/// # Errors
-/// When something cannot be built or run.
+/// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(
     workshop: &Workshop,
     command: String,
@@ -92,7 +89,7 @@ pub(super) fn measure(
     largest: usize,
     limits: Limits,
 ) -> Result<(Report, Vec<String>)> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "compile", command)?;
     let nvcc = nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
@@ -101,29 +98,21 @@ pub(super) fn measure(
         eprintln!("{variants} variants for {architectures} architectures");
         all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
     }
-    let report = Report {
-        name: "compile".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&all, measure::cores())],
-        plots: plots(&all),
-    };
-    Ok((report, beyond(&all, limits)))
+    let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
+    Ok((report, exceeded(&all, limits)))
 }
 
-fn beyond(all: &[Measured], limits: Limits) -> Vec<String> {
+fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
     let mut found = Vec::new();
     for measured in all {
         let what = format!("{} variants for {} architectures", measured.variants, measured.architectures);
-        let mut tell = |name: &str, value: f64, limit: Option<f64>| {
+        let mut compare = |name: &str, value: f64, limit: Option<f64>| {
             if let Some(limit) = limit.filter(|limit| value > *limit) {
                 found.push(format!("{what}: {name} is {value:.3}, and the limit is {limit}"));
             }
         };
-        tell("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
-        tell("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
+        compare("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
+        compare("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
     }
     found
 }
@@ -140,18 +129,18 @@ fn size(
     runs: usize,
     variants: usize,
     architectures: &[&str],
-) -> Result<Measured> {
+) -> Result<CompileRuns> {
     let folder = tempfile::tempdir()?;
     let manifest = generated::variants(folder.path(), variants)?;
     let objects = variants * architectures.len();
-    let mut measured = Measured { variants, architectures: architectures.len(), ..Measured::default() };
+    let mut measured = CompileRuns { variants, architectures: architectures.len(), ..CompileRuns::default() };
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.path().join(format!("cache-{turn}"));
         let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
-        // Of what is long the same run tells the memory; of what is short a run of its own, below.
-        let (cost, peak, said) = measure::with_memory_together(&mut compile()?, SELDOM)?;
+        // The memory of a long compile comes from this run, that of a short one from an extra run below.
+        let (cost, peak, output) = measure::with_memory_together(&mut compile()?, SELDOM)?;
         measured.cold.push(cost);
-        measured.calls = figure(&said, "nvrtc_calls")?;
+        measured.calls = result_number(&output, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
         for _ in 0..3 {
             measured.warm.push(measure::run(&mut compile()?)?.0);
@@ -161,7 +150,7 @@ fn size(
         measured.bare.push(bare(&[])?);
         measured.bare_alike.push(bare(&MEMORY)?);
         measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
-        std::fs::remove_dir_all(&cache)?;
+        fs::remove_dir_all(&cache)?;
     }
     if objects <= SHORT {
         let cache = folder.path().join("cache-peak");
@@ -171,7 +160,7 @@ fn size(
     Ok(measured)
 }
 
-/// With a cache of its own, so that nothing is there the first time.
+/// Uses its own cache, which is empty the first time.
 fn compile(
     workshop: &Workshop,
     cache: &Path,
@@ -186,9 +175,9 @@ fn compile(
     Ok(command)
 }
 
-/// A figure of the result of `cubinder compile --json`.
-fn figure(said: &str, name: &str) -> Result<f64> {
-    let result: serde_json::Value = serde_json::from_str(said.lines().last().unwrap_or_default())?;
+/// A number in the result of `cubinder compile --json`.
+fn result_number(output: &str, name: &str) -> Result<f64> {
+    let result: serde_json::Value = last_line_as_json(output)?;
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
@@ -204,7 +193,7 @@ fn bare(
     bare_of(workshop, folder, source, Some(&instances), architectures, settings)
 }
 
-/// NVRTC's calls on all processors, without anything else, in an environment with these settings.
+/// NVRTC's calls alone, on all processors, with these variables.
 pub(super) fn bare_of(
     workshop: &Workshop,
     folder: &Path,
@@ -214,34 +203,32 @@ pub(super) fn bare_of(
     settings: &[(&str, &str)],
 ) -> Result<Bare> {
     let mut command = workshop.python("bare_nvrtc.py")?;
-    // What this process has of its own is none of either.
+    // The caller's own settings must not apply.
     for (name, _) in MEMORY {
         command.env_remove(name);
     }
     command.envs(settings.iter().copied());
     let file = folder.join("bare.cu");
-    generated::write(&file, source)?;
+    files::write(&file, source)?;
     command.arg(workshop.nvrtc()?).arg("--source").arg(file);
     if let Some(instances) = instances {
         let file = folder.join("bare.instances");
-        generated::write(&file, instances)?;
+        files::write(&file, instances)?;
         command.arg("--instances").arg(file);
     }
     command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
     command.args(["--processes", &measure::cores().to_string()]);
-    let (_, said) = measure::run(&mut command)?;
-    Ok(serde_json::from_str(said.lines().last().unwrap_or_default())?)
+    last_line_as_json(&measure::run(&mut command)?.1)
 }
 
-/// As one would with nvcc: one file with all kernels, one call for all architectures, which it compiles side by side.
+/// The usual way with nvcc: one file with all kernels, one call for all architectures.
 fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Command> {
     let (source, instances) = generated::instantiated(variants);
     let file = folder.join("nvcc.cu");
-    generated::write(&file, &format!("{source}{}", instances.concat()))?;
+    files::write(&file, format!("{source}{}", instances.concat()))?;
     Ok(fatbin(nvcc, &file, &folder.join("nvcc.fatbin"), architectures))
 }
 
-/// A call of nvcc that makes machine code for all architectures.
 pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &[&str]) -> Command {
     let mut command = Command::new(nvcc);
     command.args(["-fatbin", "--threads", &measure::cores().to_string(), "-o"]).arg(output).arg(source);
@@ -252,7 +239,7 @@ pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &
     command
 }
 
-impl Measured {
+impl CompileRuns {
     fn cold(&self) -> f64 {
         median(self.cold.iter().map(|cost| cost.wall))
     }
@@ -261,8 +248,6 @@ impl Measured {
         median(self.warm.iter().map(|cost| cost.wall))
     }
 
-    /// The mean of all runs.
-    #[allow(clippy::cast_precision_loss)] // a few
     fn warm_processor(&self) -> f64 {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
     }
@@ -271,13 +256,13 @@ impl Measured {
         self.against(|run, cold| Some(cold.wall / self.bare.get(run)?.wall))
     }
 
-    /// The median of a ratio to the cold compile of the same turn, so that what else the machine does cancels.
+    /// The median of a ratio to the cold compile of the same turn, so that other load cancels.
     fn against(&self, ratio: impl Fn(usize, &Cost) -> Option<f64>) -> f64 {
         median(self.cold.iter().enumerate().filter_map(|(run, cold)| ratio(run, cold)))
     }
 }
 
-fn table(all: &[Measured], cores: f64) -> Table {
+fn table(all: &[CompileRuns], cores: f64) -> Table {
     let settings = MEMORY.map(|(name, value)| format!("`{name}={value}`")).join(", ");
     let columns = [
         "variants",
@@ -316,8 +301,7 @@ fn table(all: &[Measured], cores: f64) -> Table {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // some thousands
-fn row(measured: &Measured) -> Vec<Cell> {
+fn row(measured: &CompileRuns) -> Vec<Cell> {
     let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
     let alike = |run: usize| measured.bare_alike.get(run);
     let bare_calls = median(measured.bare.iter().map(|bare| bare.calls));
@@ -344,9 +328,8 @@ fn row(measured: &Measured) -> Vec<Cell> {
     numbers.map(Cell::from).to_vec()
 }
 
-#[allow(clippy::cast_precision_loss)] // some thousands
-fn plots(all: &[Measured]) -> Vec<Plot> {
-    type Value = fn(&Measured) -> f64;
+fn plots(all: &[CompileRuns]) -> Vec<Plot> {
+    type Value = fn(&CompileRuns) -> f64;
     let curve = |name: &str, architectures: usize, value: Value| {
         let points = all.iter().filter(|measured| measured.architectures == architectures);
         let points = points.map(|measured| [measured.variants as f64, value(measured)]);
@@ -354,20 +337,14 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
     };
     let values: [(&str, Value); 4] = [
         ("cold", |measured| median(measured.cold.iter().map(|cost| cost.cpu))),
-        ("warm", Measured::warm_processor),
+        ("warm", CompileRuns::warm_processor),
         ("bare NVRTC", |measured| median(measured.bare.iter().map(|bare| bare.cpu))),
         ("nvcc", |measured| median(measured.nvcc.iter().map(|cost| cost.cpu))),
     ];
     let both = |(name, value): (&'static str, Value)| [1, 8].map(|archs| curve(name, archs, value));
-    let plot = |name: &str, title: &str, y: &str, curves: Vec<Curve>| Plot {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: "variants".to_owned(),
-        y: y.to_owned(),
-        curves,
-    };
+    let plot = |name, title, y, curves| Plot::new(name, title, "variants", y, curves);
     vec![
-        // Unlike the time that passes it does not depend on what else the machine does.
+        // Unlike wall time, processor time does not depend on other load.
         plot("time", "processor time of a compile", "seconds", values.into_iter().flat_map(both).collect()),
         plot("memory", "memory of a compile", "MB", both(("cold", |measured| measured.peak)).to_vec()),
     ]
@@ -377,9 +354,9 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
 mod tests {
     use super::*;
 
-    fn measured() -> Measured {
+    fn measured() -> CompileRuns {
         let cost = |wall| Cost { wall, cpu: 2.0 * wall, peak: 1.0 };
-        Measured {
+        CompileRuns {
             variants: 10,
             architectures: 1,
             cold: vec![cost(3.0), cost(2.0)],
@@ -418,17 +395,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_a_limit_is_told() {
+    fn exceeded_limits_are_reported() {
         let all = [
             measured(),
-            Measured { variants: 100, ..measured() },
-            Measured { architectures: 8, ..measured() },
+            CompileRuns { variants: 100, ..measured() },
+            CompileRuns { architectures: 8, ..measured() },
         ];
-        let of = |bare, warm| beyond(&all, Limits { bare, warm });
-        assert!(of(None, None).is_empty() && of(Some(2.0), Some(0.1)).is_empty());
+        let found = |bare, warm| exceeded(&all, Limits { bare, warm });
+        assert!(found(None, None).is_empty() && found(Some(2.0), Some(0.1)).is_empty());
         let bare = "100 variants for 1 architectures: cold / bare is 2.000, and the limit is 1.1";
-        assert_eq!(of(Some(1.1), None), [bare], "of few the start counts");
-        assert_eq!(of(None, Some(0.05)).len(), 2, "{:?}", of(None, Some(0.05)));
+        assert_eq!(found(Some(1.1), None), [bare], "of few the start counts");
+        assert_eq!(found(None, Some(0.05)).len(), 2, "{:?}", found(None, Some(0.05)));
     }
 
     #[test]

@@ -1,6 +1,4 @@
 //! The same plugins as a library of Cubinder's and as one written by hand in C++.
-//!
-//! Owns how both are made.
 
 use std::path::{Path, PathBuf};
 
@@ -10,13 +8,10 @@ use super::compile;
 use super::generated::{self, Op};
 use super::measure;
 use crate::workshop::Workshop;
-use crate::{process, workspace};
+use crate::{files, workspace};
 
-/// Compiles plugins with Cubinder into `folder`: the library, and beside it with `embed` the one that plans carry. What was compiled once is
-/// kept beside what measurements leave.
-///
-/// # Errors
-/// When it fails.
+/// Compiles plugins with Cubinder into `folder`, with a code library beside it if `embed` is set. The cache
+/// is shared by all measurements.
 pub(super) fn cubinder(
     workshop: &Workshop,
     folder: &Path,
@@ -34,28 +29,20 @@ pub(super) fn cubinder(
     Ok(folder.join(format!("lib{name}.so")))
 }
 
-/// The fat binary with the kernels of all plugins, as nvcc makes it of one file.
-///
-/// # Errors
-/// When nvcc is missing or fails.
+/// The fat binary that nvcc makes of one file with all kernels.
 pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Result<PathBuf> {
     let source = folder.join("rival.cu");
-    generated::write(&source, &ops.iter().map(Op::kernel).collect::<String>())?;
+    files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
     let code = folder.join("rival.fatbin");
     measure::run(&mut compile::fatbin(&compile::nvcc()?, &source, &code, architectures))?;
     Ok(code)
 }
 
-/// The library written by hand, with a fat binary in it.
-///
-/// # Errors
-/// When the C++ compiler is missing or fails.
+/// The library written by hand, which contains a fat binary.
 pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
-    generated::write(&list, &generated::ops_for_cpp(ops))?;
+    files::write(&list, generated::ops_for_cpp(ops))?;
     let library = folder.join("librival.so");
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "rival-plugin", "--"]);
-    process::capture(build.arg(list).arg(code).arg(&library).envs(workshop.environment()?))?;
+    workshop.example("rival-plugin", &[&list, code, &library])?;
     Ok(library)
 }

@@ -2,25 +2,26 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Points with a name, from the least `x` on; all above 0.
+/// Named points, sorted by `x`; all values are positive.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Curve {
     pub(super) name: String,
     pub(super) points: Vec<[f64; 2]>,
 }
 
-/// How a curve grows over its last points.
+/// Growth of a curve over its last points.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Growth {
     pub(super) from: [f64; 2],
     pub(super) to: [f64; 2],
-    /// `y` grows as `x` to this power: the line through the points' logarithms that fits best. Of two points there is none, since one of them may be off.
+    /// `y` grows as `x` to this power, by the best fit of the points' logarithms. `None` for two points, of
+    /// which one may be off.
     pub(super) exponent: Option<f64>,
-    /// The same from each point to the next.
+    /// The exponent from each point to the next.
     pub(super) steps: Vec<f64>,
 }
 
-/// Over so many points: what is the same for any amount of work counts least in the last ones.
+/// Number of fitted points. Fixed costs count least in the last ones.
 const FITTED: usize = 3;
 
 impl Curve {
@@ -45,7 +46,6 @@ impl Curve {
 
 /// Slope of the least-squares line through the points' logarithms.
 fn slope(points: &[[f64; 2]]) -> f64 {
-    #[allow(clippy::cast_precision_loss)] // a few
     let mean = |axis: usize| points.iter().map(|point| point[axis].ln()).sum::<f64>() / points.len() as f64;
     let means = [mean(0), mean(1)];
     let deviation = |axis: usize, point: &[f64; 2]| point[axis].ln() - means[axis];
@@ -68,11 +68,9 @@ mod tests {
         let square = growth(&[[1.0, 90.0], [10.0, 100.0], [100.0, 10_000.0], [1000.0, 1_000_000.0]]).unwrap();
         assert!(is_near(square.exponent.unwrap(), 2.0), "{square:?}");
         assert_eq!((square.from, square.to), ([10.0, 100.0], [1000.0, 1_000_000.0]));
-        // A step that is off is seen beside the fit.
         let bent = growth(&[[1.0, 1.0], [10.0, 10.0], [100.0, 1000.0]]).unwrap();
         assert!(is_near(bent.exponent.unwrap(), 1.5), "{bent:?}");
         assert!(bent.steps.iter().zip([1.0, 2.0]).all(|(step, power)| is_near(*step, power)), "{bent:?}");
-        // Two points tell no power.
         let two = growth(&[[1.0, 1.0], [100.0, 50.0]]).unwrap();
         assert_eq!((two.exponent, two.steps.len()), (None, 1));
         assert_eq!(growth(&[[1.0, 1.0]]), None);

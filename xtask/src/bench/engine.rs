@@ -1,12 +1,14 @@
-//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same engines with plugins by hand.
+//! `cargo xtask bench build`, `engine` and `enqueue`: engines with plugins of Cubinder's beside the same
+//! engines with plugins by hand.
 //!
-//! Owns which engines there are, what building them takes, and the folder that a machine with a GPU needs to load and run them. What is
-//! found there comes back as a result for `report`.
+//! Engines are built here. `engine` and `enqueue` prepare a folder for a machine with a GPU, whose result is
+//! read by `report`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::contenders;
@@ -14,15 +16,15 @@ use super::curves::Curve;
 use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
-use crate::workshop::{Workshop, scripts};
+use crate::files;
+use crate::workshop::{Workshop, last_line_as_json, scripts};
 
-/// Nodes, and how many kinds of them.
+/// Nodes of each chain, and the number of different plugins among them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
-/// As many plugins in one library as show what a node takes for those that it has nothing to do with; for building alone.
+/// Many plugins in one library show what a node costs for unrelated plugins; built only.
 const LARGE: [(usize, usize); 1] = [(1000, 1000)];
 const MACHINE_CODE: [&str; 3] = ["sm_80", "sm_90", "sm_120"];
 const PTX: [&str; 1] = ["compute_80"];
-/// What the folder of a measurement needs beside the engines.
 const SCRIPTS: [&str; 6] = [
     "bench_run.py",
     "bench_plugin.py",
@@ -32,7 +34,7 @@ const SCRIPTS: [&str; 6] = [
     "cuda_driver.py",
 ];
 
-/// Who made a plugin, and where its code is; named as the tables name it.
+/// The author of a plugin and the place of its code, with the names of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 enum Kind {
     #[serde(rename = "Cubinder")]
@@ -79,16 +81,15 @@ impl Kind {
     }
 }
 
-/// The libraries of a set of plugins, of every kind, below a folder.
+/// The libraries of one set of plugins, of every kind.
 #[derive(Debug)]
 struct Set {
-    /// The folder, and its name in the one above it.
     folder: PathBuf,
     name: String,
     ops: Vec<Op>,
 }
 
-/// An engine as scripts read it: paths are relative to the folder of all.
+/// An engine for the scripts; paths are relative to the prepared folder.
 #[derive(Debug, Serialize)]
 struct Engine {
     plan: String,
@@ -97,7 +98,7 @@ struct Engine {
     python: bool,
     ops: String,
     code: String,
-    /// Every element of the output, where the input is zeros.
+    /// Every element of the output for an input of zeros.
     result: f64,
 }
 
@@ -111,7 +112,7 @@ struct Engines {
     kinds: BTreeMap<Kind, Engine>,
 }
 
-/// What `bench_build.py` says.
+/// Printed by `bench_build.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Built {
     build_ms: f64,
@@ -124,7 +125,7 @@ impl Set {
         let folder = root.join(name);
         for kind in kinds {
             let own = folder.join(kind.stem());
-            std::fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+            fs::create_dir_all(&own)?;
             match kind {
                 Kind::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
                 Kind::Embedded => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?,
@@ -133,13 +134,13 @@ impl Set {
                     let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
                     contenders::cpp(workshop, &own, &ops, &code)?
                 }
-                // It takes the fat binary of the one in C++.
+                // The Python class uses the fat binary of the library in C++.
                 Kind::Python => own,
             };
         }
         let list: Vec<(&str, usize, usize)> =
             ops.iter().map(|op| (op.name.as_str(), op.arguments, op.launches)).collect();
-        generated::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
+        files::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
         Ok(Set { folder, name: name.to_owned(), ops })
     }
 
@@ -147,7 +148,7 @@ impl Set {
         self.folder.join(name)
     }
 
-    /// Builds the engine of a chain of nodes that take these plugins in turn.
+    /// Builds the engine of a chain of nodes that use these plugins in turn.
     fn build(&self, workshop: &Workshop, kind: Kind, nodes: usize, ops: &str, plan: &Path) -> Result<Built> {
         let mut command = workshop.python("bench_build.py")?;
         command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.namespace()]);
@@ -166,12 +167,9 @@ impl Set {
         if kind == Kind::Python {
             command.arg("--code").arg(self.file("cpp/rival.fatbin"));
         }
-        let (_, said) = measure::run(&mut command)?;
-        let line = said.lines().last().unwrap_or_default();
-        serde_json::from_str(line).with_context(|| format!("bench_build.py printed `{line}`"))
+        last_line_as_json(&measure::run(&mut command)?.1)
     }
 
-    /// What a script needs to load and run it.
     fn engine(&self, kind: Kind, plan: &str, built: Built, result: f64) -> Engine {
         let own = |name: &str| format!("{}/{name}", self.name);
         let libraries = match kind {
@@ -190,14 +188,13 @@ impl Set {
         }
     }
 
-    /// What comes of zeros.
-    #[allow(clippy::cast_precision_loss)] // some thousands
+    /// Every element of a chain's output for an input of zeros.
     fn result(&self, nodes: usize) -> f64 {
         (0..nodes).map(|node| self.ops[node % self.ops.len()].after(0.0)).sum()
     }
 }
 
-/// Engines of one chain, and what building each took in every turn.
+/// The engines of one chain, and the builds of each.
 #[derive(Debug)]
 struct Chain {
     engines: Engines,
@@ -225,7 +222,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
     let mut order = Kind::ALL;
     for _ in 0..runs {
-        // Another one is first in each turn.
+        // Each turn starts with another kind.
         order.rotate_left(1);
         for kind in order {
             let one = set.build(workshop, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
@@ -240,31 +237,17 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     Ok(Chain { engines, built })
 }
 
-/// Measures what building takes.
-///
-/// # Errors
-/// When something cannot be built.
+/// Measures building.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "build", command)?;
     let folder = tempfile::tempdir()?;
     let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
-    Ok(Report {
-        name: "build".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&chains, runs)],
-        plots: plots(&chains),
-    })
+    Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })
 }
 
 /// Puts engines into `folder`, with all that loading them needs on another machine.
-///
-/// # Errors
-/// When something cannot be built.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
         chains(workshop, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
     write(workshop, folder, "engine", &cells)?;
@@ -274,12 +257,12 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 /// A hundred kernels as machine code and as PTX, each in a file.
 fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     let code = folder.join("code");
-    std::fs::create_dir_all(&code)?;
-    // The source is nothing; each line of the instances is a whole kernel.
-    generated::write(&folder.join("code/empty.cu"), "")?;
+    fs::create_dir_all(&code)?;
+    // The source is empty; each line of the instances is a whole kernel.
+    files::write(&folder.join("code/empty.cu"), "")?;
     let kernels: Vec<String> =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
-    generated::write(&folder.join("code/kernels.txt"), &kernels.concat())?;
+    files::write(&folder.join("code/kernels.txt"), kernels.concat())?;
     let mut command = workshop.python("bare_nvrtc.py")?;
     command.arg(workshop.nvrtc()?).arg("--source").arg(code.join("empty.cu"));
     command.arg("--instances").arg(code.join("kernels.txt")).arg("--out").arg(&code);
@@ -287,19 +270,16 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     measure::run(&mut command).map(drop)
 }
 
-/// Puts engines of one node into `folder`, which differ in what an enqueue has to do.
-///
-/// # Errors
-/// When something cannot be built.
+/// Puts engines of one node into `folder`, which differ in the work of an enqueue.
 pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
     const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     let set = Set::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);
         let text = serde_json::to_string(&[(&op.name, op.arguments, op.launches)])?;
-        generated::write(&set.file(&list), &text)?;
+        files::write(&set.file(&list), &text)?;
         let mut kinds = BTreeMap::new();
         for kind in KINDS {
             let plan = format!("{}-{}.plan", kind.stem(), op.name);
@@ -311,18 +291,18 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
     write(workshop, folder, "enqueue", &cells)
 }
 
-/// What scripts read, the scripts, and how they are run.
+/// Writes the list of engines, the scripts and how they are run.
 fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "there are no engines");
-    // In the order of kinds: the first is what others are compared with.
+    // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
     let text = serde_json::to_string_pretty(&text)?;
-    generated::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
+    files::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
     for script in SCRIPTS {
-        std::fs::copy(scripts().join(script), folder.join(script))?;
+        fs::copy(scripts().join(script), folder.join(script))?;
     }
-    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    generated::write(&folder.join("run.sh"), RUN)
+    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    files::write(&folder.join("run.sh"), RUN)
 }
 
 /// A folder may have been prepared for both measurements, or for one.
@@ -339,12 +319,10 @@ fn middle(built: &[Built], value: fn(&Built) -> f64) -> f64 {
     median(built.iter().map(value))
 }
 
-#[allow(clippy::cast_precision_loss)] // of a few megabytes
 fn bytes(built: &Built) -> f64 {
     built.plan_bytes as f64
 }
 
-#[allow(clippy::cast_precision_loss)] // a thousand nodes
 fn table(chains: &[Chain], runs: usize) -> Table {
     let mut rows = Vec::new();
     for Chain { engines, built } in chains {
@@ -395,20 +373,13 @@ fn plots(chains: &[Chain]) -> Vec<Plot> {
     let curves = |value: fn(&Built) -> f64| {
         Kind::ALL.map(|kind| {
             let alike = chains.iter().filter(|chain| chain.engines.distinct == 1);
-            #[allow(clippy::cast_precision_loss)] // a thousand nodes
             let points = alike.filter_map(|chain| {
                 Some([chain.engines.nodes as f64, middle(chain.built.get(&kind)?, value)])
             });
             Curve { name: kind.label().to_owned(), points: points.collect() }
         })
     };
-    let plot = |name: &str, title: &str, y: &str, value: fn(&Built) -> f64| Plot {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        x: "nodes".to_owned(),
-        y: y.to_owned(),
-        curves: curves(value).to_vec(),
-    };
+    let plot = |name, title, y, value| Plot::new(name, title, "nodes", y, curves(value).to_vec());
     vec![
         plot("size", "size of a plan with nodes that are alike", "bytes", bytes),
         plot("time", "time of building an engine with nodes that are alike", "ms", |built| built.build_ms),

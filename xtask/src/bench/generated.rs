@@ -1,11 +1,13 @@
-//! Manifests and kernels as many as wanted, none like another.
+//! Generated manifests and kernels, all different.
 //!
-//! Owns what they look like. The kernels of variants and of plugins are short, so that what is measured beside the compiler is as large as it gets.
+//! The kernels are short, so that the costs beside the compiler are as visible as possible.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+
+use crate::files::write;
 
 /// The element-wise kernel that variants differ in by a constant.
 const SCALE: &str = "\
@@ -29,15 +31,12 @@ type = \"f32\"
 shape = \"x.shape\"
 ";
 
-/// A plugin of `count` variants, each with a kernel of its own: the manifest.
-///
-/// # Errors
-/// When a file cannot be written.
+/// Writes a plugin of `count` variants, each with its own kernel, and returns the manifest.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     let mut text = format!("schema = 1\n\n[plugin]\nname = \"scale\"\nversion = \"1\"\n\n{TENSORS}\n");
     for id in 1..=count {
         let _ = writeln!(text, "[[variants]]\nid = {id}\nconstants = {{ K = {id} }}");
-        // The last one takes what is left.
+        // The last variant serves the remaining sizes.
         if id < count {
             let _ = writeln!(text, "guard = \"numel(x) < {}\"", 1000 * id);
         }
@@ -49,36 +48,35 @@ pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
     Ok(manifest)
 }
 
-/// The same kernels as text for nvcc and NVRTC: the source, and a line that instantiates each of the `count` kernels.
+/// The same kernels for nvcc and NVRTC: the source, and a line that instantiates each of `count` kernels.
 pub(super) fn instantiated(count: usize) -> (&'static str, Vec<String>) {
     let line = |id| format!("template __global__ void scale<{id}>(const float*, float*, long long);\n");
     (SCALE, (1..=count).map(line).collect())
 }
 
-/// An element-wise plugin: one tensor in and one of its shape out. Its kernel has its name.
+/// An element-wise plugin with one input and one output. Its kernel has its name.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Op {
     pub(super) name: String,
-    /// Of its kernel: 1, which is the output alone, 3, or 16.
+    /// Arguments of its kernel: 1 (the output), 3, or 16.
     pub(super) arguments: usize,
-    /// How often the kernel is launched, one after the other.
+    /// Launches of the kernel, in order.
     pub(super) launches: usize,
-    /// What it adds.
+    /// Added to each element.
     addend: usize,
 }
 
-/// The name of plugin `number`.
 pub(super) fn plugin_name(number: usize) -> String {
     format!("add_{number:04}")
 }
 
-/// As many ops with a launch of three arguments as wanted.
+/// `count` ops with one launch of three arguments.
 pub(super) fn adding(count: usize) -> Vec<Op> {
     let op = |number| Op { name: plugin_name(number), arguments: 3, launches: 1, addend: number };
     (1..=count).map(op).collect()
 }
 
-/// Ops that differ in what an enqueue has to do.
+/// Ops that differ in the work of an enqueue.
 pub(super) fn launching() -> Vec<Op> {
     let op = |(arguments, launches)| Op {
         name: format!("args_{arguments:02}_launches_{launches}"),
@@ -90,19 +88,18 @@ pub(super) fn launching() -> Vec<Op> {
 }
 
 impl Op {
-    /// What it makes of an element.
-    #[allow(clippy::cast_precision_loss)] // small numbers
+    /// The output for one element.
     pub(super) fn after(&self, value: f64) -> f64 {
         let own = self.addend as f64;
         if self.arguments == 1 { own } else { value + own + self.numbers().sum::<usize>() as f64 }
     }
 
-    /// How many arguments of type `int` there are behind input, output and count.
+    /// The `int` arguments after input, output and count.
     fn numbers(&self) -> std::ops::Range<usize> {
         0..self.arguments.saturating_sub(3)
     }
 
-    /// The kernel. One with the output alone needs a multiple of 256 elements.
+    /// The kernel. With the output as its only argument, it needs a multiple of 256 elements.
     pub(super) fn kernel(&self) -> String {
         let index = "const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;";
         let Op { name, addend, .. } = self;
@@ -119,7 +116,7 @@ impl Op {
         )
     }
 
-    /// The manifest, beside which the kernel lies in a file with the plugin's name.
+    /// The manifest; the kernel is in a file of the same name beside it.
     fn manifest(&self) -> String {
         let Op { name, .. } = self;
         let mut args = vec!["y = \"y\"".to_owned()];
@@ -137,34 +134,28 @@ impl Op {
     }
 }
 
-/// The ops as the library written by hand reads them (`tests/rival-plugin`).
+/// The list of ops that `tests/rival-plugin` includes.
 pub(super) fn ops_for_cpp(ops: &[Op]) -> String {
     let line = |op: &Op| format!("{{\"{}\", {}, {}}},\n", op.name, op.arguments, op.launches);
     ops.iter().map(line).collect()
 }
 
-/// A project of plugins, each with its kernel in a file of its own, for `targets`: its `cubinder.toml`. The library is `libNAME.so` in that
-/// folder.
-///
-/// # Errors
-/// When a file cannot be written.
+/// Writes a project of plugins, each with its own kernel file, and returns its `cubinder.toml`. The library
+/// is `libNAME.so` in that folder.
 pub(super) fn plugins(folder: &Path, name: &str, ops: &[Op], targets: &[&str]) -> Result<PathBuf> {
     for op in ops {
-        write(&folder.join(format!("manifests/{}.toml", op.name)), &op.manifest())?;
-        write(&folder.join(format!("manifests/{}.cu", op.name)), &op.kernel())?;
+        write(&folder.join(format!("manifests/{}.toml", op.name)), op.manifest())?;
+        write(&folder.join(format!("manifests/{}.cu", op.name)), op.kernel())?;
     }
     project(folder, name, targets)
 }
 
-/// A project of `count` manifests to be checked: two element types, an attribute with rules, and two variants, one for vectors.
-///
-/// # Errors
-/// When a file cannot be written.
+/// Writes a project of `count` manifests with two element types, an attribute with rules and two variants.
 pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<PathBuf> {
     for number in 1..=count {
         let plugin = plugin_name(number);
-        write(&folder.join(format!("manifests/{plugin}.toml")), &CHECKED.replace("PLUGIN", &plugin))?;
-        write(&folder.join(format!("manifests/{plugin}.cu")), &CHECKED_KERNEL.replace("PLUGIN", &plugin))?;
+        write(&folder.join(format!("manifests/{plugin}.toml")), CHECKED.replace("PLUGIN", &plugin))?;
+        write(&folder.join(format!("manifests/{plugin}.cu")), CHECKED_KERNEL.replace("PLUGIN", &plugin))?;
     }
     project(folder, "checked", targets)
 }
@@ -241,18 +232,12 @@ fn project(folder: &Path, name: &str, targets: &[&str]) -> Result<PathBuf> {
     Ok(file)
 }
 
-pub(super) fn write(file: &Path, text: &str) -> Result<()> {
-    let folder = file.parent().context("a file has a folder")?;
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(file, text).with_context(|| format!("cannot write {}", file.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn as_many_as_wanted_and_none_like_another() {
+    fn generated_plugins_differ() {
         let folder = tempfile::tempdir().unwrap();
         let manifest = variants(folder.path(), 3).unwrap();
         let text = std::fs::read_to_string(manifest).unwrap();
@@ -269,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_launched_is_the_same_for_all() {
+    fn all_plugins_launch_the_same() {
         let ops = launching();
         assert_eq!(ops_for_cpp(&ops[2..3]), "{\"args_16_launches_1\", 16, 1},\n");
         let [kernel, manifest] = [ops[2].kernel(), ops[2].manifest()];

@@ -1,20 +1,21 @@
-//! `cargo xtask bench kernels`: the kernels of the plugins that ship beside what others make of the same operators.
+//! `cargo xtask bench kernels`: the shipped plugins beside other implementations of the same operators.
 //!
-//! Owns the folder that a machine with a GPU needs, and how it is run. What is measured are the nodes of the files of cases beside the manifests (`manifests/**/cases`)
-//! whose names begin with a size; `kernel_bench` measures them, in the folder. Never looks at a time itself: that is `published`'s business.
+//! Measured are the nodes of `manifests/**/cases` whose names start with a size. `kernel_bench` measures them
+//! in a prepared folder, and `published` reads its result.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::Result;
+use fs_err as fs;
 
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::require_gpu;
 use crate::workshop::{Workshop, scripts};
-use crate::{process, workspace};
+use crate::{files, process, workspace};
 
-/// The folders of files of cases; a file has the name of a plugin, whose manifest lies one folder up.
+/// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
-const TARGETS: &str = "sm_80,sm_86,sm_89,sm_90,sm_100,sm_120";
+const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";
 const PACKAGE: &str = "kernel_bench";
 const RUN: &str = "\
@@ -24,39 +25,23 @@ cd \"$(dirname \"$0\")\" || exit 1
 exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.so --libraries ./libkernels.so ./libcubinder.so --out out \"$@\"
 ";
 
-/// Prepares `folder`.
-///
-/// # Errors
-/// When something cannot be built or written.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
-    let cases = folder.join("cases");
-    std::fs::create_dir_all(&cases).with_context(|| format!("cannot make {}", cases.display()))?;
     let mut manifests = Vec::new();
-    for (file, manifest) in files()? {
-        let name = file.file_name().context("a file of cases has a name")?;
-        std::fs::copy(&file, cases.join(name))?;
+    for (file, manifest) in case_files()? {
+        files::write(&folder.join("cases").join(files::name(&file)?), fs::read(&file)?)?;
         manifests.push(manifest);
     }
-    let mut arguments = vec!["--name", LIBRARY, "--target", TARGETS];
-    arguments.extend(manifests.iter().map(String::as_str));
-    workshop.compile(folder, &arguments)?;
-    std::fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
-    let mut build = workspace::cargo();
-    build.args(["run", "--quiet", "--package", "cubinder-tests", "--example", "player", "--"]);
-    process::capture(build.arg(folder.join("libplayer.so")).envs(workshop.environment()?))?;
-    copy(&scripts().join(PACKAGE), &folder.join(PACKAGE))?;
-    std::fs::write(folder.join("run.sh"), RUN)?;
+    workshop.compile(folder, LIBRARY, &TARGETS, &manifests)?;
+    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    workshop.example("player", &[folder.join("libplayer.so")])?;
+    files::copy_tree(&scripts().join(PACKAGE), &folder.join(PACKAGE), &["__pycache__"])?;
+    fs::write(folder.join("run.sh"), RUN)?;
     Ok(())
 }
 
-/// Prepares a folder, measures there and gives the result's file.
-///
-/// # Errors
-/// When there is no GPU, or a cell could not be measured.
+/// Prepares a folder, measures there and returns the result's file.
 pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
-    if !gpu_is_there() {
-        bail!("no GPU here; prepare a folder for another machine with --prepare DIR");
-    }
+    require_gpu()?;
     let folder = workspace::root().join("build/bench-kernels");
     prepare(workshop, &folder)?;
     process::inherit(Command::new("sh").arg("run.sh").current_dir(&folder))?;
@@ -64,46 +49,28 @@ pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
 }
 
 /// The files of cases, each with its plugin's manifest below the root.
-fn files() -> Result<Vec<(PathBuf, String)>> {
+fn case_files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for folder in CASES {
-        let path = workspace::root().join(folder);
-        let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        for entry in entries {
-            let file = entry?.path();
-            let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        for file in files::list(&workspace::root().join(folder))? {
+            let name = files::name(&file)?;
             if name.ends_with(".toml") {
-                found.push((file, format!("{}/{name}", folder.trim_end_matches("/cases"))));
+                let manifest = format!("{}/{name}", folder.trim_end_matches("/cases"));
+                found.push((file, manifest));
             }
         }
     }
-    found.sort();
     Ok(found)
-}
-
-/// A package of Python with all that is in it, but for what Python keeps there itself.
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    std::fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
-    for entry in std::fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let path = entry?.path();
-        let Some(name) = path.file_name() else { continue };
-        if path.is_file() {
-            std::fs::copy(&path, to.join(name))?;
-        } else if name != "__pycache__" {
-            copy(&path, &to.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// One that is not is in no library, and its rivals would be measured against nothing.
+    /// Otherwise the plugin would be in no library.
     #[test]
-    fn every_file_of_cases_stands_beside_its_plugins_manifest() {
-        let files = files().unwrap();
+    fn case_files_have_a_manifest_in_the_folder_above() {
+        let files = case_files().unwrap();
         assert!(!files.is_empty());
         for (file, manifest) in files {
             let text = std::fs::read_to_string(&file).unwrap();

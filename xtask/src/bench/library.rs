@@ -1,8 +1,9 @@
-//! `cargo xtask bench library`: a library of many plugins beside one written by hand: its size, and what loading it into TensorRT takes.
+//! `cargo xtask bench library`: size and load time of a library of many plugins, beside one written by hand.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::compile::{self, ARCHITECTURES};
@@ -11,15 +12,15 @@ use super::curves::Curve;
 use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
-use crate::workshop::Workshop;
+use crate::workshop::{Workshop, last_line_as_json};
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
 
-/// What `bench_load.py` says.
+/// Printed by `bench_load.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
 struct Load {
     ms: f64,
-    /// Memory of the process's own, and of files that it has mapped.
+    /// Private memory of the process, and mapped files.
     own_mb: f64,
     file_mb: f64,
     creators: usize,
@@ -31,39 +32,27 @@ struct Library {
     loads: Vec<Load>,
 }
 
-/// Both libraries of as many plugins.
+/// Both libraries of `count` plugins.
 #[derive(Debug)]
-struct Measured {
+struct LibraryRuns {
     count: usize,
-    /// The machine code as NVRTC makes it, before anything is packed.
+    /// The machine code from NVRTC, not packed.
     code_megabytes: f64,
     cubinder: Library,
     cpp: Library,
 }
 
-/// Measures.
-///
-/// # Errors
-/// When something cannot be built or loaded.
 pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let (machine, versions) = (measure::machine()?, measure::versions(workshop)?);
+    let report = Report::start(workshop, "library", command)?;
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= largest) {
         eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
         all.push(both(workshop, runs, count)?);
     }
-    Ok(Report {
-        name: "library".to_owned(),
-        command,
-        machine,
-        date: measure::today()?,
-        versions,
-        tables: vec![table(&all, runs)],
-        plots: plots(&all),
-    })
+    Ok(Report { tables: vec![table(&all, runs)], plots: plots(&all), ..report })
 }
 
-fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
+fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
     let folder = tempfile::tempdir()?;
     let ops = generated::adding(count);
     let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
@@ -74,14 +63,14 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
         own.push(load(workshop, &cubinder)?);
         rival.push(load(workshop, &cpp)?);
     }
-    // The library written by hand has creators for building and for running in one.
+    // The library written by hand has one creator for building and running.
     ensure!(
         rival.iter().chain(&own).all(|one| one.creators == count),
         "a library has not {count} creators: {own:?}"
     );
     let library =
         |file: PathBuf, loads| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(&file)?, loads });
-    Ok(Measured {
+    Ok(LibraryRuns {
         count,
         code_megabytes: bare_code(workshop, folder.path(), &ops)?,
         cubinder: library(cubinder, own)?,
@@ -89,22 +78,18 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<Measured> {
     })
 }
 
-/// What NVRTC makes for one plugin, times their number: they differ in a constant.
-#[allow(clippy::cast_precision_loss)] // a thousand
+/// The code of one plugin times their number: they differ in a constant.
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
     Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
 }
 
 fn load(workshop: &Workshop, library: &Path) -> Result<Load> {
-    let (_, said) = measure::run(workshop.python("bench_load.py")?.arg(library))?;
-    let line = said.lines().last().unwrap_or_default();
-    serde_json::from_str(line).with_context(|| format!("bench_load.py printed `{line}`"))
+    last_line_as_json(&measure::run(workshop.python("bench_load.py")?.arg(library))?.1)
 }
 
-#[allow(clippy::cast_precision_loss)] // megabytes
 fn megabytes(file: &Path) -> Result<f64> {
-    Ok(std::fs::metadata(file)?.len() as f64 / 1e6)
+    Ok(fs::metadata(file)?.len() as f64 / 1e6)
 }
 
 impl Library {
@@ -117,7 +102,7 @@ impl Library {
     }
 }
 
-fn table(all: &[Measured], runs: usize) -> Table {
+fn table(all: &[LibraryRuns], runs: usize) -> Table {
     let columns = [
         "plugins",
         "size, MB",
@@ -131,8 +116,7 @@ fn table(all: &[Measured], runs: usize) -> Table {
         "of it its own",
         "C++: memory, MB",
     ];
-    #[allow(clippy::cast_precision_loss)] // a thousand
-    let row = |one: &Measured| -> Vec<Cell> {
+    let row = |one: &LibraryRuns| -> Vec<Cell> {
         let loads = one.cubinder.loads.iter().zip(&one.cpp.loads).map(|(own, rival)| own.ms / rival.ms);
         let numbers = [
             one.count as f64,
@@ -161,9 +145,8 @@ fn table(all: &[Measured], runs: usize) -> Table {
     }
 }
 
-fn plots(all: &[Measured]) -> Vec<Plot> {
-    let curve = |name: &str, value: fn(&Measured) -> f64| {
-        #[allow(clippy::cast_precision_loss)] // a thousand
+fn plots(all: &[LibraryRuns]) -> Vec<Plot> {
+    let curve = |name: &str, value: fn(&LibraryRuns) -> f64| {
         let points = all.iter().map(|one| [one.count as f64, value(one)]).collect();
         Curve { name: name.to_owned(), points }
     };
@@ -175,13 +158,7 @@ fn plots(all: &[Measured]) -> Vec<Plot> {
         curve("memory, MB", |one| one.cubinder.memory()),
         curve("C++: memory, MB", |one| one.cpp.memory()),
     ];
-    vec![Plot {
-        name: "growth".to_owned(),
-        title: "size, load time and memory of a library".to_owned(),
-        x: "plugins".to_owned(),
-        y: "MB, ms".to_owned(),
-        curves,
-    }]
+    vec![Plot::new("growth", "size, load time and memory of a library", "plugins", "MB, ms", curves)]
 }
 
 #[cfg(test)]
@@ -194,7 +171,7 @@ mod tests {
             let load = |ms| Load { ms, own_mb: 1.0, file_mb: 2.0, creators: 1 };
             Library { megabytes, loads: times.map(load).to_vec() }
         };
-        let measured = Measured {
+        let measured = LibraryRuns {
             count: 1,
             code_megabytes: 4.0,
             cubinder: library(2.0, [3.0, 30.0, 4.0]),

@@ -1,7 +1,8 @@
-//! Running a command and saying what it took: time, processors, memory.
+//! Cost of commands: time, processors, memory.
 //!
-//! Owns how that is found out. A process of its own asks the system ([`crate::measured`]). Of several processes together nobody keeps how much memory
-//! they had at once, so that is looked at while they run (`smaps_rollup` of `/proc`; memory that several share counts for each in part).
+//! A process of its own asks the system ([`crate::measured`]). The system does not keep the memory that
+//! several processes had at the same time, so it is sampled while they run (`smaps_rollup` of `/proc`; shared
+//! memory counts in part).
 
 use std::path::Path;
 use std::process::Command;
@@ -9,23 +10,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context, Result, anyhow};
+use fs_err as fs;
 
 pub(super) use crate::measured::Cost;
 use crate::workshop::Workshop;
 use crate::{process, workspace};
 
-/// This program, also where another one was built in its place since it began (`proc(5)`).
+/// This program, even if its file has been replaced by a new build (`proc(5)`).
 const THIS: &str = "/proc/self/exe";
 
-/// Runs the command; gives what it took, and what it printed.
-///
-/// # Errors
-/// As [`process::capture`].
+/// Runs the command, and returns its cost and its output.
 pub(super) fn run(command: &mut Command) -> Result<(Cost, String)> {
     run_by(Path::new(THIS), command)
 }
 
-/// The same, with a program that does what `xtask measured` does.
+/// As [`run`], with another program in the role of `xtask measured`.
 fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("cost");
@@ -40,23 +39,20 @@ fn run_by(meter: &Path, command: &Command) -> Result<(Cost, String)> {
     if let Some(folder) = command.get_current_dir() {
         metered.current_dir(folder);
     }
-    let said = process::capture(&mut metered)?;
-    let text = std::fs::read_to_string(&file).context("what a command took was not told")?;
-    Ok((serde_json::from_str(&text).context("what a command took is not told as JSON")?, said))
+    let output = process::capture(&mut metered)?;
+    let text = fs::read_to_string(&file).context("the cost of a command is missing")?;
+    Ok((serde_json::from_str(&text).context("the cost of a command is not JSON")?, output))
 }
 
-/// Runs the command as [`run`] does, and looks at the memory of all its processes together, again and again: the most megabytes that were seen, or what the
-/// largest of them had where that is more.
-///
-/// # Errors
-/// As [`run`].
+/// Runs the command, and samples the memory of all its processes together. Returns the largest sample in
+/// megabytes, or the peak of the largest process if that is more.
 pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Result<(Cost, f64, String)> {
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let sampler = scope.spawn(|| {
             let mut most = 0;
             while !ended.load(Ordering::Relaxed) {
-                // Below this process is the one that measures, and below that the command.
+                // The children of this process are the meters, and their children the commands.
                 let commands = children(std::process::id()).into_iter().flat_map(children);
                 most = most.max(commands.map(tree_kilobytes).sum());
                 std::thread::sleep(every);
@@ -68,22 +64,22 @@ pub(super) fn with_memory_together(command: &mut Command, every: Duration) -> Re
         let most = sampler
             .join()
             .map_err(|_| anyhow!("looking at the memory of `{}` failed", process::command_line(command)))?;
-        let (cost, said) = result?;
-        Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), said))
+        let (cost, output) = result?;
+        Ok((cost, cost.peak.max(f64::from(u32::try_from(most).unwrap_or(u32::MAX)) / 1024.0), output))
     })
 }
 
-/// Memory of a process and of all below it; of what has just ended, none.
+/// Memory of a process and of all below it; 0 for one that has ended.
 fn tree_kilobytes(id: u32) -> u64 {
-    let rollup = std::fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok();
+    let rollup = fs::read_to_string(format!("/proc/{id}/smaps_rollup")).ok();
     let own = rollup.and_then(|text| proportional(&text)).unwrap_or(0);
     own + children(id).into_iter().map(tree_kilobytes).sum::<u64>()
 }
 
-/// What the threads of a process have started and what has not ended.
+/// Running children of all threads of a process.
 fn children(id: u32) -> Vec<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
-    let texts = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("children")).ok());
+    let tasks = fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
+    let texts = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     texts
         .flat_map(|text| text.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>())
         .collect()
@@ -93,24 +89,24 @@ fn proportional(rollup: &str) -> Option<u64> {
     rollup.lines().find_map(|line| line.strip_prefix("Pss:")?.split_whitespace().next()?.parse().ok())
 }
 
-/// The middle one; of an even number the lower of the two in the middle. 0 of none.
+/// The median; the lower one of an even number of values, and 0 for none.
 pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();
     values.sort_unstable_by(f64::total_cmp);
     values.get(values.len().saturating_sub(1) / 2).copied().unwrap_or_default()
 }
 
-/// The fewest turns of which a median says something.
+/// Smallest number of turns for a meaningful median.
 const LEAST_TURNS: usize = 3;
 
-/// How often something is measured: as often as `most` says where it is short, and [`LEAST_TURNS`] times where it is long, unless `most` is less.
-/// `size` counts units of work of tenths of a second.
+/// Number of turns: `most` for short work, [`LEAST_TURNS`] for long work. `size` counts units of a tenth of a
+/// second.
 pub(super) fn repetitions(size: usize, most: usize) -> usize {
     let most = most.max(1);
     (most * 20 / size.max(1)).clamp(LEAST_TURNS.min(most), most)
 }
 
-/// How it is said how often something was measured, so that nobody takes one run for a median of several.
+/// Describes the number of turns, so that a single run is not read as a median.
 pub(super) fn turns(runs: usize) -> String {
     match runs {
         1 => "measured once, so a median is of one run".to_owned(),
@@ -118,18 +114,14 @@ pub(super) fn turns(runs: usize) -> String {
     }
 }
 
-/// How many processors this process may use.
-#[allow(clippy::cast_precision_loss)] // a few hundred
+/// Processors that this process may use.
 pub(super) fn cores() -> f64 {
     std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as f64
 }
 
-/// What is to be said of this machine: its processors, and how busy they were before anything was measured.
-///
-/// # Errors
-/// When `/proc` cannot be read.
+/// Describes this machine: its processors, and their load before the measurement.
 pub(super) fn machine() -> Result<String> {
-    let read = |file: &str| std::fs::read_to_string(file).with_context(|| format!("cannot read {file}"));
+    let read = |file: &str| fs::read_to_string(file);
     Ok(described(&read("/proc/cpuinfo")?, &read("/proc/loadavg")?, cores()))
 }
 
@@ -140,20 +132,17 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
     format!("{cores} processors ({model}), shared with other work: load {load} at the beginning")
 }
 
-/// What is measured: the commit, and the versions of NVIDIA's programs as these say them.
-///
-/// # Errors
-/// When git is not there, or one of them does not say it.
+/// The commit, and the versions of NVIDIA's programs.
 pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
     let commit = process::capture(&mut git)?;
     let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()?))?;
     let nvcc = super::compile::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
-    Ok(told(&commit, &libraries, nvcc.ok().as_deref()))
+    Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))
 }
 
-/// What NVRTC and TensorRT-RTX's bindings say.
+/// Prints the versions of NVRTC and of TensorRT-RTX's bindings.
 const VERSIONS: &str = "\
 import ctypes, sys, tensorrt_rtx_bindings
 major, minor = ctypes.c_int(), ctypes.c_int()
@@ -161,17 +150,13 @@ ctypes.CDLL(sys.argv[1]).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
 print(f'NVRTC {major.value}.{minor.value}, TensorRT-RTX {tensorrt_rtx_bindings.__version__}')
 ";
 
-fn told(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
-    // `Cuda compilation tools, release 13.0, V13.0.88`, and a line of the build behind it.
-    let release = nvcc.and_then(|said| said.split(", V").nth(1)?.split_whitespace().next());
+fn describe_versions(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
+    // `Cuda compilation tools, release 13.0, V13.0.88`, followed by a line about the build.
+    let release = nvcc.and_then(|output| output.split(", V").nth(1)?.split_whitespace().next());
     let nvcc = release.map_or_else(String::new, |release| format!(", nvcc {release}"));
     format!("Cubinder of {}, {}{nvcc}", commit.trim(), libraries.trim())
 }
 
-/// Today, in UTC.
-///
-/// # Errors
-/// When there is no program `date`.
 pub(super) fn today() -> Result<String> {
     Ok(process::capture(Command::new("date").args(["-u", "+%F"]))?.trim().to_owned())
 }
@@ -182,9 +167,9 @@ mod tests {
 
     use super::*;
 
-    /// What `xtask measured` leaves is held in `tests/measured.rs`.
+    /// `tests/measured.rs` tests `xtask measured` itself.
     #[test]
-    fn a_command_is_run_by_the_one_that_measures() {
+    fn commands_run_below_the_meter() {
         let folder = tempfile::tempdir().unwrap();
         let meter = folder.path().join("meter");
         let script = "#!/bin/sh\necho '{\"wall\": 2.5, \"cpu\": 1, \"peak\": 7}' > \"$2\"; shift 2; \"$@\"\n";
@@ -193,8 +178,8 @@ mod tests {
         std::fs::set_permissions(&meter, is_run).unwrap();
         let mut command = Command::new("sh");
         command.args(["-c", "echo $A; pwd"]).env("A", "yes").current_dir("/");
-        let (cost, said) = run_by(&meter, &command).unwrap();
-        assert_eq!((cost, said.as_str()), (Cost { wall: 2.5, cpu: 1.0, peak: 7.0 }, "yes\n/\n"));
+        let (cost, output) = run_by(&meter, &command).unwrap();
+        assert_eq!((cost, output.as_str()), (Cost { wall: 2.5, cpu: 1.0, peak: 7.0 }, "yes\n/\n"));
         assert!(run_by(&meter, &Command::new("false")).is_err());
         assert_eq!(proportional("Rss:  10 kB\nPss:  7 kB\n"), Some(7));
     }
@@ -207,23 +192,26 @@ mod tests {
     }
 
     #[test]
-    fn one_run_is_called_so() {
+    fn a_single_run_is_described_as_such() {
         assert_eq!([1, 2].map(turns), ["measured once, so a median is of one run", "2 runs in turn"]);
     }
 
     #[test]
-    fn what_is_long_is_measured_three_times() {
+    fn long_work_is_measured_three_times() {
         assert_eq!([1, 20, 30, 140, 8000].map(|size| repetitions(size, 7)), [7, 7, 4, 3, 3]);
         assert_eq!([1, 8000].map(|size| repetitions(size, 2)), [2, 2]);
     }
 
     #[test]
-    fn versions_are_told_as_far_as_they_are_there() {
+    fn missing_versions_are_left_out() {
         let nvcc = "nvcc: NVIDIA (R) Cuda compiler driver\nCuda compilation tools, release 13.0, V13.0.88\nBuild x\n";
         let libraries = "NVRTC 13.0, TensorRT-RTX 1.7.1.116\n";
         let all = "Cubinder of 0123456789ab with changes, NVRTC 13.0, TensorRT-RTX 1.7.1.116, nvcc 13.0.88";
-        assert_eq!(told("0123456789ab with changes\n", libraries, Some(nvcc)), all);
-        assert_eq!(told("a\n", libraries, None), "Cubinder of a, NVRTC 13.0, TensorRT-RTX 1.7.1.116");
+        assert_eq!(describe_versions("0123456789ab with changes\n", libraries, Some(nvcc)), all);
+        assert_eq!(
+            describe_versions("a\n", libraries, None),
+            "Cubinder of a, NVRTC 13.0, TensorRT-RTX 1.7.1.116"
+        );
     }
 
     #[test]

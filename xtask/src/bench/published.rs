@@ -1,16 +1,17 @@
-//! What `kernel_bench` found, as it stands in the documentation: tables, and a picture for each operator.
-//!
-//! Owns the form of its result, `docs/performance` with what is made of it, and the times in the pages of plugins. Never measures.
+//! The results of `kernel_bench` in the documentation: tables and figures in `docs/performance.md`, and times
+//! in the pages of plugins.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::charts::{self, Bar, Group};
+use crate::files;
 
-/// The page, and the folder beside it: the result as it came, and the pictures.
+/// The page, and the folder of the result and the figures.
 pub(super) const PAGE: &str = "docs/performance.md";
 pub(super) const FOLDER: &str = "docs/performance";
 const RESULT: &str = "kernels.json";
@@ -20,14 +21,14 @@ const END: &str = "<!-- end -->";
 /// The name of the plugin's own bars.
 const PLUGIN: &str = "plugin";
 
-/// The pages of plugins, which have the names of these, and where their times begin.
+/// The pages of plugins, named after them, and the marker before their times.
 const PLUGINS: &str = "docs/plugins";
 const TIMES: &str = "<!-- times -->";
 
 /// A result: `kernels.json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Measured {
-    /// What measures it again; older results do not say it.
+pub(super) struct KernelReport {
+    /// Measures the same again; missing in older results.
     command: Option<String>,
     machine: Machine,
     date: String,
@@ -50,9 +51,9 @@ struct Cell {
     what: String,
     #[serde(default)]
     types: BTreeMap<String, String>,
-    /// What must be read and written; not there where the inputs could not be made.
+    /// Bytes that must be read and written; `None` if the inputs could not be made.
     bytes: Option<u64>,
-    /// What a copy of as many bytes moves in a second, measured in the same turns; of nodes that no cache holds.
+    /// Rate of a copy of the same number of bytes in the same turns, for nodes that exceed all caches.
     copy_gigabytes_per_second: Option<f64>,
     ours: Outcome,
     rivals: Rivals,
@@ -65,16 +66,16 @@ struct Rivals {
     triton: Outcome,
 }
 
-/// A time, or why there is none.
+/// A time, or the reason for its absence.
 #[derive(Debug, Deserialize)]
 struct Outcome {
     microseconds: Option<f64>,
-    /// Between which a half of the times lie, a quarter below and a quarter above.
+    /// The range between the first and the third quartile.
     middle_half: Option<[f64; 2]>,
     why: Option<String>,
-    /// Where it was not measured as the others were.
+    /// Set if it was measured differently from the others.
     how: Option<String>,
-    /// Of several modes of one rival the time of each, or why there is none.
+    /// The modes of one rival: a time, or the reason for its absence.
     #[serde(default)]
     modes: BTreeMap<String, Mode>,
 }
@@ -87,19 +88,19 @@ enum Mode {
 }
 
 impl Outcome {
-    /// What is to be said of how it was measured.
+    /// Remarks on the measurement.
     fn remarks(&self) -> impl Iterator<Item = String> {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
         let missing = self.modes.iter().filter_map(|(name, mode)| match mode {
             Mode::Time(_) => None,
             Mode::Why(why) => Some(format!("without `{name}`, because {why}")),
         });
-        // Where no mode has a time, `why` has all reasons.
+        // If no mode has a time, `why` has all reasons.
         own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
     }
 }
 
-/// Whether the middle halves of both times overlap: another run may turn who is faster.
+/// Whether the middle halves of both times overlap: another run could reverse the order.
 fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
     own.middle_half
         .zip(rival.middle_half)
@@ -119,34 +120,31 @@ impl Cell {
     }
 }
 
-/// Reads a result, writes it and the pictures into the folder, and the tables into the pages, all below `root`.
-///
-/// # Errors
-/// When a file cannot be read or written, or is not as expected.
+/// Reads a result, and writes it, the figures and the tables into the documentation below `root`.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
-    let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    let measured: Measured =
+    let text = fs::read_to_string(file)?;
+    let measured: KernelReport =
         serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
-    // Everything is made before anything is written.
+    // Nothing is written if something fails.
     let pages = pages(root, Some(&measured))?;
     let figures = figures(&measured)?;
     let folder = root.join(FOLDER);
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(folder.join(RESULT), &text)?;
+    fs::create_dir_all(&folder)?;
+    fs::write(folder.join(RESULT), &text)?;
     for (plugin, figure) in figures {
-        std::fs::write(folder.join(format!("{plugin}.svg")), figure)?;
+        fs::write(folder.join(format!("{plugin}.svg")), figure)?;
     }
     for (name, _, page) in pages {
-        std::fs::write(root.join(name), page)?;
+        fs::write(root.join(name), page)?;
     }
     Ok(())
 }
 
-/// The pages with times: their paths below `root`, what they are, and what they should be.
-fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String, String)>> {
+/// The pages with times: paths below `root`, current text and new text.
+fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, String, String)>> {
     let read = |name: &str| {
         let page = root.join(name);
-        std::fs::read_to_string(&page).with_context(|| format!("cannot read {}", page.display()))
+        fs::read_to_string(&page)
     };
     let before = read(PAGE)?;
     let after = replaced(PAGE, &before, BEGIN, &measured.map_or_else(String::new, section))?;
@@ -168,15 +166,12 @@ fn pages(root: &Path, measured: Option<&Measured>) -> Result<Vec<(String, String
     Ok(found)
 }
 
-/// The plugins that have a page, in the order of their names.
+/// The plugins that have a page, sorted.
 fn plugin_pages(root: &Path) -> Result<Vec<String>> {
-    let entries = std::fs::read_dir(root.join(PLUGINS)).with_context(|| format!("cannot read {PLUGINS}"))?;
     let mut names = Vec::new();
-    for entry in entries {
-        let name = entry?.file_name();
-        names.extend(name.to_string_lossy().strip_suffix(".md").map(str::to_owned));
+    for path in files::list(&root.join(PLUGINS))? {
+        names.extend(files::name(&path)?.strip_suffix(".md").map(str::to_owned));
     }
-    names.sort();
     Ok(names)
 }
 
@@ -190,8 +185,8 @@ pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Resul
     Ok(format!("{head}{begin}\n{text}{END}{tail}"))
 }
 
-/// What stands in the page of a plugin.
-fn times(plugin: &str, measured: Option<&Measured>) -> String {
+/// The times in the page of a plugin.
+fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
     let Some(measured) = measured else { return "None are published.\n".to_owned() };
     let about = "Device time beside other implementations of the same operator; [performance](../performance.md#kernels) says how it was measured.";
@@ -202,13 +197,13 @@ fn times(plugin: &str, measured: Option<&Measured>) -> String {
     )
 }
 
-/// What stands in the page of all.
-fn section(measured: &Measured) -> String {
+/// The section of the performance page.
+fn section(measured: &KernelReport) -> String {
     let command = measured.command.as_ref().map_or_else(String::new, |command| format!("`{command}`. "));
     let mut text = format!(
         "{command}{} {}\n\n",
         machine(&measured.machine, &measured.date),
-        Score::of(&measured.cells).told()
+        Score::count(&measured.cells).describe()
     );
     for plugin in plugins(measured) {
         let table = table(measured, plugin, "performance");
@@ -217,14 +212,14 @@ fn section(measured: &Measured) -> String {
     text
 }
 
-/// What was measured on, and when.
+/// Machine and date of a result.
 fn machine(machine: &Machine, date: &str) -> String {
     let driver = machine.driver.as_ref().map_or_else(String::new, |driver| format!(", driver {driver}"));
     format!("{}{driver}, PyTorch {}, Triton {}, {date}.", machine.name, machine.torch, machine.triton)
 }
 
-/// The times of a plugin, with a picture from `folder`, as the page names it.
-fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
+/// The times of a plugin, with a figure from `folder`, which is relative to the page.
+fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     let mut text =
         "| node | moved, MB | plugin, us | of a copy's rate | PyTorch | torch.compile | Triton |\n"
             .to_owned();
@@ -244,20 +239,20 @@ fn table(measured: &Measured, plugin: &str, folder: &str) -> String {
     text
 }
 
-/// How the plugins stand beside the rivals that have a time.
+/// Comparison of the plugins with the rivals that have a time.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Score {
     rivals: usize,
-    /// Those than which the plugin takes no longer.
+    /// Rivals that are not faster.
     wins: usize,
-    /// Those of `wins` with which it is a tie.
+    /// Ties among `wins`.
     tied_wins: usize,
-    /// Those of the others with which it is a tie.
+    /// Ties among the faster rivals.
     tied_losses: usize,
 }
 
 impl Score {
-    fn of(cells: &[Cell]) -> Score {
+    fn count(cells: &[Cell]) -> Score {
         let mut score = Score::default();
         for (cell, rival) in cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (cell, rival))) {
             let Some(theirs) = rival.microseconds else { continue };
@@ -271,7 +266,7 @@ impl Score {
         score
     }
 
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let Score { rivals, wins, tied_wins, tied_losses } = self;
         format!(
             "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of those that are faster."
@@ -279,8 +274,8 @@ impl Score {
     }
 }
 
-/// In the order in which they were measured.
-fn plugins(measured: &Measured) -> Vec<&str> {
+/// The plugins in the order of measurement.
+fn plugins(measured: &KernelReport) -> Vec<&str> {
     let mut found: Vec<&str> = Vec::new();
     for cell in &measured.cells {
         if !found.contains(&cell.plugin.as_str()) {
@@ -304,7 +299,7 @@ fn row(cell: &Cell) -> String {
     format!("| {} | {moved} | {time} | {share} | {} |\n", cell.label(), rivals.join(" | "))
 }
 
-/// A rival's time, how many times the plugin's it is, and whether it is a tie; bold where it is less than the plugin's.
+/// A rival's time and its multiple of the plugin's; bold if it is faster.
 fn against(ours: &Outcome, rival: &Outcome) -> String {
     let tie = if is_tie(ours, rival) { ", tie" } else { "" };
     match (ours.microseconds, rival.microseconds) {
@@ -317,7 +312,7 @@ fn against(ours: &Outcome, rival: &Outcome) -> String {
     }
 }
 
-/// Why times are missing, or were taken in another way: each reason once, with the nodes that it is about.
+/// Reasons for missing or different times, each once, with their nodes.
 fn notes(cells: &[&Cell]) -> String {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {
@@ -334,7 +329,7 @@ fn notes(cells: &[&Cell]) -> String {
     found.iter().map(|(text, nodes)| format!("- {text} ({})\n", nodes.join("; "))).collect()
 }
 
-/// Three digits, or more in front of the point.
+/// Three digits, or more before the point.
 fn digits(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -343,13 +338,12 @@ fn digits(value: f64) -> String {
     }
 }
 
-#[allow(clippy::cast_precision_loss)] // to three digits
 fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / 1e6
 }
 
-/// A figure for each plugin: times as multiples of its own.
-fn figures(measured: &Measured) -> Result<Vec<(String, String)>> {
+/// A figure for each plugin, with times as multiples of the plugin's.
+fn figures(measured: &KernelReport) -> Result<Vec<(String, String)>> {
     let figure = |plugin: &str| {
         let cells = measured.cells.iter().filter(|cell| cell.plugin == plugin);
         let groups: Vec<Group> = cells.filter_map(group).collect();
@@ -358,7 +352,7 @@ fn figures(measured: &Measured) -> Result<Vec<(String, String)>> {
     plugins(measured).into_iter().map(figure).collect()
 }
 
-/// One without a time of the plugin's has nothing that others could be a multiple of.
+/// `None` without a time of the plugin to compare with.
 fn group(cell: &Cell) -> Option<Group> {
     let own = cell.ours.microseconds?;
     let bar = |(name, outcome): (&'static str, &Outcome)| {
@@ -379,7 +373,6 @@ fn group(cell: &Cell) -> Option<Group> {
 mod tests {
     use super::*;
 
-    /// Two operators: one with a rival that is faster, one with a rival that failed and one that was measured in another way.
     const EXAMPLE: &str = r#"{
         "machine": {"name": "NVIDIA Example", "driver": "580.1", "torch": "2.11.0", "triton": "3.6.0"},
         "date": "2026-11-22",
@@ -396,7 +389,7 @@ mod tests {
         ]
     }"#;
 
-    fn example() -> Measured {
+    fn example() -> KernelReport {
         serde_json::from_str(EXAMPLE).unwrap()
     }
 
@@ -406,8 +399,8 @@ mod tests {
     }
 
     #[test]
-    fn rivals_without_a_time_do_not_count_and_ties_are_told_apart() {
-        let score = Score::of(&example().cells);
+    fn rivals_without_a_time_do_not_count() {
+        let score = Score::count(&example().cells);
         assert_eq!(score, Score { rivals: 6, wins: 4, tied_wins: 1, tied_losses: 1 });
     }
 
@@ -467,13 +460,12 @@ mod tests {
         assert!(root.path().join(FOLDER).join("second.svg").is_file());
     }
 
-    /// What is published is what the result says.
     #[test]
     fn the_pages_and_the_pictures_are_those_of_the_result() {
         let root = crate::workspace::root();
         let folder = root.join(FOLDER);
         let result = std::fs::read_to_string(folder.join(RESULT)).ok();
-        let measured: Option<Measured> = result.map(|text| serde_json::from_str(&text).unwrap());
+        let measured: Option<KernelReport> = result.map(|text| serde_json::from_str(&text).unwrap());
         let help =
             "`cargo xtask bench kernels --publish docs/performance/kernels.json` writes all of them anew";
         for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {

@@ -1,27 +1,28 @@
-//! What a measurement comes to: tables and curves, as one JSON object, and how they stand in the documentation.
-//!
-//! Owns the form of that object, which scripts on other machines write too, and the sections of `docs/performance.md` that are made of it,
-//! between `<!-- NAME -->` and `<!-- end -->`. Never measures.
+//! A measurement's result, tables and curves as one JSON object, and its section of `docs/performance.md`
+//! between `<!-- NAME -->` and `<!-- end -->`. Scripts on other machines write such objects, too.
 
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
 use super::charts::{self, Bar, Group};
 use super::curves::Curve;
+use super::measure;
 use super::published::{FOLDER, PAGE, replaced};
+use crate::workshop::Workshop;
 
-/// The measurements whose results have this form; each is a section of the page.
+/// The measurements with such a result; each has a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
 
-/// Those of which a picture has a bar for each column of times, as multiples of the first.
+/// Measurements whose first table has a figure with a bar for each column of times.
 const IN_BARS: [&str; 1] = ["enqueue"];
 
-/// How a column of times is called.
+/// The end of the names of such columns.
 const TIMES: &str = ", us";
 
-/// From which exponent on something counts as growing faster than its work.
+/// Exponents above this one count as superlinear.
 const SUPERLINEAR: f64 = 1.1;
 
 /// A result.
@@ -29,12 +30,11 @@ const SUPERLINEAR: f64 = 1.1;
 pub(super) struct Report {
     /// One of [`NAMES`].
     pub(super) name: String,
-    /// What measures it again.
+    /// Measures the same again.
     pub(super) command: String,
-    /// What it was measured on.
     pub(super) machine: String,
     pub(super) date: String,
-    /// What was measured: the commit of this repository, and the versions of others' programs.
+    /// The commit of this repository, and the versions of other programs.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) versions: String,
     pub(super) tables: Vec<Table>,
@@ -45,27 +45,26 @@ pub(super) struct Report {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Table {
     pub(super) title: String,
-    /// What was done, in front of the table.
+    /// The text before the table.
     #[serde(default)]
     pub(super) text: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<Cell>>,
 }
 
-/// What stands in a table.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(super) enum Cell {
     Number(f64),
     Text(String),
-    /// It was not measured, or makes no sense.
+    /// Not measured, or meaningless.
     Nothing(()),
 }
 
-/// A picture of how things grow.
+/// A figure of growth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plot {
-    /// Its name among those of the measurement.
+    /// Unique in the measurement.
     pub(super) name: String,
     pub(super) title: String,
     pub(super) x: String,
@@ -92,13 +91,22 @@ impl From<&str> for Cell {
 }
 
 impl Report {
+    /// A report without results, which describes the state of this machine before the measurement.
+    pub(super) fn start(workshop: &Workshop, name: &str, command: String) -> Result<Report> {
+        Ok(Report {
+            name: name.to_owned(),
+            command,
+            machine: measure::machine()?,
+            date: measure::today()?,
+            versions: measure::versions(workshop)?,
+            tables: Vec::new(),
+            plots: Vec::new(),
+        })
+    }
+
     /// Reads a result.
-    ///
-    /// # Errors
-    /// When the file cannot be read or is none.
     pub(super) fn read(file: &Path) -> Result<Report> {
-        let text =
-            std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+        let text = fs::read_to_string(file)?;
         let report: Report =
             serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
         ensure!(
@@ -119,12 +127,11 @@ impl Report {
         Ok(report)
     }
 
-    /// As JSON, a line for each row.
     pub(super) fn json(&self) -> Result<String> {
         Ok(serde_json::to_string_pretty(self)? + "\n")
     }
 
-    /// What stands in the page.
+    /// The section of the page.
     pub(super) fn section(&self) -> String {
         let mut text = format!("`{}`. {}, {}.", self.command, self.machine, self.date);
         if !self.versions.is_empty() {
@@ -144,7 +151,7 @@ impl Report {
         text
     }
 
-    /// The table of which there is a picture of bars.
+    /// The table that has a figure with bars.
     fn in_bars(&self) -> Option<&Table> {
         self.tables.first().filter(|_| IN_BARS.contains(&self.name.as_str()))
     }
@@ -173,14 +180,14 @@ impl Table {
         text.push_str(&line(self.columns.iter().cloned()));
         text.push_str(&line(self.columns.iter().map(|_| "---".to_owned())));
         for row in &self.rows {
-            text.push_str(&line(row.iter().map(shown)));
+            text.push_str(&line(row.iter().map(cell_text)));
         }
         text
     }
 }
 
 impl Table {
-    /// A group of bars for each row: its columns of times, as multiples of the first.
+    /// The bars of each row: its columns of times as multiples of the first.
     fn groups(&self) -> Vec<Group> {
         let named = || self.columns.iter().map(|column| column.strip_suffix(TIMES));
         let group = |row: &Vec<Cell>| {
@@ -194,9 +201,9 @@ impl Table {
                 let length = time / first;
                 Bar { name: (*name).to_owned(), length, text: format!("{} us, {length:.2}x", digits(*time)) }
             };
-            // What stands before the times says what the row is of.
-            let of = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
-            let label = of.map(|(column, cell)| format!("{} {column}", shown(cell)).trim().to_owned());
+            // The columns before the times name the row.
+            let keys = self.columns.iter().zip(row).take_while(|(column, _)| !column.ends_with(TIMES));
+            let label = keys.map(|(column, cell)| format!("{} {column}", cell_text(cell)).trim().to_owned());
             Group { label: label.collect::<Vec<_>>().join(", "), bars: times.iter().map(bar).collect() }
         };
         self.rows.iter().map(group).collect()
@@ -204,7 +211,12 @@ impl Table {
 }
 
 impl Plot {
-    /// By how much each curve grows beside its work. An exponent of 1 is linear.
+    pub(super) fn new(name: &str, title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Plot {
+        let [name, title, x, y] = [name, title, x, y].map(str::to_owned);
+        Plot { name, title, x, y, curves }
+    }
+
+    /// The exponents of the curves; 1 is linear.
     fn growth(&self) -> Table {
         let power = |exponent: f64| match exponent > SUPERLINEAR {
             true => format!("**{exponent:.2}**"),
@@ -239,7 +251,7 @@ fn line(cells: impl Iterator<Item = String>) -> String {
     format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
 }
 
-fn shown(cell: &Cell) -> String {
+fn cell_text(cell: &Cell) -> String {
     match cell {
         Cell::Number(value) => digits(*value),
         Cell::Text(text) => text.replace('|', "\\|").replace('\n', " "),
@@ -247,7 +259,7 @@ fn shown(cell: &Cell) -> String {
     }
 }
 
-/// Three digits, or more in front of the point; of whole numbers all.
+/// Three digits, or more before the point; all digits of whole numbers.
 pub(super) fn digits(value: f64) -> String {
     match value.abs() {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
@@ -259,35 +271,29 @@ pub(super) fn digits(value: f64) -> String {
     }
 }
 
-/// Writes a result and its pictures into `folder`.
-///
-/// # Errors
-/// When a file cannot be written.
+/// Writes a result and its figures into `folder`.
 pub(super) fn write(report: &Report, folder: &Path) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    std::fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
+    fs::create_dir_all(folder)?;
+    fs::write(folder.join(format!("{}.json", report.name)), report.json()?)?;
     for (name, figure) in report.figures()? {
-        std::fs::write(folder.join(format!("{name}.svg")), figure)?;
+        fs::write(folder.join(format!("{name}.svg")), figure)?;
     }
     Ok(())
 }
 
-/// Reads a result, writes it and its pictures into the folder of the documentation, and its section into the page, all below `root`.
-///
-/// # Errors
-/// When a file cannot be read or written, or is not as expected.
+/// Reads a result, and writes it, its figures and its section into the documentation below `root`.
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let report = Report::read(file)?;
     let (_, after) = page(root, &report)?;
     write(&report, &root.join(FOLDER))?;
-    std::fs::write(root.join(PAGE), after)?;
+    fs::write(root.join(PAGE), after)?;
     Ok(())
 }
 
 /// The page as it is, and with the report's section.
 fn page(root: &Path, report: &Report) -> Result<(String, String)> {
     let path = root.join(PAGE);
-    let before = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+    let before = fs::read_to_string(&path)?;
     let after = replaced(PAGE, &before, &format!("<!-- {} -->", report.name), &report.section())?;
     Ok((before, after))
 }
@@ -327,7 +333,6 @@ mod tests {
         }
     }
 
-    /// Times of an enqueue, as multiples of ours.
     #[test]
     fn times_of_an_enqueue_are_bars() {
         let columns = ["arguments", "", "Cubinder, us", "C++, us", "Cubinder / C++", "Python class, us"];
@@ -372,7 +377,6 @@ mod tests {
         assert!(Report::read(&file).unwrap_err().to_string().contains("a row of `Times`"));
     }
 
-    /// Those of before say no versions.
     #[test]
     fn a_result_without_versions_is_read_and_shown() {
         let old = Report { versions: String::new(), ..example() };
@@ -388,7 +392,6 @@ mod tests {
         assert_eq!(shown, ["7", "0.0123", "0.123", "1.23", "12.3", "1234"]);
     }
 
-    /// What is published is what the results say.
     #[test]
     fn the_page_and_the_pictures_are_those_of_the_results() {
         let root = crate::workspace::root();

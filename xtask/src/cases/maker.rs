@@ -1,10 +1,11 @@
-//! Making libraries, plans and references in a folder: each once, however many cases use it.
+//! Libraries, plans and references in a folder, each made once for all cases.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use super::{Form, Plan, Run};
 use crate::workshop::{Engine, Network, Workshop};
@@ -14,26 +15,24 @@ use crate::{process, setup, workspace};
 pub(crate) struct Maker<'a> {
     workshop: &'a Workshop,
     folder: &'a Path,
-    /// Plans that were made before, by file name.
+    /// By file name.
     plans: BTreeMap<String, Plan>,
-    /// References that were made before, by what they are of.
+    /// By network and shape.
     references: BTreeMap<String, Run>,
-    /// Whether TensorRT's whole log is shown.
+    /// Shows TensorRT's whole log.
     verbose: bool,
 }
 
-/// How a plan is made.
 #[derive(Debug, Clone)]
 pub(crate) struct Recipe<'a> {
-    /// The name of a library that [`Maker::compile`] made.
+    /// A library of [`Maker::compile`].
     pub(crate) library: &'a str,
     pub(crate) network: Network,
     pub(crate) form: Form,
     /// The optimization profiles: for each, `NAME=MIN:OPT:MAX` of each dynamic input.
     pub(crate) profiles: Vec<Vec<String>>,
-    /// Whether outputs share memory with inputs.
     pub(crate) aliased: bool,
-    /// The shapes of the inputs in each run; all of the first profile.
+    /// The shapes of the inputs in each run; all are for the first profile.
     pub(crate) shapes: Vec<String>,
 }
 
@@ -59,50 +58,36 @@ impl<'a> Recipe<'a> {
 }
 
 impl<'a> Maker<'a> {
-    /// A maker whose folder is there.
     pub(crate) fn new(workshop: &'a Workshop, folder: &'a Path) -> Maker<'a> {
         Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
     }
 
-    /// A maker that shows TensorRT's whole log, or does not.
     pub(crate) fn verbose(mut self, verbose: bool) -> Maker<'a> {
         self.verbose = verbose;
         self
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
-    ///
-    /// # Errors
-    /// When `cubinder compile` refuses.
     pub(crate) fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
-            let mut arguments = vec!["--name", name];
-            for target in targets {
-                arguments.extend(["--target", target]);
-            }
-            if form == Form::Embedded {
-                arguments.push("--embed");
-            }
-            arguments.extend(manifests);
-            self.workshop.compile(&output, &arguments)?;
+            let embed = (form == Form::Embedded).then_some("--embed");
+            let arguments: Vec<&str> = embed.into_iter().chain(manifests.iter().copied()).collect();
+            self.workshop.compile(&output, name, targets, &arguments)?;
         }
         Ok(())
     }
 
-    /// The folder with the manifests of `tests/data/elsewhere`, what nvcc, CuPy, Numba and Triton make of its kernels, and the manifests
-    /// that `cubinder import` makes for those of Triton.
-    ///
-    /// # Errors
-    /// When the compilers cannot be fetched, or one of them fails.
+    /// Compiles the kernels of `tests/data/elsewhere` with nvcc, CuPy, Numba and Triton. Returns the folder
+    /// with their manifests, of which `cubinder import` writes those for Triton.
     pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("elsewhere"))?;
-        std::fs::create_dir_all(&output)?;
+        fs::create_dir_all(&output)?;
         let python = setup::packages::environment("compilers")?.join("bin/python");
         let sources = workspace::root().join("tests/data/elsewhere");
         let cache = output.join("cache");
-        // What an older release of the compilers left would be imported, too.
-        match std::fs::remove_dir_all(&cache) {
+        // Code of an older release of the compilers would be imported, too.
+        match fs::remove_dir_all(&cache) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
                 return Err(error).with_context(|| format!("cannot remove {}", cache.display()));
             }
@@ -119,9 +104,6 @@ impl<'a> Maker<'a> {
     }
 
     /// The plan of a recipe, with its runs.
-    ///
-    /// # Errors
-    /// When TensorRT or numpy fails.
     pub(crate) fn plan(&mut self, recipe: &Recipe<'_>) -> Result<Plan> {
         let Recipe { library, network, form, .. } = recipe;
         let stem = format!("{library}-{}-{}", network.stem(), form.name());
@@ -157,10 +139,7 @@ impl<'a> Maker<'a> {
         Ok(plan)
     }
 
-    /// Inputs of one shape and what numpy gives for them.
-    ///
-    /// # Errors
-    /// When Python fails.
+    /// Inputs of one shape, and numpy's outputs for them.
     pub(crate) fn reference(&mut self, network: &Network, shape: &str) -> Result<Run> {
         let key = format!("{} {} {:?} {shape}", network.kind, network.ty, network.set);
         if let Some(run) = self.references.get(&key) {

@@ -1,27 +1,25 @@
-//! What `gpu_test.py` runs: engines, inputs, references and what is to be done with them, in one folder with its `cases.json`.
-//!
-//! Owns the form of that file and how its parts are made. Which cases there are is their maker's business (`gpu_test`, `sample`).
-//! Never looks at a result: `gpu_test.py` does, in the folder, on whatever machine that is.
+//! The cases of `gpu_test.py`: engines, inputs and references in one folder, with `cases.json`. The script
+//! runs them and compares the results, on any machine.
 
 mod maker;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
+use fs_err as fs;
 use serde::Serialize;
 
 use crate::workshop::{Tensor, scripts};
 
 pub(crate) use maker::{Maker, Recipe};
 
-/// The scripts that a prepared folder needs.
 const SCRIPTS: [&str; 4] = ["gpu_test.py", "gpu_stress.py", "gpu_faults.py", "cuda_driver.py"];
 pub(crate) const ALL_CLIENTS: [&str; 2] = ["trtexec", "python"];
-/// No PTX is compiled, and none that was compiled before is taken from the driver's cache.
+/// Neither compiles PTX nor uses the driver's cache of compiled PTX.
 pub(crate) const NO_JIT: [(&str, &str); 2] = [("CUDA_DISABLE_PTX_JIT", "1"), ("CUDA_CACHE_DISABLE", "1")];
 
-/// What `gpu_test.py` reads.
+/// Read by `gpu_test.py`.
 #[derive(Debug, Serialize)]
 struct Cases<'a> {
     cases: &'a [Case],
@@ -36,7 +34,7 @@ pub(crate) struct Case {
     pub(crate) env: BTreeMap<&'static str, &'static str>,
     pub(crate) libraries: Vec<String>,
     pub(crate) plans: Vec<Plan>,
-    /// How often a case for the client `cycles` loads, runs and unloads.
+    /// For the client `cycles`: how often it loads, runs and unloads.
     pub(crate) cycles: u32,
     pub(crate) show: bool,
     pub(crate) fails_with: Option<&'static str>,
@@ -52,7 +50,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The plan with each run a second time, in a CUDA graph.
+    /// Adds each run a second time, in a CUDA graph.
     pub(crate) fn also_in_graphs(mut self) -> Plan {
         let graphs: Vec<Run> = self.runs.iter().map(|run| Run { graph: true, ..run.clone() }).collect();
         self.runs.extend(graphs);
@@ -66,15 +64,16 @@ pub(crate) struct Run {
     pub(crate) prefix: String,
     pub(crate) inputs: Vec<Tensor>,
     pub(crate) outputs: Vec<Tensor>,
-    /// Where the tensors begin in their buffers, bytes; what is not a multiple of 256 is for the Python client only.
+    /// Offset of the tensors in their buffers, bytes. Multiples of 256, except for the Python client.
     pub(crate) offset: u32,
-    /// Whether the inference is captured into a CUDA graph, which is run; for the Python client only.
+    /// Runs the inference in a captured CUDA graph; Python client only.
     pub(crate) graph: bool,
-    /// Whether an aliased output gets memory of its own, which TensorRT does not promise to work; for the Python client only.
+    /// Gives aliased outputs their own memory, which TensorRT does not promise to support; Python client
+    /// only.
     pub(crate) apart: bool,
-    /// Where such an output begins in its buffer, bytes.
+    /// Offset of such an output in its buffer, bytes.
     pub(crate) apart_offset: u32,
-    /// Which optimization profile is used; for the Python client only.
+    /// The optimization profile; Python client only.
     pub(crate) profile: usize,
 }
 
@@ -88,7 +87,6 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// Both.
     pub(crate) const ALL: [Form; 2] = [Form::Fields, Form::Embedded];
 
     /// The name of its folder.
@@ -99,7 +97,7 @@ impl Form {
         }
     }
 
-    /// What it is for people.
+    /// What the engine needs, for people.
     pub(crate) const fn what(self) -> &'static str {
         match self {
             Form::Fields => "the generic library beside the plan",
@@ -109,7 +107,7 @@ impl Form {
 }
 
 impl Case {
-    /// A case for all clients.
+    /// A case for trtexec and Python.
     pub(crate) fn new(
         name: impl Into<String>,
         what: impl Into<String>,
@@ -130,7 +128,7 @@ impl Case {
         }
     }
 
-    /// The case for the Python client alone.
+    /// The case for the Python client only.
     pub(crate) fn in_python(mut self) -> Case {
         self.clients = vec!["python"];
         self
@@ -138,15 +136,12 @@ impl Case {
 }
 
 /// Writes the scripts, the generic library and `cases.json` to `folder`.
-///
-/// # Errors
-/// When a file cannot be written.
 pub(crate) fn write(folder: &Path, runtime_library: &Path, cases: &[Case]) -> Result<()> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     for script in SCRIPTS {
-        std::fs::copy(scripts().join(script), folder.join(script))?;
+        fs::copy(scripts().join(script), folder.join(script))?;
     }
-    std::fs::copy(runtime_library, folder.join("libcubinder.so"))?;
-    std::fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&Cases { cases })?)?;
+    fs::copy(runtime_library, folder.join("libcubinder.so"))?;
+    fs::write(folder.join("cases.json"), serde_json::to_string_pretty(&Cases { cases })?)?;
     Ok(())
 }

@@ -1,25 +1,23 @@
-//! The `.tar.gz`.
-//!
-//! Owns its form: one folder, files in the order of their paths, nobody's user and group, one time, two modes.
+//! The `.tar.gz`: one folder, sorted files, no user or group, one time, two modes.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use flate2::{Compression, GzBuilder};
+use fs_err as fs;
 
 use super::EPOCH;
 use super::tree::{File, VERSION};
 
-/// Writes the archive into the folder `out`.
 pub(super) fn write(tree: &[File], out: &Path) -> Result<PathBuf> {
     let name = format!("cubinder-{VERSION}-x86_64-linux");
     let path = out.join(format!("{name}.tar.gz"));
     let bytes = pack(tree, &name).with_context(|| format!("cannot pack `{}`", path.display()))?;
-    super::tree::write(&path, &bytes)?;
+    fs::write(&path, &bytes)?;
     Ok(path)
 }
 
-/// The archive's bytes; everything lies below the folder `name`.
+/// Packs everything below the folder `name`.
 fn pack(tree: &[File], name: &str) -> std::io::Result<Vec<u8>> {
     let gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     let mut archive = tar::Builder::new(gzip);

@@ -1,22 +1,21 @@
-//! The release build for the oldest glibc.
-//!
-//! Owns the environment of cargo: the linker, and what keeps this machine's folders out of the files. Never packs anything.
+//! The release build for the oldest glibc, without folders of this machine in its files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use super::{Checkout, EPOCH};
 use crate::artifacts::{self, Artifacts};
 use crate::setup::Packaging;
 use crate::{process, workspace};
 
-/// What everything is built for.
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Variables that a build finds as they are: where programs and folders lie, and how crates are fetched. Any other may change the code.
+/// Variables that a build inherits: folders of programs, and how crates are fetched. Any other may change the
+/// code.
 const KEPT: [&str; 19] = [
     "PATH",
     "HOME",
@@ -39,13 +38,12 @@ const KEPT: [&str; 19] = [
     "SSL_CERT_DIR",
 ];
 
-/// How the names of such variables begin.
+/// Prefixes of such variables.
 const KEPT_PREFIXES: [&str; 5] =
     ["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_TERM_"];
 
-/// Cargo, set up to link for the oldest glibc.
+/// Settings of a cargo that links for the oldest glibc.
 pub(super) struct Builder {
-    /// The checkout.
     pub(super) root: PathBuf,
     environment: Vec<(&'static str, OsString)>,
 }
@@ -60,7 +58,7 @@ impl Builder {
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker),
             ("CARGO_ENCODED_RUSTFLAGS", remapped(&Folders::find(&checkout.cargo_home)?)),
             ("CARGO_TARGET_DIR", checkout.target.clone().into()),
-            // Cargo's configuration may name some.
+            // Cargo's configuration may name wrappers.
             ("RUSTC_WRAPPER", OsString::new()),
             ("RUSTC_WORKSPACE_WRAPPER", OsString::new()),
             ("SOURCE_DATE_EPOCH", EPOCH.to_string().into()),
@@ -68,19 +66,19 @@ impl Builder {
         Ok(Self { root: checkout.root.clone(), environment })
     }
 
-    /// Has a command, which calls cargo in the end, build the same.
+    /// Applies the settings to a command that runs cargo.
     pub(super) fn apply<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let kept = std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_kept));
         command.env_clear().envs(kept).envs(self.environment.iter().cloned())
     }
 
-    /// The arguments that say what is built. maturin gives cargo the same, and finds everything built.
+    /// Cargo's arguments. maturin passes the same ones, and finds everything built.
     pub(super) fn arguments() -> [&'static str; 4] {
         ["--release", "--locked", "--target", TARGET]
     }
 
-    /// Builds the program and the library. In two runs, because features of shared crates are those that all packages of a run ask for:
-    /// maturin asks for the program alone.
+    /// Builds the program and the library separately, because the packages of one run share the features of
+    /// crates, and maturin builds the program only.
     pub(super) fn build(&self, on_line: &mut impl FnMut(&str)) -> Result<Artifacts> {
         let mut messages = Vec::new();
         for package in ["cubinder-plugin", "cubinder"] {
@@ -92,7 +90,7 @@ impl Builder {
     }
 }
 
-/// Has cargo unpack the crates, so that their folders are known.
+/// Unpacks the crates, so that their folders exist.
 fn fetch(checkout: &Checkout) -> Result<()> {
     let mut command = workspace::cargo_in(&checkout.root);
     command
@@ -105,18 +103,18 @@ fn is_kept(name: &str) -> bool {
     KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// Folders of this machine that rustc would name in messages of panics.
+/// Folders of this machine that rustc would put into panic messages.
 struct Folders {
     cargo_home: PathBuf,
-    /// The folders of unpacked crates: one for each registry, called after its address.
+    /// Unpacked crates: one folder for each registry, named after its address.
     registries: Vec<PathBuf>,
-    /// The standard library's sources, where they are installed, and what they are called where they are not.
+    /// The standard library's sources, and their path where they are not installed.
     std: (PathBuf, String),
 }
 
 impl Folders {
     fn find(cargo_home: &Path) -> Result<Self> {
-        let entries = std::fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
+        let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
         let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         registries.sort();
         let rustc = |arguments: &[&str]| {
@@ -131,18 +129,18 @@ impl Folders {
     }
 }
 
-/// The options, in the form that cargo splits again. Of several that fit a path the last one counts.
+/// The options in cargo's encoding. The last one that matches a path applies.
 fn remapped(folders: &Folders) -> OsString {
-    let of = |from: &Path, to: &str| {
-        let mut option = OsString::from("--remap-path-prefix=");
-        option.push(from);
-        option.push("=");
-        option.push(to);
-        option
+    let option = |from: &Path, to: &str| {
+        let mut text = OsString::from("--remap-path-prefix=");
+        text.push(from);
+        text.push("=");
+        text.push(to);
+        text
     };
-    let mut options = vec![of(&folders.cargo_home, "/cargo")];
-    options.extend(folders.registries.iter().map(|folder| of(folder, "/crates")));
-    options.push(of(&folders.std.0, &folders.std.1));
+    let mut options = vec![option(&folders.cargo_home, "/cargo")];
+    options.extend(folders.registries.iter().map(|folder| option(folder, "/crates")));
+    options.push(option(&folders.std.0, &folders.std.1));
     options.join(std::ffi::OsStr::new("\u{1f}"))
 }
 

@@ -1,8 +1,6 @@
-//! `cargo xtask dist`: what is installed, as an archive and as a Python package.
+//! `cargo xtask dist`: the installed form, as an archive and as a Python package.
 //!
-//! Owns the order: build for the oldest glibc, lay out the tree, pack it twice. The parts: [`build`] the program and the library, [`tree`]
-//! what lies where, [`notices`] the licences of what is linked in, [`archive`] the `.tar.gz`, [`wheel`] the Python package. The same
-//! sources and the same Rust give the same bytes, wherever the checkout lies.
+//! The same sources and the same Rust yield the same bytes in any folder.
 
 mod archive;
 mod build;
@@ -13,24 +11,23 @@ mod wheel;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 use crate::artifacts::Artifacts;
-use crate::{process, setup, workspace};
+use crate::{setup, workspace};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Make what is installed: cubinder-VERSION-x86_64-linux.tar.gz and a Python wheel, for Linux with glibc 2.28 or later.
 
 Both hold the program, libcubinder.so, the CMake package, manual pages and completions. They are linked by zig, which is fetched with \
 the other tools (pinned, about 115 MB). The same sources, compiled by the same Rust, give the same bytes in any folder.";
 
-/// The oldest glibc that everything runs with: that of RHEL 8, Debian 10 and Ubuntu 20.04, and of NVIDIA's own wheels.
+/// The oldest supported glibc: that of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's own wheels.
 pub(crate) const GLIBC: &str = "2.28";
 
-/// The time of every file: 1980-01-01, the earliest that a zip file can say.
+/// The time of every file: 1980-01-01, the earliest in a zip file.
 const EPOCH: u32 = 315_532_800;
 
-/// What was made.
 #[derive(Debug)]
 pub(crate) struct Dist {
     pub(crate) archive: PathBuf,
@@ -39,73 +36,56 @@ pub(crate) struct Dist {
     pub(crate) artifacts: Artifacts,
 }
 
-/// Makes both and says where they are.
-///
-/// # Errors
-/// As those of [`make`].
+/// Builds both and prints their paths.
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
-    let made = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
-    for file in [&made.archive, &made.wheel] {
-        let bytes = std::fs::metadata(file).with_context(|| format!("`{}`", file.display()))?.len();
+    let dist = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
+    for file in [&dist.archive, &dist.wheel] {
+        let bytes = fs::metadata(file)?.len();
         println!("{} ({bytes} bytes)", file.display());
     }
     Ok(())
 }
 
-/// Where both are put.
+/// The folder of both.
 pub(crate) fn folder(out: Option<&Path>) -> PathBuf {
     out.map_or_else(|| workspace::root().join("build/dist"), Path::to_path_buf)
 }
 
-/// What is built, and where.
+/// The folders of a build.
 #[derive(Debug, Clone)]
 pub(crate) struct Checkout {
     pub(crate) root: PathBuf,
     /// Cargo's target folder.
     pub(crate) target: PathBuf,
-    /// Where cargo keeps the sources of crates.
+    /// Cargo's folder of crates.
     pub(crate) cargo_home: PathBuf,
-    /// For files that nobody needs afterwards.
     pub(crate) temporary: PathBuf,
 }
 
 impl Checkout {
-    /// This one, with a folder of its own in the target folder that the user's configuration names: cargo keeps what it has compiled for
-    /// itself, build scripts and macros, for one linker only.
-    ///
-    /// # Errors
-    /// When cargo does not tell it.
+    /// This checkout, with its own folder below cargo's target folder: build scripts and macros are cached
+    /// for one linker only.
     pub(crate) fn this() -> Result<Self> {
-        #[derive(serde::Deserialize)]
-        struct Metadata {
-            target_directory: PathBuf,
-        }
-        let mut command = workspace::cargo();
-        command.args(["metadata", "--no-deps", "--format-version", "1"]);
-        let said = process::capture(&mut command)?;
-        let object = said.lines().find(|line| line.starts_with('{')).context("cargo printed no metadata")?;
-        let metadata: Metadata = serde_json::from_str(object).context("cargo's metadata")?;
+        let metadata =
+            cargo_metadata::MetadataCommand::new().current_dir(workspace::root()).no_deps().exec()?;
         let cargo_home = std::env::var_os("CARGO_HOME").filter(|home| !home.is_empty()).map(PathBuf::from);
         let cargo_home = cargo_home.or_else(|| std::env::home_dir().map(|home| home.join(".cargo")));
         Ok(Self {
             root: workspace::root(),
-            target: metadata.target_directory.join("dist"),
+            target: metadata.target_directory.join("dist").into(),
             cargo_home: cargo_home.context("neither `CARGO_HOME` nor `HOME` is set")?,
             temporary: std::env::temp_dir(),
         })
     }
 }
 
-/// Makes both from a checkout, in the folder `out`; `on_line` sees what cargo and maturin say.
-///
-/// # Errors
-/// When a tool cannot be fetched, a build fails or a file cannot be written.
+/// Builds both from a checkout into the folder `out`.
 pub(crate) fn make(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str)) -> Result<Dist> {
     let tools = setup::packaging(GLIBC)?;
     let builder = build::Builder::new(checkout, &tools)?;
     let artifacts = builder.build(&mut on_line)?;
-    std::fs::create_dir_all(out).with_context(|| format!("cannot make `{}`", out.display()))?;
-    let out = out.canonicalize().with_context(|| format!("`{}`", out.display()))?;
+    fs::create_dir_all(out)?;
+    let out = fs::canonicalize(out)?;
     let tree = tree::lay_out(&checkout.root, &artifacts)?;
     let archive = archive::write(&tree, &out)?;
     let wheel = wheel::write(&tree, &tools, &builder, &out, &mut on_line)?;

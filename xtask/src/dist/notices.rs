@@ -1,17 +1,15 @@
-//! The licences of what is linked into the program and the library.
-//!
-//! Owns the text: every crate with its licence, and each licence text once, as the crates carry it. What cargo says is linked decides, not a
-//! list kept by hand.
+//! The licences of what is linked into the program and the library: every crate with its licence, and each
+//! licence text once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
-use serde::Deserialize;
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Node, NodeDep, Package, PackageId, Target};
+use fs_err as fs;
 
-use crate::{process, workspace};
+use crate::files;
 
-/// What begins the text.
 const HEAD: &str = "\
 Cubinder is licensed under the Apache License 2.0: see LICENSE.
 
@@ -19,83 +17,20 @@ Linked into the program `cubinder` and the library `libcubinder.so` are Rust's s
 compiler-rt (Apache-2.0 WITH LLVM-exception), and the crates below, each under the licence that stands beside it.
 ";
 
-#[derive(Deserialize)]
-struct Metadata {
-    packages: Vec<Package>,
-    resolve: Resolve,
-}
-
-#[derive(Deserialize)]
-struct Package {
-    id: String,
-    name: String,
-    version: String,
-    license: Option<String>,
-    /// Absent for a package of this workspace.
-    source: Option<String>,
-    manifest_path: PathBuf,
-    targets: Vec<Target>,
-}
-
-#[derive(Deserialize)]
-struct Target {
-    kind: Vec<String>,
-}
-
-impl Package {
-    /// Whether it runs inside the compiler, and none of it is in what is built.
-    fn is_macro(&self) -> bool {
-        self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "proc-macro"))
-    }
-}
-
-#[derive(Deserialize)]
-struct Resolve {
-    nodes: Vec<Node>,
-}
-
-#[derive(Deserialize)]
-struct Node {
-    id: String,
-    deps: Vec<Dependency>,
-}
-
-#[derive(Deserialize)]
-struct Dependency {
-    pkg: String,
-    dep_kinds: Vec<Kind>,
-}
-
-#[derive(Deserialize)]
-struct Kind {
-    /// Absent for a normal dependency.
-    kind: Option<String>,
-}
-
-/// The text.
 pub(super) fn third_party(root: &Path) -> Result<String> {
-    let mut command = workspace::cargo_in(root);
-    command.args([
-        "metadata",
-        "--format-version",
-        "1",
-        "--locked",
-        "--filter-platform",
-        "x86_64-unknown-linux-gnu",
-    ]);
-    // What cargo says besides, such as that it waits, comes before the object.
-    let said = process::capture(&mut command)?;
-    let object = said.lines().find(|line| line.starts_with('{')).context("cargo printed no metadata")?;
-    let metadata: Metadata = serde_json::from_str(object).context("cargo's metadata")?;
+    let mut command = MetadataCommand::new();
+    command.current_dir(root);
+    let options = ["--locked", "--filter-platform", "x86_64-unknown-linux-gnu"];
+    let metadata = command.other_options(options.map(str::to_owned)).exec()?;
     let linked = linked(&metadata);
-    ensure!(linked.len() > 10, "cargo knows of {} linked crates", linked.len());
+    ensure!(linked.len() > 10, "cargo lists {} linked crates", linked.len());
     let mut crates = String::new();
     let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for package in linked {
         let label = format!("{} {}", package.name, package.version);
         let license = package.license.as_deref().with_context(|| format!("`{label}` names no licence"))?;
         crates.push_str(&format!("  {label}: {license}\n"));
-        for text in licence_texts(&package.manifest_path)? {
+        for text in licence_texts(package.manifest_path.as_std_path())? {
             texts.entry(text).or_default().push(label.clone());
         }
     }
@@ -109,49 +44,42 @@ pub(super) fn third_party(root: &Path) -> Result<String> {
     Ok(all)
 }
 
-/// The crates that others made and that are linked in, by name and version.
+/// External crates that are linked in, sorted by name and version.
 fn linked(metadata: &Metadata) -> Vec<&Package> {
-    let package = |id: &str| metadata.packages.iter().find(|package| package.id == id);
-    let is_root = |package: &&Package| {
-        package.source.is_none() && ["cubinder", "cubinder-plugin"].contains(&package.name.as_str())
-    };
-    let mut waiting: Vec<&str> =
-        metadata.packages.iter().filter(is_root).map(|package| package.id.as_str()).collect();
-    let mut seen: BTreeSet<&str> = waiting.iter().copied().collect();
-    while let Some(id) = waiting.pop() {
-        let deps = metadata.resolve.nodes.iter().filter(|node| node.id == id).flat_map(|node| &node.deps);
-        for dependency in
-            deps.filter(|dependency| dependency.dep_kinds.iter().any(|kind| kind.kind.is_none()))
-        {
-            let is_macro = package(&dependency.pkg).is_some_and(Package::is_macro);
+    let nodes = metadata.resolve.iter().flat_map(|resolve| &resolve.nodes);
+    let nodes: BTreeMap<&PackageId, &Node> = nodes.map(|node| (&node.id, node)).collect();
+    let roots = metadata.workspace_packages();
+    let roots =
+        roots.iter().filter(|package| ["cubinder", "cubinder-plugin"].contains(&package.name.as_str()));
+    let mut waiting: Vec<&PackageId> = roots.map(|package| &package.id).collect();
+    let mut seen: BTreeSet<&PackageId> = waiting.iter().copied().collect();
+    while let Some(node) = waiting.pop().and_then(|id| nodes.get(id)) {
+        let is_normal = |dependency: &&NodeDep| {
+            dependency.dep_kinds.iter().any(|info| info.kind == DependencyKind::Normal)
+        };
+        for dependency in node.deps.iter().filter(is_normal) {
+            // Macros run inside the compiler.
+            let is_macro = metadata[&dependency.pkg].targets.iter().any(Target::is_proc_macro);
             if !is_macro && seen.insert(&dependency.pkg) {
                 waiting.push(&dependency.pkg);
             }
         }
     }
-    let mut found: Vec<&Package> =
-        seen.into_iter().filter_map(package).filter(|package| package.source.is_some()).collect();
+    let mut found: Vec<&Package> = seen.into_iter().map(|id| &metadata[id]).collect();
+    found.retain(|package| package.source.is_some());
     found.sort_by(|a, b| (&a.name, &a.version).cmp(&(&b.name, &b.version)));
     found
 }
 
-/// The licence files of a crate, in the order of their names.
+/// The licence files of a crate, sorted by name.
 fn licence_texts(manifest: &Path) -> Result<Vec<String>> {
-    let folder = manifest.parent().context("a manifest lies in a folder")?;
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(folder)
-        .with_context(|| format!("cannot read `{}`", folder.display()))?
-        .flatten()
-        .map(|entry| entry.path())
-        .filter(|path| {
-            let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_uppercase();
-            path.is_file()
-                && ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter().any(|word| name.starts_with(word))
-        })
-        .collect();
-    paths.sort();
-    let read =
-        |path: &PathBuf| std::fs::read(path).with_context(|| format!("cannot read `{}`", path.display()));
-    paths.iter().map(|path| Ok(String::from_utf8_lossy(&read(path)?).replace("\r\n", "\n"))).collect()
+    let mut paths = files::list(manifest.parent().context("a manifest lies in a folder")?)?;
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_ascii_uppercase();
+        ["LICENSE", "LICENCE", "COPYING", "NOTICE"].iter().any(|word| name.starts_with(word))
+    });
+    let text = |path: &PathBuf| Ok(String::from_utf8_lossy(&fs::read(path)?).replace("\r\n", "\n"));
+    paths.iter().map(text).collect()
 }
 
 #[cfg(test)]
@@ -159,14 +87,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_linked_is_named_and_nothing_else() {
-        let text = third_party(&workspace::root()).unwrap();
+    fn only_linked_crates_are_listed() {
+        let root = crate::workspace::root();
+        let text = third_party(&root).unwrap();
         assert!(text.contains("\n  clap ") && text.contains("\n  postcard "), "{text}");
         assert!(
             !text.contains("\n  proptest ") && !text.contains("\n  anyhow "),
             "only tests, xtask and macros use these"
         );
         assert!(text.matches("Apache License").count() >= 1 && text.contains("Permission is hereby granted"));
-        assert!(!text.contains(&workspace::root().display().to_string()));
+        assert!(!text.contains(&root.display().to_string()));
     }
 }

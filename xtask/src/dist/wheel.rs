@@ -1,87 +1,75 @@
 //! The Python package.
 //!
-//! Owns what maturin is given: `xtask/packaging/pyproject.toml` filled in, the Python module, and everything else of the tree as data, which pip
-//! puts below the environment's folder. maturin finds the program built, packs it and checks its symbol versions.
+//! maturin packs the program, the Python module and all other files as data, which pip installs below the
+//! environment's folder, and checks the program's symbol versions.
 
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
+use fs_err as fs;
 use serde::Deserialize;
 
 use super::GLIBC;
 use super::build::Builder;
-use super::tree::{self, File, LICENSE, PROGRAM, THIRD_PARTY, VERSION};
-use crate::process;
+use super::tree::{File, LICENSE, PROGRAM, THIRD_PARTY, VERSION};
 use crate::setup::{self, Packaging};
+use crate::{files, process};
 
-/// Writes the wheel into the folder `out`.
 pub(super) fn write(
-    files: &[File],
+    tree: &[File],
     tools: &Packaging,
     builder: &Builder,
     out: &Path,
     on_line: &mut impl FnMut(&str),
 ) -> Result<PathBuf> {
     let work = tempfile::tempdir()?;
-    stage(&builder.root, files, work.path())?;
-    let made = work.path().join("made");
+    stage(&builder.root, tree, work.path())?;
+    let wheels = work.path().join("wheels");
     let mut command = Command::new(&tools.maturin);
     command.current_dir(work.path()).arg("build").args(Builder::arguments());
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
-    // What is linked beyond the C library would have to come along: nothing is.
-    command.args(["--auditwheel", "check", "--out"]).arg(&made);
+    // Other linked libraries would have to be packed, too: there are none.
+    command.args(["--auditwheel", "check", "--out"]).arg(&wheels);
     let status = process::stream(builder.apply(&mut command), &mut *on_line)?;
     ensure!(status.success(), "`{}` failed ({status})", process::command_line(&command));
-    let wheels = tree::in_folder(&made)?;
-    let [(name, bytes)] = wheels.as_slice() else {
-        bail!("maturin made {} files, expected one wheel", wheels.len());
+    let wheels = files::list(&wheels)?;
+    let [wheel] = wheels.as_slice() else {
+        bail!("maturin wrote {} files, expected one wheel", wheels.len())
     };
-    let path = out.join(name);
-    tree::write(&path, bytes)?;
+    let path = out.join(files::name(wheel)?);
+    fs::copy(wheel, &path)?;
     Ok(path)
 }
 
-/// Lays everything out as maturin wants it.
-fn stage(root: &Path, files: &[File], work: &Path) -> Result<()> {
+/// Lays the files out as maturin expects them.
+fn stage(root: &Path, tree: &[File], work: &Path) -> Result<()> {
     let packaging = root.join("xtask/packaging");
-    let put = |path: &str, bytes: &[u8]| -> Result<PathBuf> {
-        let path = work.join(path);
-        let folder = path.parent().context("a file lies in a folder")?;
-        std::fs::create_dir_all(folder).with_context(|| format!("cannot make `{}`", folder.display()))?;
-        std::fs::write(&path, bytes).with_context(|| format!("cannot write `{}`", path.display()))?;
-        Ok(path)
-    };
-    let text = tree::read(&packaging.join("pyproject.toml"))?;
-    put("pyproject.toml", project(&String::from_utf8(text)?, root)?.as_bytes())?;
-    put("README.md", &tree::read(&root.join("README.md"))?)?;
-    for (name, bytes) in tree::in_folder(&packaging.join("python/cubinder"))? {
-        if Path::new(&name).extension().is_some_and(|extension| extension == "py") {
-            put(&format!("python/cubinder/{name}"), &bytes)?;
+    let text = fs::read_to_string(packaging.join("pyproject.toml"))?;
+    files::write(&work.join("pyproject.toml"), project(&text, root)?)?;
+    fs::copy(root.join("README.md"), work.join("README.md"))?;
+    for path in files::list(&packaging.join("python/cubinder"))? {
+        if path.extension().is_some_and(|extension| extension == "py") {
+            files::write(&work.join("python/cubinder").join(files::name(&path)?), fs::read(&path)?)?;
         }
     }
-    for file in files {
+    for file in tree {
         let path = match file.path.as_str() {
-            // maturin packs this one by itself, and licences as Python packages have them.
+            // maturin packs the program, and licences as Python packages have them.
             PROGRAM => continue,
-            LICENSE => "LICENSE".to_owned(),
-            THIRD_PARTY => "THIRD-PARTY.txt".to_owned(),
-            path => format!("cubinder.data/data/{path}"),
+            LICENSE => work.join("LICENSE"),
+            THIRD_PARTY => work.join("THIRD-PARTY.txt"),
+            path => work.join("cubinder.data/data").join(path),
         };
-        let path = put(&path, &file.bytes)?;
-        set_mode(&path, file.is_executable)?;
+        files::write(&path, &file.bytes)?;
+        let mode = if file.is_executable { 0o755 } else { 0o644 };
+        fs::set_permissions(&path, std::fs::Permissions::from_mode(mode))?;
     }
     Ok(())
 }
 
-fn set_mode(path: &Path, is_executable: bool) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    let mode = if is_executable { 0o755 } else { 0o644 };
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
-        .with_context(|| format!("cannot set the mode of `{}`", path.display()))
-}
-
-/// `pyproject.toml` with everything filled in.
+/// Fills in `pyproject.toml`.
 fn project(text: &str, root: &Path) -> Result<String> {
     let values = [
         ("@maturin@", setup::pinned_version("maturin")?),
@@ -97,7 +85,7 @@ fn project(text: &str, root: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// NVIDIA's packages, of which the compiler knows what to do with them, as a list of requirements.
+/// NVIDIA's packages of the compiler's table, as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
     #[derive(Deserialize)]
     struct Table {
@@ -108,8 +96,7 @@ fn cuda_packages(table: &Path) -> Result<String> {
         name: String,
         version: String,
     }
-    let table: Table =
-        toml::from_str(&String::from_utf8(tree::read(table)?)?).context("in `compiler/toolkit.toml`")?;
+    let table: Table = toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;
     let requirements =
         table.package.iter().map(|package| format!("\"{}=={}\"", package.name, package.version));
     Ok(requirements.collect::<Vec<_>>().join(", "))

@@ -1,6 +1,4 @@
-//! What a row of `cargo xtask matrix` comes to, and whether that is what `docs/support.md` says.
-//!
-//! Owns the five results and how a program's end becomes one of them. Knows nothing of what is tried.
+//! Outcomes of the rows of `cargo xtask matrix`, and their comparison with `docs/support.md`.
 
 use std::fmt;
 use std::os::unix::process::ExitStatusExt as _;
@@ -10,18 +8,15 @@ use serde_json::Value;
 
 use crate::setup::packages::NotFetched;
 
-/// What came of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Outcome {
-    /// It works, and this came of it.
     Works(String),
-    /// It is refused, for this reason.
     Refused(String),
-    /// What was asked ended without an answer.
+    /// The program ended without an answer.
     Crashed(String),
-    /// It could not be asked, because something of ours failed.
+    /// Something of ours failed before the question.
     Failed(String),
-    /// It was not asked: what is to be asked is not here and could not be fetched.
+    /// Something is not installed and could not be fetched.
     NotTried(String),
 }
 
@@ -34,47 +29,43 @@ impl From<anyhow::Error> for Outcome {
     }
 }
 
-/// What the page says of a row.
+/// The statement of the page about a row.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said {
-    /// The words of the page.
+pub(super) struct Expected {
     pub(super) page: &'static str,
     works: bool,
-    /// What has to be in what comes of it.
+    /// Required parts of the outcome's text.
     with: &'static [&'static str],
 }
 
-impl Said {
-    /// The page says that it works.
-    pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Said {
-        Said { page, works: true, with }
+impl Expected {
+    pub(super) const fn works(page: &'static str, with: &'static [&'static str]) -> Expected {
+        Expected { page, works: true, with }
     }
 
-    /// The page says that it is refused.
-    pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Said {
-        Said { page, works: false, with }
+    pub(super) const fn refused(page: &'static str, with: &'static [&'static str]) -> Expected {
+        Expected { page, works: false, with }
     }
 }
 
-/// A line of the table.
 #[derive(Debug)]
 pub(super) struct Row {
     pub(super) what: String,
-    pub(super) said: Said,
-    pub(super) came: Outcome,
+    pub(super) expected: Expected,
+    pub(super) outcome: Outcome,
 }
 
 impl Row {
-    /// What is other than the page says. Nothing is, where it was not tried.
+    /// The difference to the page; `None` if the row was not tried.
     pub(super) fn difference(&self) -> Option<String> {
-        let Row { what, said: Said { page, works, with }, came } = self;
-        let is_as_said = match came {
+        let Row { what, expected: Expected { page, works, with }, outcome } = self;
+        let is_as_expected = match outcome {
             Outcome::Works(text) => *works && with.iter().all(|part| text.contains(part)),
             Outcome::Refused(text) => !works && with.iter().all(|part| text.contains(part)),
             Outcome::Crashed(_) | Outcome::Failed(_) => false,
             Outcome::NotTried(_) => true,
         };
-        (!is_as_said).then(|| format!("{what}: {came}; docs/support.md says: {page}"))
+        (!is_as_expected).then(|| format!("{what}: {outcome}; docs/support.md says: {page}"))
     }
 }
 
@@ -93,19 +84,19 @@ impl fmt::Display for Outcome {
 
 impl fmt::Display for Row {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Row { what, came, .. } = self;
-        let cell = came.to_string().replace('|', "\\|");
+        let Row { what, outcome, .. } = self;
+        let cell = outcome.to_string().replace('|', "\\|");
         write!(f, "| {what} | {cell} |")
     }
 }
 
-/// The exit status where something is other than the page says, and where nothing is, but not all was tried. 2 is that of a command that was not understood.
+/// Exit codes for a difference to the page, and for rows that were not tried. 2 is clap's.
 const OTHER: u8 = 1;
 const NOT_ALL: u8 = 3;
 
-/// What the command ends with.
+/// The exit code.
 pub(super) fn status(rows: &[Row]) -> u8 {
-    let is_not_tried = |row: &Row| matches!(row.came, Outcome::NotTried(_));
+    let is_not_tried = |row: &Row| matches!(row.outcome, Outcome::NotTried(_));
     match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
         (true, _) => OTHER,
         (false, true) => NOT_ALL,
@@ -113,10 +104,10 @@ pub(super) fn status(rows: &[Row]) -> u8 {
     }
 }
 
-/// What stands below the table: what differs from the page, and what was not tried.
+/// The text below the table: differences, and rows that were not tried.
 pub(super) fn summary(rows: &[Row]) -> String {
     let differences: Vec<String> = rows.iter().filter_map(Row::difference).collect();
-    let skipped = rows.iter().filter(|row| matches!(row.came, Outcome::NotTried(_)));
+    let skipped = rows.iter().filter(|row| matches!(row.outcome, Outcome::NotTried(_)));
     let skipped: Vec<&str> = skipped.map(|row| row.what.as_str()).collect();
     let mut text = match differences.is_empty() {
         true => format!("\nnothing of the {} rows that were tried is other", rows.len() - skipped.len()),
@@ -130,51 +121,41 @@ pub(super) fn summary(rows: &[Row]) -> String {
     text
 }
 
-/// Runs a command to its end: the status and both outputs.
-///
-/// # Errors
-/// The result of the row, where it does not start or a signal ended it.
+/// Runs a command, and returns its status, standard output and standard error.
 pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
         .map_err(|error| Outcome::Failed(format!("`{program}` could not be started: {error}")))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (said, complained) = (text(&output.stdout), text(&output.stderr));
+    let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
     match output.status.signal() {
-        Some(signal) => Err(Outcome::Crashed(format!("signal {signal}{}", behind(&complained)))),
-        None => Ok((output.status, said, complained)),
+        Some(signal) => Err(Outcome::Crashed(format!("signal {signal}{}", last_words(&stderr)))),
+        None => Ok((output.status, stdout, stderr)),
     }
 }
 
-/// The JSON objects that a command prints, one a line.
-///
-/// # Errors
-/// As [`ended`], and where there are none.
+/// The JSON objects that a command prints, one in each line.
 pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
-    let (status, said, complained) = ended(command)?;
-    let lines: Vec<Value> = said.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+    let (status, stdout, stderr) = ended(command)?;
+    let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     match lines.is_empty() {
-        true => Err(Outcome::Crashed(format!("no answer ({status}){}", behind(&complained)))),
+        true => Err(Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr)))),
         false => Ok(lines),
     }
 }
 
-/// The one JSON object that a command prints last.
-///
-/// # Errors
-/// As [`lines`], and where the command fails.
+/// The JSON object in the last line of a command's output.
 pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
-    let (status, said, complained) = ended(command)?;
-    let answer = said.lines().last().and_then(|line| serde_json::from_str(line).ok());
+    let (status, stdout, stderr) = ended(command)?;
+    let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
     answer
         .filter(|_| status.success())
-        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", behind(&complained))))
+        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr))))
 }
 
-/// The last words before an end.
-fn behind(complained: &str) -> String {
-    let last = complained.lines().rev().find(|line| !line.trim().is_empty());
+fn last_words(stderr: &str) -> String {
+    let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
     last.map_or_else(String::new, |line| format!("; the last words: {}", line.trim()))
 }
 
@@ -188,8 +169,8 @@ mod tests {
         command
     }
 
-    fn row(what: &str, said: Said, came: Outcome) -> Row {
-        Row { what: what.to_owned(), said, came }
+    fn row(what: &str, expected: Expected, outcome: Outcome) -> Row {
+        Row { what: what.to_owned(), expected, outcome }
     }
 
     #[test]
@@ -208,10 +189,10 @@ mod tests {
     }
 
     #[test]
-    fn all_that_the_page_says_is_compared() {
+    fn all_statements_of_the_page_are_compared() {
         let text = |text: &str| text.to_owned();
-        let works = Said::works("PAGE", &["PTX 8.8", "warning"]);
-        let refused = Said::refused("PAGE", &["not supported"]);
+        let works = Expected::works("PAGE", &["PTX 8.8", "warning"]);
+        let refused = Expected::refused("PAGE", &["not supported"]);
         let cases = [
             (works, Outcome::Works(text("PTX 8.8, warning: w")), true),
             (works, Outcome::Works(text("PTX 8.8")), false),
@@ -224,28 +205,30 @@ mod tests {
             (refused, Outcome::Refused(text("another reason")), false),
             (refused, Outcome::Works(text("not supported")), false),
         ];
-        for (said, came, is_as_said) in cases {
-            let row = row("a", said, came);
-            assert_eq!(row.difference().is_none(), is_as_said, "{row:?}");
+        for (expected, outcome, is_as_expected) in cases {
+            let row = row("a", expected, outcome);
+            assert_eq!(row.difference().is_none(), is_as_expected, "{row:?}");
         }
     }
 
     #[test]
-    fn only_what_cannot_be_fetched_is_not_tried() {
+    fn only_rows_without_packages_are_not_tried() {
         let unreachable = anyhow::anyhow!("no route to host").context(NotFetched("x".to_owned()));
-        let unreachable = unreachable.context("the packages could not be fetched");
-        let text = "the packages could not be fetched: help: go online: no route to host";
-        assert_eq!(Outcome::from(unreachable), Outcome::NotTried(text.to_owned()));
+        let unreachable = Outcome::from(unreachable.context("while trying"));
+        assert!(
+            matches!(&unreachable, Outcome::NotTried(why) if why.ends_with("no route to host")),
+            "{unreachable:?}"
+        );
         let ours = anyhow::anyhow!("no such folder").context("cannot list it");
         assert_eq!(Outcome::from(ours), Outcome::Failed("cannot list it: no such folder".to_owned()));
     }
 
     #[test]
-    fn the_status_says_what_differs_before_what_was_not_tried() {
-        let said = Said::works("PAGE", &["1"]);
-        let well = || row("a", said, Outcome::Works("1".to_owned()));
-        let failed = || row("b", said, Outcome::Failed("no such folder".to_owned()));
-        let skipped = || row("c", said, Outcome::NotTried("no rustup".to_owned()));
+    fn differences_determine_the_status_before_untried_rows() {
+        let expected = Expected::works("PAGE", &["1"]);
+        let well = || row("a", expected, Outcome::Works("1".to_owned()));
+        let failed = || row("b", expected, Outcome::Failed("no such folder".to_owned()));
+        let skipped = || row("c", expected, Outcome::NotTried("no rustup".to_owned()));
         assert_eq!(failed().to_string(), "| b | **could not be asked**: no such folder |");
         for (rows, expected) in
             [(vec![well()], 0), (vec![well(), skipped()], 3), (vec![skipped(), failed()], 1), (vec![], 0)]
@@ -255,11 +238,11 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_and_what_was_not_tried_stand_at_the_end() {
-        let said = Said::works("PAGE", &["1"]);
-        let well = row("a", said, Outcome::Works("1".to_owned()));
-        let other = row("b", said, Outcome::Crashed("signal 11 | x".to_owned()));
-        let skipped = row("c", said, Outcome::NotTried("no rustup".to_owned()));
+    fn differences_and_untried_rows_are_at_the_end() {
+        let expected = Expected::works("PAGE", &["1"]);
+        let well = row("a", expected, Outcome::Works("1".to_owned()));
+        let other = row("b", expected, Outcome::Crashed("signal 11 | x".to_owned()));
+        let skipped = row("c", expected, Outcome::NotTried("no rustup".to_owned()));
         assert_eq!(other.to_string(), "| b | **crashed**: signal 11 \\| x |");
         let all = [well, other, skipped];
         assert_eq!(

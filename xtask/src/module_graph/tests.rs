@@ -97,7 +97,7 @@ const LEFT: [&str; 29] = [
     "trt_abi plugin: build, object, runtime",
     "trt_abi quick: build, object, runtime",
     "trt_abi raw: enums, structs",
-    "xtask bench: compile, measure",
+    "xtask bench: compile, measure, report",
     "xtask crate: bench, gpu_test",
 ];
 

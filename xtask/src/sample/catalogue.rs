@@ -1,27 +1,23 @@
-//! What there is to each sample: its manifest, its network and its tensors. Nothing here runs.
+//! The samples: manifest, network and tensors.
 
-/// A sample of the guides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// Its name, which is its library's, too.
+    /// Also the name of its library.
     pub(crate) name: &'static str,
-    /// One sentence for people.
     pub(crate) what: &'static str,
-    /// The plugin, from the root of the checkout.
+    /// Relative to the root of the checkout.
     pub(crate) manifest: &'static str,
-    /// The network of `networks.py`.
+    /// A network of `networks.py`.
     pub(crate) network: &'static str,
-    /// The shape of its inputs.
     pub(crate) shape: &'static str,
     /// Whether an output shares memory with an input.
     pub(crate) aliased: bool,
-    /// How many variants the plugin has: each is a tactic where a plugin has several.
+    /// Variants of the plugin; each is a tactic.
     pub(crate) variants: usize,
-    /// What the plugin offers to TensorRT.
+    /// Types and formats.
     pub(crate) offers: &'static str,
 }
 
-/// Adding one.
 pub(crate) const ADD: Sample = Sample {
     name: "add",
     what: "adds one to every element",
@@ -33,7 +29,6 @@ pub(crate) const ADD: Sample = Sample {
     offers: "f32 and f16, linear",
 };
 
-/// Adding a number in place, twice.
 pub(crate) const INPLACE_ADD: Sample = Sample {
     name: "inplace_add",
     what: "adds numbers to every element, in place: two nodes, one after the other",
@@ -45,7 +40,6 @@ pub(crate) const INPLACE_ADD: Sample = Sample {
     offers: "f32, linear and HWC, and f16, linear",
 };
 
-/// Finding what is not zero.
 pub(crate) const NON_ZERO: Sample = Sample {
     name: "non_zero",
     what: "finds the coordinates of the elements that are not zero, and how many there are",
@@ -57,7 +51,6 @@ pub(crate) const NON_ZERO: Sample = Sample {
     offers: "f32 and f16, linear",
 };
 
-/// Circular padding.
 pub(crate) const CIRC_PAD: Sample = Sample {
     name: "circ_pad",
     what: "pads by wrapping around: three nodes, two of them alike",
@@ -84,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_name_networks_that_there_are() {
+    fn networks_of_samples_exist() {
         let networks = std::fs::read_to_string(crate::workshop::scripts().join("networks.py")).unwrap();
         for sample in [ADD, INPLACE_ADD, NON_ZERO, CIRC_PAD] {
             assert!(networks.contains(&format!("    \"{}\": Network(", sample.network)), "{}", sample.name);

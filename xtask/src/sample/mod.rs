@@ -1,24 +1,22 @@
-//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins made of manifests and kernels.
-//!
-//! Owns the order of the steps and what a person sees of them. What there is to a sample is in `catalogue`, what an option means in
-//! `options`. Whether a result is right is `gpu_test.py`'s to say.
+//! `cargo xtask sample`: the samples of TensorRT's guides for Python plugins, with plugins from manifests and
+//! kernels. `gpu_test.py` compares the results.
 
 mod catalogue;
 mod options;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
-use crate::gpu_test::gpu_is_there;
+use crate::gpu_test::has_gpu;
 use crate::workshop::{Network, Workshop};
 use crate::{process, workspace};
 
 use catalogue::Sample;
 pub(crate) use options::{Mode, Options};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 The samples of TensorRT's guides for Python plugins, each made of a manifest and a CUDA kernel, with the options of the guides' runner.
 
@@ -26,13 +24,9 @@ A sample compiles its plugin into a library, writes an ONNX model that uses it, 
 needed), shows what is in the engine, and runs it where there is a GPU: the outputs are held against numpy's, byte for byte.";
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-/// The file of a saved engine by which it is recognised.
+/// Identifies the folder of a saved engine.
 const SAVED: &str = "cases.json";
 
-/// Runs a sample.
-///
-/// # Errors
-/// When an option cannot be served, a step fails, or an output is not numpy's.
 pub(crate) fn run(options: &Options) -> Result<()> {
     if options.mode == Mode::Inetdef {
         bail!("{}", options::WHY_NOT_INETDEF);
@@ -57,9 +51,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     show_and_run(&workshop, &folder, &plan)
 }
 
-/// From the manifest to the engine, with inputs and references; gives the engine's path.
+/// Makes the engine, inputs and references, and returns the engine's path.
 fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) -> Result<PathBuf> {
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(folder)?;
     println!("{}: {}", sample.name, sample.what);
     let mut maker = Maker::new(workshop, folder).verbose(options.verbose);
     maker.compile(sample.name, &TARGETS, &[sample.manifest])?;
@@ -78,7 +72,6 @@ fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) 
     Ok(file)
 }
 
-/// Says how to make a saved engine where there is none.
 fn check_saved(folder: &Path) -> Result<()> {
     if folder.join(SAVED).is_file() {
         return Ok(());
@@ -89,9 +82,9 @@ fn check_saved(folder: &Path) -> Result<()> {
     );
 }
 
-/// The one plan in a folder.
+/// The only plan in a folder.
 fn plan_in(folder: &Path) -> Result<PathBuf> {
-    let entries = std::fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let entries = fs::read_dir(folder)?;
     let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
     let mut plans: Vec<PathBuf> =
         paths.filter(|path| path.extension().is_some_and(|extension| extension == "plan")).collect();
@@ -104,7 +97,7 @@ fn plan_in(folder: &Path) -> Result<PathBuf> {
 
 fn show_and_run(workshop: &Workshop, folder: &Path, plan: &Path) -> Result<()> {
     println!("\nwhat is in the engine:\n\n{}", workshop.inspect_table(plan)?);
-    if !gpu_is_there() {
+    if !has_gpu() {
         println!("{NOT_RUN}");
         return Ok(());
     }

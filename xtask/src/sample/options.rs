@@ -1,4 +1,4 @@
-//! The options of the guides' runner, and what each of them means for a plugin that is made of a manifest.
+//! The options of the guides' runner, and their meaning for a plugin from a manifest.
 
 use std::path::{Path, PathBuf};
 
@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 
 use super::catalogue::{self, Sample};
 
-/// The options of `cargo xtask sample`. They are spelt as the guides spell them.
+/// The options, spelled as in the guides.
 #[derive(Debug, Args)]
 pub(crate) struct Options {
     /// Which sample
@@ -41,7 +41,6 @@ pub(crate) struct Options {
     pub(crate) verbose: bool,
 }
 
-/// The samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Which {
     /// Adds one to every element
@@ -77,7 +76,6 @@ pub(crate) enum Precision {
 }
 
 impl Which {
-    /// What there is to it.
     pub(crate) const fn sample(self) -> &'static Sample {
         match self {
             Which::Add => &catalogue::ADD,
@@ -98,7 +96,6 @@ impl Precision {
     }
 }
 
-/// Why `--mode inetdef` is refused.
 pub(crate) const WHY_NOT_INETDEF: &str = "\
 `--mode inetdef` needs full TensorRT: a network that is defined call by call takes a plugin with `INetworkDefinition::addPluginV3`, and neither \
 TensorRT-RTX's library nor its Python bindings have it (1.7: their networks have no `add_plugin_v3`). With full TensorRT nothing changes for the \
@@ -106,12 +103,12 @@ plugin: load its library, get the creator `sample::NAME` from the registry, make
 `--mode onnx`.";
 
 impl Options {
-    /// The folder of the engine that is saved or loaded.
+    /// The folder of the saved engine.
     pub(crate) fn folder(&self, root: &Path) -> PathBuf {
         self.artifacts_dir.clone().unwrap_or_else(|| root.join("build/sample").join(self.which.sample().name))
     }
 
-    /// What the options that were given mean here, a line each.
+    /// The meaning of the given options, a line each.
     pub(crate) fn explained(&self) -> Vec<String> {
         if self.load_engine {
             return vec![
@@ -177,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_that_asks_for_what_is_always_so_is_answered() {
+    fn options_without_effect_are_explained() {
         assert!(options("circ_pad").explained().is_empty());
         let lines = options("circ_pad --autotune --multi_tactic --aot").explained();
         assert_eq!(lines.len(), 3);
@@ -187,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mode_that_cannot_be_is_told_with_its_reason_and_a_remedy() {
+    fn an_unsupported_mode_is_explained() {
         for part in ["addPluginV3", "full TensorRT", "--mode onnx"] {
             assert!(WHY_NOT_INETDEF.contains(part), "{part}");
         }

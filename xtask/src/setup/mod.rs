@@ -16,7 +16,6 @@ use anyhow::{Context, Result, bail};
 use packages::Packages;
 pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout.
 
@@ -49,9 +48,6 @@ pub(crate) struct Toolchain {
 }
 
 /// Sets up and prints where everything is; with `tests`, also what only tests need.
-///
-/// # Errors
-/// As [`ensure`].
 pub(crate) fn run(tests: bool) -> Result<()> {
     let toolchain = ensure()?;
     println!("Packages      {}", toolchain.cache.join("toolkit").display());
@@ -71,9 +67,6 @@ pub(crate) fn run(tests: bool) -> Result<()> {
 }
 
 /// Returns the toolchain, and fetches what is missing.
-///
-/// # Errors
-/// When the machine is not supported, `TENSORRT_RTX_HOME` names another folder, there is no Python, or pip fails.
 pub(crate) fn ensure() -> Result<Toolchain> {
     let packages = Packages::open()?;
     // The compiler reads these two variables, and reports what is wrong with them.
@@ -114,9 +107,6 @@ fn tensorrt_in(home: &Path) -> Result<PathBuf> {
 
 impl Toolchain {
     /// `PYTHONPATH` and `LD_LIBRARY_PATH` of a Python that imports `tensorrt_rtx_bindings` and `onnx`.
-    ///
-    /// # Errors
-    /// When a path holds the separator `:`.
     pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
         let inherited = variable("LD_LIBRARY_PATH").unwrap_or_default();
         let libraries = std::iter::once(self.tensorrt.clone()).chain(env::split_paths(&inherited));
@@ -127,10 +117,7 @@ impl Toolchain {
         ])
     }
 
-    /// A Python that imports the pinned packages, and none of the user's own site.
-    ///
-    /// # Errors
-    /// As [`Toolchain::python_environment`].
+    /// A Python that imports the pinned packages, without the user's site.
     pub(crate) fn python_command(&self) -> Result<Command> {
         let mut command = Command::new(&self.python);
         command.envs(self.python_environment()?).env("PYTHONNOUSERSITE", "1");
@@ -138,9 +125,6 @@ impl Toolchain {
     }
 
     /// The variables under which the compiler and the tests find this toolchain.
-    ///
-    /// # Errors
-    /// As [`Toolchain::python_environment`].
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let [(_, python_path), (_, library_path)] = self.python_environment()?;
         Ok(vec![
@@ -153,10 +137,6 @@ impl Toolchain {
     }
 }
 
-/// The version of a pinned package.
-///
-/// # Errors
-/// When there is none.
 pub(crate) fn pinned_version(name: &str) -> Result<String> {
     let version = pins::Pins::load()?.package(name)?.version.clone();
     version.with_context(|| format!("`{name}` has no version"))
@@ -173,10 +153,6 @@ fn supported(os: &str, arch: &str) -> Result<()> {
     )
 }
 
-/// The cache of this user.
-///
-/// # Errors
-/// When the environment names no folder for it.
 pub(crate) fn cache() -> Result<PathBuf> {
     cache_folder(&variable)
 }
@@ -219,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn other_machines_are_told() {
+    fn other_machines_are_rejected() {
         supported("linux", "x86_64").unwrap();
         let error = supported("linux", "aarch64").unwrap_err().to_string();
         assert!(

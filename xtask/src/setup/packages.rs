@@ -1,13 +1,13 @@
 //! Python packages in folders of the cache, which pip fills.
 
 use std::ffi::OsString;
-use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 use rayon::prelude::*;
 
 use super::pins::{Package, Pins};
@@ -40,9 +40,6 @@ pub(crate) struct Packages {
 
 impl Packages {
     /// Finds the cache and a Python.
-    ///
-    /// # Errors
-    /// When the machine is not supported, or one of them is missing.
     pub(crate) fn open() -> Result<Self> {
         super::supported(std::env::consts::OS, std::env::consts::ARCH)?;
         let pins = Pins::load()?;
@@ -52,17 +49,11 @@ impl Packages {
     }
 
     /// Returns the folders of packages in the order of `names`, and fetches missing ones in parallel.
-    ///
-    /// # Errors
-    /// When one cannot be fetched.
     pub(crate) fn fetch_all(&self, names: &[&str]) -> Result<Vec<PathBuf>> {
         names.par_iter().map(|name| self.fetch(name)).collect()
     }
 
     /// Returns the folder of a package, or of a virtual environment.
-    ///
-    /// # Errors
-    /// When it cannot be fetched.
     pub(crate) fn fetch(&self, name: &str) -> Result<PathBuf> {
         let package = self.pins.package(name)?;
         let is_environment = package.version.is_none();
@@ -139,7 +130,7 @@ impl Packages {
 /// Makes libraries that PyTorch links and the tests do not call.
 const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
-/// Removes what is not used, and makes the links.
+/// Removes unused files, and makes the links.
 fn trim(package: &Package, content: &Path) -> Result<()> {
     for pattern in &package.skip {
         let pattern = content.join(pattern);
@@ -160,26 +151,17 @@ fn megabytes(bytes: u64) -> f64 {
 }
 
 /// Returns the folder of an environment.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn environment(name: &str) -> Result<PathBuf> {
     Packages::open()?.fetch(name)
 }
 
 /// Returns the folder with the packages of an environment.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn site_packages(name: &str) -> Result<PathBuf> {
     let packages = Packages::open()?;
     Ok(packages.site_packages(&packages.fetch(name)?))
 }
 
 /// Returns the library of the lean runtime of a release of full TensorRT.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
     let major = release.split('.').next().unwrap_or_default();
     let packages = site_packages(&format!("tensorrt-lean-{release}"))?;
@@ -187,9 +169,6 @@ pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
 }
 
 /// Fetches what tests alone need, and returns the variables that name it.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn test_environment() -> Result<Vec<(&'static str, OsString)>> {
     Ok(vec![
         ("CUBINDER_TEST_COMPILERS", environment("compilers")?.into()),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 use serde::Deserialize;
 
 /// `pins.toml`, which explains its keys.
@@ -32,15 +33,10 @@ pub(crate) struct Package {
 
 impl Pins {
     /// Reads the pins of this checkout.
-    ///
-    /// # Errors
-    /// When `pins.toml` has an error.
     pub(crate) fn load() -> Result<Self> {
         toml::from_str(include_str!("../../pins.toml")).context("in `xtask/pins.toml`")
     }
 
-    /// # Errors
-    /// When no package has that name.
     pub(crate) fn package(&self, name: &str) -> Result<&Package> {
         let found = self.packages.iter().find(|package| package.name == name);
         found.with_context(|| format!("`xtask/pins.toml` has no package `{name}`"))
@@ -49,14 +45,10 @@ impl Pins {
 
 impl Package {
     /// The requirements file for pip: with hashes, it takes exactly the pinned wheels.
-    ///
-    /// # Errors
-    /// When the file of an environment cannot be read.
     pub(crate) fn requirements(&self) -> Result<String> {
         let Some(version) = &self.version else {
             let file = crate::workspace::root().join("xtask/frameworks").join(format!("{}.txt", self.name));
-            return std::fs::read_to_string(&file)
-                .with_context(|| format!("cannot read `{}`", file.display()));
+            return Ok(fs::read_to_string(&file)?);
         };
         let hashes = self.sha256.iter().map(|hash| format!(" --hash=sha256:{hash}"));
         Ok(format!("{}=={version}{}\n", self.name, hashes.collect::<String>()))
@@ -100,7 +92,7 @@ mod tests {
         assert_eq!(folder("pytorch"), "pytorch-cp312");
     }
 
-    /// The compiler searches the cache for the CUDA packages by the names and versions of its own table.
+    /// The compiler searches the cache for the CUDA packages by the names and versions of its table.
     #[test]
     fn the_compiler_finds_the_fetched_packages() {
         #[derive(Deserialize)]

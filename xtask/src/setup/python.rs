@@ -23,9 +23,6 @@ impl Python {
 }
 
 /// Returns the interpreter `named`, or else the first one on the search path that is supported.
-///
-/// # Errors
-/// When there is none; the message names what was found.
 pub(crate) fn find(named: Option<OsString>, supported: &[String]) -> Result<Python> {
     choose(named, supported, &probe)
 }

@@ -3,11 +3,12 @@
 //! Each folder has a marker with the recipe that it was made by. It is filled in `.staging` and renamed into place while a file in `.locks`
 //! is locked, so that a reader never sees an incomplete one.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use fs_err as fs;
 
 /// The file in each complete folder that holds its recipe.
 const MARKER: &str = ".cubinder-pin";
@@ -26,9 +27,6 @@ impl Store {
 
     /// Returns the folder `name`, made by `recipe`. If it is missing, `fill` gets the empty folder to fill, and another one for files that
     /// are not kept.
-    ///
-    /// # Errors
-    /// When `fill` fails or the cache cannot be written.
     pub(crate) fn ensure(
         &self,
         name: &str,
@@ -48,7 +46,7 @@ impl Store {
 
     fn make(&self, name: &str, recipe: &str, fill: impl FnOnce(&Path, &Path) -> Result<()>) -> Result<()> {
         let staging = self.root.join(".staging").join(name);
-        // Children of a killed run may still write there: what cannot be removed now goes with the next run.
+        // Children of a killed run may still write there; the next run removes the remains.
         let _left_behind = fs::remove_dir_all(&staging);
         let prepare = || {
             fs::create_dir_all(&staging)?;

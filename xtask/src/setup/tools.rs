@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, bail};
+use fs_err as fs;
 
 use super::packages::Packages;
 use crate::process::quote;
@@ -28,9 +29,6 @@ pub(crate) struct BuildSystems {
 const OLDEST_CMAKE: (u32, u32) = (3, 21);
 
 /// Fetches what makes the installed form, for `glibc` and later.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     let packages = Packages::open()?;
     let folders = packages.fetch_all(&["ziglang", "cargo-zigbuild", "maturin"])?;
@@ -40,16 +38,13 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
     // In the cache, because cargo builds everything anew if the linker has another path.
     let folder = packages.store.ensure(&format!("linker-glibc-{glibc}"), &script, |content, _| {
         let linker = content.join("linker");
-        std::fs::write(&linker, &script)?;
-        Ok(std::fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755))?)
+        fs::write(&linker, &script)?;
+        Ok(fs::set_permissions(&linker, std::fs::Permissions::from_mode(0o755))?)
     })?;
     Ok(Packaging { linker: folder.join("linker"), maturin: maturin.join("bin/maturin") })
 }
 
 /// Returns CMake and Ninja of the search path, or else the pinned ones.
-///
-/// # Errors
-/// As [`Packages::fetch`].
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
     let cmake = on_path("cmake").filter(|program| version(program) >= Some(OLDEST_CMAKE));

@@ -15,7 +15,6 @@ use crate::setup::{self, BuildSystems};
 use crate::{artifacts, workspace};
 use report::Report;
 
-/// The help of the command.
 pub(crate) const LONG_ABOUT: &str = "\
 Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as \
 errors, the release build as it is installed, the same from another folder, the demo, the book of the documentation, all tests.

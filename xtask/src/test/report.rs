@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_summary_says_again_what_failed_and_leaves_out_what_passed() {
+    fn the_summary_repeats_failures_only() {
         let script = "printf '     Running x (y)\\ntest a ... FAILED\\n\\nsuccesses:\\n\\n---- b stdout ----\\nchatter\\n\\nsuccesses:\\n    b\\n\\n\
             failures:\\n\\n---- a stdout ----\\nwhy\\n\\nfailures:\\n    a\\n\\ntest result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured\\n'; exit 1";
         let text = |filter| {

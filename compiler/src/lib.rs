@@ -58,4 +58,13 @@ pub mod trial;
 pub mod tuning;
 
 #[cfg(test)]
-mod test_support;
+#[path = "../testing"]
+mod test_support {
+    mod cuda_pieces;
+    mod sample;
+    mod units;
+
+    pub(crate) use cuda_pieces::cuda_pieces;
+    pub(crate) use sample::Sample;
+    pub(crate) use units::{draft, nvrtc, resolved, show, toolkit, unit};
+}

@@ -3,12 +3,7 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
-pub mod columns;
-pub mod diagnostic;
-pub mod path;
-pub mod reported_path;
-pub mod rules;
-pub mod source;
+pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
 pub mod check;
 pub mod config;
@@ -43,7 +38,6 @@ pub mod verify;
 pub mod cache;
 pub mod library;
 pub mod pack;
-pub mod whole;
 
 pub mod compile;
 

@@ -148,9 +148,9 @@ const GROUPS: [Group; 12] = [
     },
     Group {
         name: "files",
-        package: "cubinder",
-        files: &["compiler/src/source.rs", "compiler/src/whole.rs"],
-        tested_by: "cubinder",
+        package: "cubinder-source",
+        files: &["compiler/source/src/source.rs", "compiler/source/src/whole.rs"],
+        tested_by: "cubinder-source",
         programs: &["--lib"],
         tests: &["source::", "whole::"],
     },

@@ -3,6 +3,7 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
+pub use cubinder_library as library;
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
 pub mod check;
@@ -36,7 +37,6 @@ pub mod thin;
 pub mod verify;
 
 pub mod cache;
-pub mod library;
 pub mod pack;
 
 pub mod compile;

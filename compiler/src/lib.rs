@@ -3,12 +3,8 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
-pub mod columns;
-pub mod diagnostic;
-pub mod path;
-pub mod reported_path;
-pub mod rules;
-pub mod source;
+pub use cubinder_library as library;
+pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
 pub mod check;
 pub mod config;
@@ -41,9 +37,7 @@ pub mod thin;
 pub mod verify;
 
 pub mod cache;
-pub mod library;
 pub mod pack;
-pub mod whole;
 
 pub mod compile;
 
@@ -58,4 +52,13 @@ pub mod trial;
 pub mod tuning;
 
 #[cfg(test)]
-mod test_support;
+#[path = "../testing"]
+mod test_support {
+    mod cuda_pieces;
+    mod sample;
+    mod units;
+
+    pub(crate) use cuda_pieces::cuda_pieces;
+    pub(crate) use sample::Sample;
+    pub(crate) use units::{draft, nvrtc, resolved, show, toolkit, unit};
+}

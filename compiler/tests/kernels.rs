@@ -4,7 +4,7 @@
 // Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-#[path = "support/manifest.rs"]
+#[path = "../testing/sample.rs"]
 mod manifest;
 mod support;
 

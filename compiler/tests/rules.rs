@@ -126,7 +126,7 @@ fn has_kernel(rule: &Rule) -> bool {
 
 #[test]
 fn every_rule_has_a_page_and_every_page_a_rule() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/rules");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("source/src/rules");
     let files =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let pages: BTreeSet<String> =

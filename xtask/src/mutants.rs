@@ -147,9 +147,9 @@ const GROUPS: [Group; 12] = [
     },
     Group {
         name: "files",
-        packages: &["cubinder"],
-        files: &["compiler/src/source.rs", "compiler/src/whole.rs"],
-        tested_by: &["cubinder"],
+        packages: &["cubinder-source"],
+        files: &["compiler/source/src/source.rs", "compiler/source/src/whole.rs"],
+        tested_by: &["cubinder-source"],
         programs: &["--lib"],
         tests: &["source::", "whole::"],
     },

@@ -226,8 +226,7 @@ fn what_is_certain_is_what_the_compiler_says() {
                 signed char m, size_t n, uint2* o, const unsigned long long int* p, float const* q, T** r, \
                 const __half2* s, int t = 3, index u = 1, Own* v = nullptr, char w = 'c', long long x = 1, \
                 const bool y[4] = 0, ulonglong2* z = 0) {\n    o->x = e->x; z->x = s->x;\n}\n";
-    let (mut unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
-    unit.plugin_types = vec![DataType::F16];
+    let (unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
     let translation = crate::codegen::translation_unit(&unit, source, "k.cu", None);
     let target = "sm_80".parse().unwrap();
     let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)

@@ -360,4 +360,8 @@ fn refused_option(log: &str, nvrtc: &About, target: Target) -> Diagnostic {
 }
 
 #[cfg(test)]
+mod cubin_tests;
+#[cfg(test)]
+mod signature_tests;
+#[cfg(test)]
 mod tests;

@@ -4,9 +4,7 @@ use super::*;
 use crate::codegen::translation_unit;
 use crate::diagnostic::{Diagnostic, Source};
 use crate::test_support::{Sample, nvrtc, resolved, show, toolkit, unit};
-use crate::trial::layout;
-use crate::trial::{Array, Number};
-use cubinder_expr::{DataType, Format};
+use cubinder_expr::DataType;
 use object::{Object as _, ObjectSection as _};
 use std::path::Path;
 
@@ -323,51 +321,6 @@ fn tables_lie_at_multiples_of_16_bytes() {
     let ptx = String::from_utf8(raw.bytes).unwrap();
     let table = ptx.lines().find(|line| line.contains(".global ") && line.contains("table__order")).unwrap();
     assert!(table.contains(".align 16 "), "{table}");
-}
-
-/// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
-#[test]
-fn the_header_finds_elements_where_the_layouts_put_them() {
-    let Some((toolkit, nvrtc)) = nvrtc("the_header_finds_elements_where_the_layouts_put_them") else {
-        return;
-    };
-    let tables = "[[inputs]]\nname = \"w\"\ntype = \"i4\"\n[types]\nT = [\"f32\", \"f16\"]\n[formats]\nF = [\"linear\", \"hwc\"]";
-    let manifest = Sample { element: "T\"\nformat = \"F", tables, ..Sample::PLAIN }.text();
-    let (batches, channels, places) = (2, 35, 6);
-    let mut text = String::new();
-    for format in Format::ALL {
-        let shape = match format.channel_from_end() {
-            4 => vec![batches, channels, 3, 2, 1],
-            _ => vec![batches, channels, 3, 2],
-        };
-        let count = batches * channels * places;
-        let numbers = (1..=count).map(Number::Int);
-        let packed =
-            layout::pack(&Array::of_numbers(DataType::I32, shape, numbers).unwrap(), format).unwrap();
-        for index in 0..count {
-            let bytes = u32::try_from(index + 1).unwrap().to_le_bytes();
-            let offset = packed.as_chunks().0.iter().position(|element| *element == bytes).unwrap();
-            let (batch, channel, place) =
-                (index / places / channels, index / places % channels, index % places);
-            text.push_str(&format!(
-                "static_assert(cubinder::offset(cubinder::format::{}, {batch}, {channel}, {place}, {channels}, {places}) == {offset}, \"\");\n",
-                format.name()
-            ));
-        }
-    }
-    text.push_str("__device__ void pairs() {\n");
-    for (low, high) in (-8..8).flat_map(|low| (-8..8).map(move |high| (low, high))) {
-        let bits = (low & 15) | (high & 15) << 4;
-        text.push_str(&format!(
-            "    static_assert(cubinder::i4x2::of({low}, {high}).bits == {bits} && cubinder::i4x2{{{bits}}}.low() == {low} && \
-             cubinder::i4x2{{{bits}}}.high() == {high}, \"\");\n"
-        ));
-    }
-    text.push_str("}\n__global__ void k() {}\n");
-    let unit = &resolved("m.toml", &manifest).draft.units[0];
-    let unit = translation_unit(unit, Source::new("k.cu", text), "k.cu", None);
-    compile_unit(nvrtc, &unit, target("sm_89"), &Settings::default(), &toolkit.include)
-        .unwrap_or_else(|errors| panic!("{}", show(&errors[..1])));
 }
 
 /// Profilers need it, and what was measured without it has to count with it.

@@ -86,6 +86,10 @@ mod tests {
 
     use super::super::array::Number;
     use super::*;
+    use crate::codegen::translation_unit;
+    use crate::diagnostic::Source;
+    use crate::nvrtc::{Settings, compile_unit};
+    use crate::test_support::{Sample, nvrtc, resolved, show};
 
     fn counting(ty: DataType, shape: &[i64]) -> Array {
         let numbers = (0..count(shape).unwrap()).map(|index| Number::Int(index as i64 % 100));
@@ -180,5 +184,49 @@ mod tests {
         }
         assert!(unpack(&[0; 3], DataType::I8, Format::Linear, &[4]).is_err());
         assert!(unpack(&[0; 3], DataType::I8, Format::Hwc, &[1, 2, 2]).is_err());
+    }
+
+    /// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
+    #[test]
+    fn the_header_finds_elements_where_the_layouts_put_them() {
+        let Some((toolkit, nvrtc)) = nvrtc("the_header_finds_elements_where_the_layouts_put_them") else {
+            return;
+        };
+        let tables = "[[inputs]]\nname = \"w\"\ntype = \"i4\"\n[types]\nT = [\"f32\", \"f16\"]\n[formats]\nF = [\"linear\", \"hwc\"]";
+        let manifest = Sample { element: "T\"\nformat = \"F", tables, ..Sample::PLAIN }.text();
+        let (batches, channels, places) = (2, 35, 6);
+        let mut text = String::new();
+        for format in Format::ALL {
+            let shape = match format.channel_from_end() {
+                4 => vec![batches, channels, 3, 2, 1],
+                _ => vec![batches, channels, 3, 2],
+            };
+            let count = batches * channels * places;
+            let numbers = (1..=count).map(Number::Int);
+            let packed = pack(&Array::of_numbers(DataType::I32, shape, numbers).unwrap(), format).unwrap();
+            for index in 0..count {
+                let bytes = u32::try_from(index + 1).unwrap().to_le_bytes();
+                let offset = packed.as_chunks().0.iter().position(|element| *element == bytes).unwrap();
+                let (batch, channel, place) =
+                    (index / places / channels, index / places % channels, index % places);
+                text.push_str(&format!(
+                    "static_assert(cubinder::offset(cubinder::format::{}, {batch}, {channel}, {place}, {channels}, {places}) == {offset}, \"\");\n",
+                    format.name()
+                ));
+            }
+        }
+        text.push_str("__device__ void pairs() {\n");
+        for (low, high) in (-8..8).flat_map(|low| (-8..8).map(move |high| (low, high))) {
+            let bits = (low & 15) | (high & 15) << 4;
+            text.push_str(&format!(
+                "    static_assert(cubinder::i4x2::of({low}, {high}).bits == {bits} && cubinder::i4x2{{{bits}}}.low() == {low} && \
+                 cubinder::i4x2{{{bits}}}.high() == {high}, \"\");\n"
+            ));
+        }
+        text.push_str("}\n__global__ void k() {}\n");
+        let unit = &resolved("m.toml", &manifest).draft.units[0];
+        let unit = translation_unit(unit, Source::new("k.cu", text), "k.cu", None);
+        compile_unit(nvrtc, &unit, "sm_89".parse().unwrap(), &Settings::default(), &toolkit.include)
+            .unwrap_or_else(|errors| panic!("{}", show(&errors[..1])));
     }
 }

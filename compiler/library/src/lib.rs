@@ -26,8 +26,8 @@ pub use cubinder_model::slot::Mode;
 
 pub use error::{LibraryError, Problem};
 
-use crate::source;
-use crate::whole::Draft;
+use cubinder_source::source;
+use cubinder_source::whole::Draft;
 
 use elf::Elf;
 use find::Slot;

@@ -1,7 +1,7 @@
-//! What tests share: the real NVRTC where there is one, and units made from a few words.
+//! The real NVRTC where it is installed, units built from a few words, and diagnostics as text.
 
-#[path = "../tests/support/manifest.rs"]
-mod manifest;
+// Each crate uses a part.
+#![allow(dead_code)]
 
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
@@ -13,8 +13,6 @@ use crate::codegen::{TranslationUnit, translation_unit};
 use crate::diagnostic::{Colour, Diagnostic, Source, Span, render};
 use crate::resolve::{self, Resolved, Unit};
 use crate::toolkit::{Overrides, Toolkit};
-
-pub(crate) use manifest::Sample;
 
 /// A manifest that must be right, as `path`.
 #[track_caller]
@@ -119,57 +117,4 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) -> String {
         out.push('\n');
     }
     out
-}
-
-/// Pieces of CUDA in any order: more of them are almost kernels than random characters would be.
-pub(crate) fn cuda_pieces() -> impl proptest::strategy::Strategy<Value = String> {
-    use proptest::prelude::*;
-    let piece = prop::sample::select(vec![
-        "__global__ ",
-        "void ",
-        "k",
-        "(",
-        ")",
-        "{",
-        "}",
-        "<",
-        ">",
-        ",",
-        ";",
-        "template ",
-        "typename T",
-        "int ",
-        "const ",
-        "*",
-        "x",
-        "\n#if A\n",
-        "\n#else\n",
-        "\n#endif\n",
-        "\n#define k x\n",
-        "namespace a",
-        "::",
-        ":",
-        "extern \"C\" ",
-        "...",
-        "[",
-        "]",
-        "=",
-        "\"",
-        "'",
-        "/*",
-        "*/",
-        "//",
-        "\n",
-        "\\\n",
-        "R\"(",
-        ")\"",
-        "requires ",
-        "__launch_bounds__",
-        "0",
-        "é",
-        "using ",
-        "&",
-        "->",
-    ]);
-    prop::collection::vec(piece, 0..48).prop_map(|pieces| pieces.concat())
 }

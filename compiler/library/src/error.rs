@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use cubinder_model::slot::{self, SlotError};
 
-use crate::diagnostic::Diagnostic;
-use crate::whole;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::whole;
 
 /// A file that could not be handled.
 #[derive(Debug, thiserror::Error)]

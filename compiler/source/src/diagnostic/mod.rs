@@ -195,7 +195,7 @@ pub fn sort(diagnostics: &mut [Diagnostic]) {
 }
 
 /// Keeps each message once, where it came first: plugins share files, and so their mistakes.
-pub(crate) fn dedup(diagnostics: &mut Vec<Diagnostic>) {
+pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
     let mut kept: Vec<Diagnostic> = Vec::with_capacity(diagnostics.len());
     let mut places: HashMap<(String, Option<usize>), Vec<usize>> = HashMap::new();
     for diagnostic in diagnostics.drain(..) {

@@ -9,7 +9,7 @@ use std::path::Path;
 use super::error::{LibraryError, Problem};
 use super::plan::Plan;
 use super::view::{View, writing};
-use crate::whole::{Draft, folder_of};
+use cubinder_source::whole::{Draft, folder_of};
 
 /// What to write beside the bytes of a view.
 pub(super) struct Library<'a> {

@@ -214,7 +214,7 @@ fn too_large() -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::library::view::View;
+    use crate::view::View;
     use std::io::Cursor;
 
     const LENGTH: usize = 0x3000;

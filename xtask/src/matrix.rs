@@ -267,17 +267,17 @@ fn built(answer: &Value) -> Outcome {
     }
 }
 
-/// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/registry.rs`.
+/// What the registry of a release of full TensorRT makes of plugin libraries, alone and beside that of 11.4: `tests/tests/it/registry.rs`.
 fn registry(release: &str, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
         libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
-    tests_pass("registry", &[], variable, REGISTRY, artifacts, toolchain)
+    tests_pass("registry::", variable, REGISTRY, artifacts, toolchain)
 }
 
-/// What the conformance oracle says with each release of the headers in a folder: `tests/tests/conformance.rs`.
+/// What the conformance oracle says with each release of the headers in a folder: `tests/tests/it/conformance.rs`.
 fn conformance(headers: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> Result<Outcome> {
     let names =
         std::fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -285,20 +285,19 @@ fn conformance(headers: &Path, artifacts: &Artifacts, toolchain: &Toolchain) -> 
     names.sort();
     let works = format!("plugins pass with the headers {}", names.join(", "));
     let variable = ("CUBINDER_TEST_HEADERS", std::path::absolute(headers)?.into_os_string());
-    tests_pass("conformance", &["with_every_release"], variable, &works, artifacts, toolchain)
+    tests_pass("with_every_release", variable, &works, artifacts, toolchain)
 }
 
-/// Runs a test program of `cubinder-tests` with a variable: `works` if everything passes, else the first failure.
+/// Runs the tests of `cubinder-tests` whose names contain `filter` with a variable: `works` if everything passes, else the first failure.
 fn tests_pass(
-    program: &str,
-    filter: &[&str],
+    filter: &str,
     variable: (&str, OsString),
     works: &str,
     artifacts: &Artifacts,
     toolchain: &Toolchain,
 ) -> Result<Outcome> {
     let mut command = workspace::cargo();
-    command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", program]).args(filter);
+    command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
     command.envs(toolchain.environment()?).envs(artifacts.environment());
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {

@@ -1,12 +1,8 @@
 //! Variants whose kernels have one text: what they share when they are compiled, and that nobody can tell by what comes out.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fmt::Write as _;
 
-use support::{Project, Run};
+use crate::support::{Project, Run};
 
 const LIBRARY: &str = "out/libalike.so";
 

@@ -1,16 +1,12 @@
 //! Every reader of the program, given what it cannot read: an error and exit code 1, never a panic or a signal.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::fs;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{CONFIG, KERNEL, MANIFEST, Project, Run};
 use cubinder_model::container;
-use support::{CONFIG, KERNEL, MANIFEST, Project, Run};
 
 /// Bytes that look like nothing.
 fn garbage(length: usize) -> Vec<u8> {

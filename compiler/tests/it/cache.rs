@@ -1,15 +1,11 @@
 //! The cache and the output under rough handling: many processes at once, damage, folders that cannot be written, SIGKILL.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use support::{KERNEL, Project, Run};
+use crate::support::{self, KERNEL, Project, Run};
 
 const LIBRARY: &str = "build/libscale.so";
 

@@ -1,8 +1,5 @@
 //! All independent mistakes of a manifest are told in one run, in order of place, whatever stage finds them.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -1,18 +1,14 @@
 //! `cubinder compile` as a user runs it: what it says, what it writes, and what it answers to mistakes.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 
+use crate::support::{self, CONFIG, KERNEL, MANIFEST, Project};
 use cubinder_compiler::tuning;
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::Signature;
 use cubinder_model::container::{self, Container};
 use cubinder_model::fit::ComputeCapability;
 use serde_json::Value;
-use support::{CONFIG, KERNEL, MANIFEST, Project};
 
 /// The text with every figure that differs from run to run replaced: times, sizes of libraries.
 fn without_figures(text: &str) -> String {
@@ -561,7 +557,7 @@ fn missing_tools_are_named() {
     fs::copy(env!("CARGO_BIN_EXE_cubinder"), &program).unwrap();
     let mut command = std::process::Command::new(&program);
     command.arg("compile").current_dir(project.path("")).env_remove("CUBINDER_RUNTIME_LIBRARY");
-    let library = support::Run::of(command.output().unwrap());
+    let library = support::run_copy(&mut command);
     library.assert_refused("no runtime library");
     insta::assert_snapshot!("runtime_library_missing", project.plain(&library.stderr));
 }

@@ -4,9 +4,6 @@
 //! snapshot. The files of a version never change once a release has written that version. `cargo xtask compat-fixtures` writes those of the version
 //! that this checkout writes: that is for the time before its release.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,16 +1,12 @@
 //! `cubinder compile --depfile`: every file that decides what is made, and no other. That Make and Ninja read it is proved in the
 //! end-to-end tests.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use support::Project;
+use crate::support::{self, Project};
 
 /// The inputs that a depfile names, where no name has anything escaped.
 fn inputs(depfile: &str) -> BTreeSet<PathBuf> {

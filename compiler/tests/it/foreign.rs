@@ -1,17 +1,13 @@
 //! Plugins whose kernels other compilers made: the whole way into a library, without NVRTC, and beside kernels that are compiled.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::Project;
 use cubinder_compiler::library;
 use cubinder_expr::Node;
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Arg, ArgValue, Bundle, Variant};
-use support::Project;
+use cubinder_skip::skip;
 
 fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(file)
@@ -21,7 +17,7 @@ fn data(file: &str) -> PathBuf {
 fn project() -> Option<Project> {
     let project = Project::without_tools();
     if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
-        support::skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
         return None;
     }
     for file in ["scale.sm_80.cubin", "scale.sm_90.cubin", "scale.ptx"] {

@@ -1,16 +1,11 @@
 //! What precompiled kernels contain about their parameters: Triton's text, PTX and debug information. What `cubinder import` makes of it, and what
 //! `cubinder check` compares with the manifest.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::ffi::OsString;
 use std::path::Path;
 
+use crate::support::{self, Project};
 use nvrtc_sys::{Nvrtc, Program};
-use support::Project;
 
 /// A cache with what Triton 3.9 said of a kernel of `tests/data/ttir/kernels.py`, and PTX with its parameters.
 fn compiled(kernel: &str) -> Project {

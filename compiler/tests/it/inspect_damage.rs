@@ -1,8 +1,5 @@
 //! Every byte of a small bundle and of a small plan's fields, changed, and every truncation: `inspect` tells of it.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
 use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::inspect::{Detail, inspect, table};
 use cubinder_compiler::resolve;

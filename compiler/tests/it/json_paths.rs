@@ -1,12 +1,5 @@
 //! `--json` of every command in a folder whose name is not UTF-8.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/models.rs"]
-mod models;
-mod support;
-
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -14,8 +7,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::models;
+use crate::support::{self, Project};
 use serde_json::Value;
-use support::Project;
 
 /// `caf\xe9`, as Latin-1 writes it.
 fn folder() -> &'static OsStr {

@@ -1,13 +1,9 @@
 //! The JSON Schema of manifests against the corpus: it accepts what the reader accepts, and refuses the mistakes that it can
 //! express.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::expect_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support;
 use cubinder_compiler::diagnostic::{Code, Source};
 use cubinder_compiler::manifest::{json_schema::json_schema, read};
 use cubinder_compiler::resolve::compile;

@@ -1,21 +1,15 @@
 //! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. The manifests
 //! of `tests/data/bad/compiled` get the messages that stand beside them.
 
-// Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-#[path = "support/manifest.rs"]
-mod manifest;
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use crate::support;
+use crate::support::manifest::Sample;
 use cubinder_compiler::compile::{Made, Progress, Request, bundle, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
-use manifest::Sample;
 use rayon::prelude::*;
 
 /// A plugin of one input `x` and one output `y`.

@@ -3,9 +3,6 @@
 //! The library is `library/probe.rs` with the runtime's own `slot.rs` and `descriptor.rs`, compiled here with rustc;
 //! `library/load.py` loads it.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -30,7 +27,7 @@ fn probe() -> &'static Path {
 }
 
 fn build_probe(folder: &Path, name: &str, arguments: &[&str]) -> Result<PathBuf, String> {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/library/probe.rs");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/library/probe.rs");
     let library = folder.join(name);
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let output = Command::new(rustc)
@@ -45,7 +42,7 @@ fn build_probe(folder: &Path, name: &str, arguments: &[&str]) -> Result<PathBuf,
 
 /// Runs the steps of `load.py` and gives the lines it printed.
 fn load(steps: &[&str]) -> Vec<String> {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/library/load.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/library/load.py");
     let output = Command::new("python3").arg(script).args(steps).output().unwrap();
     assert!(output.status.success(), "{}: {}", output.status, text(&output.stderr));
     text(&output.stdout).lines().map(str::to_owned).collect()

@@ -4,9 +4,6 @@
 //! Of the bad ones, those in `bad/` itself are told by all that needs no compiler; a folder in `bad/several/` is a project whose
 //! manifests are bad together; what only NVRTC can tell is in `bad/compiled/`, which `kernels.rs` goes through.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::expect_used, clippy::panic)]
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

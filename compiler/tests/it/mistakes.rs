@@ -1,16 +1,11 @@
 //! The mistakes that people make with a plugin, each made in the circular padding example: what `compile` and `check` say to it, and
-//! what they take. An attribute without a default that a node lacks is told when TensorRT makes the plugin: `tests/tests/engine.rs`.
-
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-mod support;
+//! what they take. An attribute without a default that a node lacks is told when TensorRT makes the plugin: `tests/tests/it/engine.rs`.
 
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Project, Run};
 use serde_json::Value;
-use support::{Project, Run};
 
 const MANIFEST: &str = "manifests/circ_pad.toml";
 const KERNEL: &str = "kernels/circ_pad.cu";

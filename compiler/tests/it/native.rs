@@ -1,17 +1,13 @@
 //! Plugins whose kernels TensorRT launches itself, as the command line makes and shows them.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::{Project, Run};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, TargetKind};
+use cubinder_skip::skip;
 use serde_json::Value;
-use support::{Project, Run, skip};
 
 /// PTX of another compiler, which needs no NVRTC, as the project's only plugin; nothing where there is no runtime library.
 fn with_ptx() -> Option<Project> {

@@ -1,14 +1,11 @@
 //! `cubinder new`, and what the program says about itself: completions, manual pages, mistakes in its command line.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-use support::{Project, Run};
+use crate::support::{Project, Run};
+use cubinder_skip::skip;
 
 /// The commands, as the help lists them.
 fn commands(project: &Project) -> Vec<String> {
@@ -106,7 +103,7 @@ fn completions_know_every_command() {
     let check = Command::new("bash").arg("-n").arg(project.path("complete.sh")).stdin(Stdio::null()).output();
     match check {
         Ok(check) => assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr)),
-        Err(error) => support::skip(&format!("no bash: {error}")),
+        Err(error) => skip(&format!("no bash: {error}")),
     }
 }
 

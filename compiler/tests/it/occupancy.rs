@@ -1,16 +1,13 @@
 //! Occupancy against NVIDIA's own calculator, `cuda_occupancy.h` of the toolkit, compiled with the C++ compiler at hand.
 
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
+use crate::support::{self};
 use cubinder_compiler::eval::occupancy::{Limiter, Multiprocessor, Needs, WARP, occupancy};
 use cubinder_model::Target;
-use support::skip;
+use cubinder_skip::skip;
 
 /// Reads lines of figures, and writes blocks and limiting factors. The figures of the multiprocessor are ours, as a device would give
 /// them; limits of blocks, granularities and the arithmetic are the header's.

@@ -1,17 +1,10 @@
 //! `cubinder onnx` as a user runs it: what it says of models that are right and of those that are not.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/models.rs"]
-mod models;
-mod support;
-
 use std::path::Path;
 
-use models::{Case, Fate, MANIFESTS};
+use crate::support::models::{self, Case, Fate, MANIFESTS};
+use crate::support::{Project, Run};
 use serde_json::Value;
-use support::{Project, Run};
 
 /// The program on a model of a folder of its own.
 fn run(project: &Project, command: &str, case: &Case, more: &[&str]) -> Run {
@@ -221,7 +214,7 @@ fn what_cannot_be_done_is_refused() {
     std::os::unix::fs::symlink("nowhere.onnx", project.path("dangling.onnx")).unwrap();
     refused("output_that_is_a_link_to_nothing", &run(&project, "annotate", right, &["-o", "dangling.onnx"]));
     let manifest = project.path("plugin.toml");
-    let written = include_str!("../../manifests/elemwise_add_plugin.toml");
+    let written = include_str!("../../../manifests/elemwise_add_plugin.toml");
     std::fs::write(&manifest, written).unwrap();
     refused(
         "output_that_has_the_plugins",

@@ -1,11 +1,10 @@
 //! `cubinder paths`, from an installed tree and from a build folder.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::{Run, run_copy};
 use serde_json::Value;
 
 /// A folder with a copy of the program in `bin`, and these empty files.
@@ -21,26 +20,10 @@ fn installed(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     (folder, root)
 }
 
-struct Said {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
-}
-
-fn paths(root: &Path, arguments: &[&str]) -> Said {
+fn paths(root: &Path, arguments: &[&str]) -> Run {
     let mut command = Command::new(root.join("bin/cubinder"));
     command.arg("paths").args(arguments).env_clear().env("HOME", root.join("home"));
-    // Another test of this process may have been forking while the copy was open for writing: then the kernel refuses it for a moment.
-    let output = loop {
-        match command.output() {
-            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            output => break output.unwrap(),
-        }
-    };
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    Said { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    run_copy(&mut command)
 }
 
 #[test]

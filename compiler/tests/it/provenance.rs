@@ -1,17 +1,13 @@
 //! What libraries say of how they were made: `cubinder inspect --provenance`.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::path::Path;
 
+use crate::support::Project;
 use cubinder_compiler::library;
 use cubinder_model::{Digest, container, provenance};
+use cubinder_skip::skip;
 use serde_json::Value;
-use support::Project;
 
 fn told(project: &Project, file: &str) -> String {
     let run = project.run(&["inspect", "--provenance", file]);
@@ -108,7 +104,7 @@ fn a_changed_comment_is_another_record_of_the_same_bundle() {
 fn imported_code_is_named_with_its_files() {
     let project = Project::without_tools();
     if project.runtime_library.is_none() {
-        return support::skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
     }
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
     for file in ["scale.sm_80.cubin", "scale.sm_90.cubin", "scale.ptx"] {

@@ -1,16 +1,11 @@
 //! The same project gives the same bytes, whoever compiles it and wherever it lies; and where it cannot, that is said.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 
-use support::{Project, Run};
+use crate::support::{Project, Run};
 
 const LIBRARIES: [&str; 2] = ["libscale.so", "libscale-code.so"];
 

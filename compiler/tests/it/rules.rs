@@ -4,21 +4,16 @@
 //! Each example goes as far as it needs: reading and resolving, the checks without a compiler, and, with NVRTC and the
 //! runtime library at hand (`cargo xtask test`), a whole compile. Pages with a kernel need that.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 
+use crate::support::{Project, Run};
 use cubinder_compiler::check;
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
 use cubinder_compiler::resolve;
 use cubinder_compiler::rules::{self, Language, Rule};
 use rayon::prelude::*;
-use support::{Project, Run};
 
 /// What a page has of one kind: manifests, and the kernel that belongs to them.
 struct Examples {

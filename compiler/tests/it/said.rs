@@ -1,8 +1,5 @@
 //! What `cubinder check` says, and leaves unsaid, of manifests with their kernels' texts: messages that are in place, none that are not.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,14 +1,9 @@
 //! Plugins of several steps, as the program treats them: compiled, inspected, evaluated.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{self, Project};
 use serde_json::Value;
-use support::Project;
 
 /// A project with the manifests of `tests/data/ok` that have several steps, and their kernels.
 fn with_sequences(project: &Project) {

@@ -1,8 +1,5 @@
 //! The manifests that ship say what their operators are meant to do.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::expect_used, clippy::panic)]
-
 use std::path::Path;
 use std::process::Command;
 

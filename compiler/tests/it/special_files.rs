@@ -1,22 +1,15 @@
 //! Pipes, devices and sockets instead of files, for every argument that names one: no command waits for a writer, reads a
 //! device without end, or replaces them.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "support/models.rs"]
-mod models;
-#[path = "support/path_arguments.rs"]
-mod path_arguments;
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use path_arguments::{PATH_ARGUMENTS, PathArgument, Use};
-use support::Project;
+use crate::support::Project;
+use crate::support::models;
+use crate::support::path_arguments::{PATH_ARGUMENTS, PathArgument, Use};
 
 /// Longer than any command that does not wait. Commands end in a fraction of a second; the rest is for a machine with other work.
 const PATIENCE: Duration = Duration::from_secs(20);

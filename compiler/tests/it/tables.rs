@@ -1,12 +1,7 @@
 //! Tables whose cells are longer than the 65,535 characters that Rust's own padding can do.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
+use crate::support::{MANIFEST, Project, Run};
 use cubinder_onnx::testing::{FLOAT, float, graph, int, model, node, string, value};
-use support::{MANIFEST, Project, Run};
 
 const LONG: usize = 70_000;
 

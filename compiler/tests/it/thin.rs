@@ -1,15 +1,10 @@
 //! `cubinder compile --arch` and `cubinder thin`: both give what compiling for those targets gives, byte for byte, and say what they
 //! cannot do.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 
+use crate::support::{Project, Run};
 use serde_json::Value;
-use support::{Project, Run};
 
 /// What the project is compiled for, before something is left out.
 const ALL: &str = "sm_80,sm_86,sm_89,sm_90,compute_80";

@@ -1,12 +1,8 @@
 //! `cubinder import triton` of folders that do not belong together, or of which something else is said than is in them.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
+use crate::support::{Project, Run};
+use cubinder_skip::skip;
 use serde_json::{Value, json};
-use support::{Project, Run};
 
 /// A folder of Triton's cache, for one architecture: a kernel that copies, and does `more` in between.
 struct Compile<'a> {
@@ -261,7 +257,7 @@ fn all_versions_that_made_code_are_named() {
 #[test]
 fn what_triton_says_of_code_decides_about_a_compile() {
     if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
-        support::skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
         return;
     }
     let project = cache(&[USUAL]);

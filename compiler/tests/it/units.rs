@@ -1,13 +1,9 @@
 //! From a manifest to checked code with the real NVRTC, cold and from the cache.
 
-// Tests stop at the first thing that is wrong; the lint spares only functions marked `#[test]`.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use crate::support::toolkit;
 use cubinder_compiler::cache::Cache;
 use cubinder_compiler::codegen::{display_name, translation_unit};
 use cubinder_compiler::cubin::launch_rules;
@@ -17,7 +13,6 @@ use cubinder_compiler::resolve;
 use cubinder_compiler::toolkit::Toolkit;
 use cubinder_compiler::verify::{CodeCheck, bind_args, check_code};
 use cubinder_model::{Arg, CodeObject, Target};
-use support::toolkit;
 
 const KERNEL: &str = "\
 template <typename T, int N>

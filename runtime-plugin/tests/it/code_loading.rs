@@ -1,17 +1,10 @@
 //! Choosing and loading code, against a driver made of functions of this program.
 
-#![allow(unsafe_code)] // hands the table a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
-
-mod support;
-#[path = "support/plugin.rs"]
-#[allow(dead_code)]
-mod the_plugin;
-
+use crate::support::{self, Device, Mock, cubin};
+use crate::the_plugin;
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
 use cubinder::driver::{Driver, PrimaryContext};
 use cubinder_model::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
-use support::{Device, Mock, cubin};
 
 /// Code for each of the targets; a code object's label is its target.
 struct Carried(Vec<(Target, Digest, CodeBytes)>);

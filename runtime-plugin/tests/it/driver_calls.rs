@@ -1,14 +1,10 @@
 //! Each call of the driver by itself: what it is asked for, what is made of its answer, and what is told where it refuses.
 
-#![allow(unsafe_code)] // functions that stand for the driver's
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
-
-mod support;
-
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr::without_provenance_mut;
 
+use crate::support;
 use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUresult, CUstream};
 use cubinder::driver::{
     ComputeCapability, Driver, DriverError, EnteredContext, PrimaryContext, in_relaxed_capture_mode,

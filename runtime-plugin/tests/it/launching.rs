@@ -1,15 +1,12 @@
 //! Launch records against a driver made of functions of this program.
 
-#![allow(unsafe_code)] // hands addresses to a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
-
-mod support;
-#[path = "support/plugin.rs"]
-mod the_plugin;
-
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
 
+use crate::support::{Device, Launched, Mock, cubin};
+use crate::the_plugin::{
+    I32, Shapes, all_given, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor,
+};
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::CUstream;
 use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_ARGUMENTS, Positions, takes};
@@ -19,10 +16,6 @@ use cubinder_launch as launch;
 use cubinder_launch::{Doing, Evaluated, Passed, Steps, Takes};
 use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
-use support::{Device, Launched, Mock, cubin};
-use the_plugin::{
-    I32, Shapes, all_given, array, float, int, ints, launch, numel, plugin, scalar, shape, share, tensor,
-};
 
 /// A kernel whose parameters have these sizes, at most 512 threads and 100352 bytes of shared memory.
 fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {

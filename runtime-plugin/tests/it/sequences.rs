@@ -1,16 +1,10 @@
 //! Sequences of steps against a driver made of functions of this program.
 
-#![allow(unsafe_code)] // hands addresses to a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
-
-mod support;
-#[path = "support/plugin.rs"]
-#[allow(dead_code)]
-mod the_plugin;
-
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
 
+use crate::support::{Clusters, Device, Mock, cubin};
+use crate::the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading};
 use cubinder::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -25,8 +19,6 @@ use cubinder_launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
 use cubinder_model::{
     Arg, ArgValue, CodeBytes, Digest, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work,
 };
-use support::{Clusters, Device, Mock, cubin};
-use the_plugin::{I32, Shapes, all_given, int, launch, numel, plugin, scalar, tensor};
 
 const X: usize = 0x1111_0000;
 const Y: usize = 0x2222_0000;

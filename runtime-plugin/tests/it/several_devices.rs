@@ -1,16 +1,11 @@
 //! One process with several GPUs, several contexts on one GPU, and many threads: code is loaded once for the library and made ready once
 //! for each device, and nobody's trouble is anybody else's.
 
-#![allow(unsafe_code)] // hands the table a driver
-#![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
-
-mod support;
-
 use std::sync::Barrier;
 
+use crate::support::{Device, Mock, cubin, set_current};
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading};
 use cubinder_model::{CodeBytes, Digest, Target, TargetKind};
-use support::{Device, Mock, cubin, set_current};
 
 /// Code for each of the targets; a code object's label is its target.
 struct Carried(Vec<(Target, Digest, CodeBytes)>);

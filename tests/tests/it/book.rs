@@ -1,8 +1,5 @@
 //! The documentation as a whole: every page is in the book's contents, and every link between pages leads somewhere.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 

@@ -3,23 +3,16 @@
 //!
 //! `cargo xtask test` names the tools and what is installed in the environment.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, ensure};
+use cubinder_skip::skip;
 use cubinder_tests::headers::{self, RTX_1_7};
 use cubinder_tests::installed::{Installed, capture};
 use cubinder_tests::{cxx, installed};
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)

@@ -2,21 +2,17 @@
 //!
 //! The models are written in Rust (`cubinder_tests::handmade`), so that they do not depend on what manifests can say.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use crate::support::load;
 use cubinder_compiler::library::Mode;
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{AUTO_TACTIC, Guard, Node, Plugin};
+use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
 use cubinder_tests::handmade::{self, Draft, Tensor};
 use serde_json::{Value as Json, json};
-use support::{load, skip};
 use tempfile::TempDir;
 
 const F32: Tensor = (DataType::F32, Format::Linear);

@@ -6,10 +6,6 @@
 //!
 //! The faults are made by `tests/fault-shim`. `cargo xtask test` names the compiler in the environment.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-
-mod command;
-
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
@@ -17,7 +13,8 @@ use std::process::{Command, Output};
 
 use cubinder_tests::faults::{DAMAGED, DENIED, FULL, Fault, Kind, READ_ONLY, Shim, Streams, Who};
 
-use command::skip;
+use crate::command::{self};
+use cubinder_skip::skip;
 
 const ALL: [Kind; 5] =
     [Kind::Killed, Kind::Once(FULL), Kind::Lasting(FULL), Kind::Lasting(READ_ONLY), Kind::Once(DENIED)];

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cubinder_skip::skip;
 use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 use cubinder_tests::headers::{self, RTX_1_7};
@@ -214,12 +215,6 @@ const PLUGINS: Recipe<'_> = Recipe {
 /// A plan of few bytes.
 const SMALL: Recipe<'_> =
     Recipe { manifests: &["tests/data/conformance/sequence.toml"], targets: &["compute_80"] };
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 fn has_compiler() -> bool {
     let is_there = cxx::compiler_version().is_some();

@@ -4,16 +4,12 @@
 //!
 //! `tests/data/elsewhere` has the kernels and manifests; `cargo xtask gpu-test` runs the engines.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use crate::support::{FORMS, Form, Scene, load, node, pad};
+use cubinder_skip::skip;
 use serde_json::{Value, json};
-use support::{FORMS, Form, Scene, load, node, pad, skip};
 use tempfile::TempDir;
 
 const COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];

@@ -3,17 +3,12 @@
 //! The application is `clients/registry.py`. Every run of it fails when anything in its process prints (see
 //! `Application::run`): the plugin libraries speak through TensorRT's logger alone.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{self, Case, FORMS, Form, PLUGINS, Scene, add, load, pad, unload};
 use cubinder_model::container;
 use cubinder_tests::application::Answer;
 use serde_json::{Value, json};
-use support::{Case, FORMS, Form, PLUGINS, Scene, add, load, pad, unload};
 
 fn creators() -> Value {
     json!({"do": "creators"})

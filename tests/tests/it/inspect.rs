@@ -2,16 +2,11 @@
 //!
 //! Figures that follow from NVRTC's version are replaced: digests by numbers, the same digest by the same number.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::path::Path;
 
+use crate::support::{Case, Form, Scene};
 use cubinder_model::container::{self, Container};
 use serde_json::Value;
-use support::{Case, Form, Scene};
 
 /// Digests in the order in which they were met.
 #[derive(Default)]

@@ -1,23 +1,18 @@
 //! What `cargo xtask dist` makes, installed where nothing else is: it compiles the smallest plugin of the README and says where its files
 //! are. `cargo xtask test` makes it and names it in the environment.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
+use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use serde_json::Value;
 
 /// The oldest glibc that is supported; that of `cargo xtask dist`.
 const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip() {
-    let reason = "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` does it";
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
+const NOT_SET: &str =
+    "`CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` is not set; `cargo xtask test` does it";
 
 /// NVRTC's library of this machine.
 fn nvrtc() -> PathBuf {
@@ -27,7 +22,7 @@ fn nvrtc() -> PathBuf {
 
 /// The files of the README's smallest plugin, written to `folder`.
 fn smallest_plugin(folder: &Path) {
-    let readme = include_str!("../../README.md");
+    let readme = include_str!("../../../README.md");
     for (name, language) in [("add_one.toml", "toml"), ("add_one.cu", "cuda")] {
         let (_, rest) = readme.split_once(&format!("`{name}`:\n\n```{language}\n")).unwrap();
         let (text, _) = rest.split_once("\n```\n").unwrap();
@@ -54,7 +49,7 @@ fn compile(installed: &Installed, variables: &[(&str, &Path)]) -> Result<()> {
 #[test]
 fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     let Some(installed) = Installed::archive()? else {
-        skip();
+        skip(NOT_SET);
         return Ok(());
     };
     compile(&installed, &[("CUBINDER_NVRTC", &nvrtc())])?;
@@ -91,7 +86,7 @@ fn list(root: &Path, folder: &Path, files: &mut Vec<String>) {
 #[test]
 fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
     let Some(installed) = Installed::wheel(true)? else {
-        skip();
+        skip(NOT_SET);
         return Ok(());
     };
     compile(&installed, &[])?;
@@ -129,7 +124,7 @@ fn the_wheel_with_its_extra_needs_nothing_else() -> Result<()> {
 #[test]
 fn the_wheel_has_the_files_of_the_archive() -> Result<()> {
     let (Some(archive), Some(wheel)) = (Installed::archive()?, Installed::wheel(false)?) else {
-        skip();
+        skip(NOT_SET);
         return Ok(());
     };
     for file in ["bin/cubinder", "lib/libcubinder.so", "lib/cmake/cubinder/cubinder-config.cmake"] {
@@ -153,7 +148,7 @@ __global__ void add_one(const __half* x, __half* y, long long count)
 #[test]
 fn the_wheel_alone_says_what_it_lacks() -> Result<()> {
     let Some(installed) = Installed::wheel(false)? else {
-        skip();
+        skip(NOT_SET);
         return Ok(());
     };
     let work = installed.work("my plugins")?;
@@ -186,7 +181,7 @@ fn glibc_versions(bytes: &[u8]) -> Vec<(u32, u32)> {
 #[test]
 fn old_systems_and_other_machines_will_do() -> Result<()> {
     let Some(installed) = Installed::archive()? else {
-        skip();
+        skip(NOT_SET);
         return Ok(());
     };
     for file in ["bin/cubinder", "lib/libcubinder.so"] {

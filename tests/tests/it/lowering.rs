@@ -6,20 +6,16 @@
 //! input, which no expression reads, is not: then it lowers, and TensorRT gets operations on constants. A dimension can be any number from 0 to 2^63 - 1 (seen with
 //! TensorRT-RTX 1.7; a negative one is refused), so every value goes through two: `max(v, 0)` and `max(-v, 0)`.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::load;
 use cubinder_expr::Value;
 use cubinder_expr::{BindingTime, Environment, Kind, Scope, compile, evaluate};
+use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::json;
-use support::{load, skip};
 
 /// How many expressions are generated for the comparison.
 const GENERATED: usize = 512;

@@ -5,8 +5,6 @@
 //! bytes of every number that the other route passes, which is this repository's own evaluation of the same launch. Nodes are built for one shape, and
 //! for several: where a plugin library would refuse one of these, the kernel has to be told to leave.
 
-#![allow(clippy::expect_used, clippy::panic, clippy::unwrap_used)]
-
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,6 +18,7 @@ use cubinder_launch::{
     Device, Doing, Evaluated, Facts, GuardVerdict, Steps, Takes, alignment, output_shapes, sequence, verdict,
 };
 use cubinder_model::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Variant};
+use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::native_route::{self, MANIFESTS, known};
 
@@ -331,9 +330,7 @@ fn compare(variant: &Variant, launched: &Launched, first: &Evaluated, place: &st
 #[test]
 fn tensorrt_is_told_what_a_plugin_library_launches() {
     if cxx::compiler_version().is_none() || variable("CUBINDER_BIN").is_none() {
-        let is_required = std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1");
-        assert!(!is_required, "a C++ compiler and `CUBINDER_BIN` are needed");
-        return println!("skipped: no C++ compiler, or no `CUBINDER_BIN`");
+        return skip("no C++ compiler, or no `CUBINDER_BIN`");
     }
     let program = native_route::build().unwrap();
     let folder = tempfile::tempdir().unwrap();

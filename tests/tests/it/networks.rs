@@ -4,18 +4,14 @@
 //! The networks are those of `xtask/python/networks.py`, which `cargo xtask gpu-test` runs on a GPU; here they are built, and what is in the
 //! engine is held against what was compiled.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
+use crate::support::{FORMS, Form, load};
+use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
-use support::{FORMS, Form, load, skip};
 use tempfile::TempDir;
 
 /// A network with what its engine must hold.

@@ -1,24 +1,18 @@
 //! What TensorRT-RTX does with the models that `cubinder onnx list` finds something wrong with, and with those where it finds nothing: its
 //! parser refuses the ones, or takes them for something else without a word, and builds engines of the others.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used)]
-
-#[path = "../../compiler/tests/support/models.rs"]
-mod models;
-mod support;
-
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::models::{self, Case, Fate, MANIFESTS};
+use crate::support::load;
 use cubinder_onnx::operators;
 use cubinder_onnx::proto::ModelProto;
+use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
-use models::{Case, Fate, MANIFESTS};
 use prost::Message;
 use serde_json::{Value, json};
-use support::{load, skip};
 use tempfile::TempDir;
 
 /// The library of the models' plugins, and who loads it.
@@ -140,9 +134,9 @@ fn operators_of_tensorrt_are_its_own() {
         return;
     };
     let beyond: Vec<&str> =
-        include_str!("../../compiler/src/onnx/operators_of_tensorrt.txt").lines().collect();
+        include_str!("../../../compiler/src/onnx/operators_of_tensorrt.txt").lines().collect();
     let lacked: Vec<&str> =
-        include_str!("../../compiler/src/onnx/operators_tensorrt_lacks.txt").lines().collect();
+        include_str!("../../../compiler/src/onnx/operators_tensorrt_lacks.txt").lines().collect();
     let standard: BTreeSet<&str> = operators::all().map(|operator| operator.name).collect();
     assert!(
         beyond.iter().all(|name| !standard.contains(name))

@@ -1,15 +1,10 @@
 //! The pages that a reader follows step by step, as they are written.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
-mod support;
-
 use std::path::{Path, PathBuf};
 
+use cubinder_skip::skip;
 use cubinder_tests::installed::{Installed, capture};
 use cubinder_tests::walkthrough::{self, Step};
-use support::skip;
 
 /// What a reader has: `cubinder` from its wheel, a Python with PyTorch, and `trtexec`.
 struct Reader {

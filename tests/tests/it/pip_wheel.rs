@@ -1,18 +1,14 @@
 //! TensorRT-RTX as pip installs it: what happens without the link that its wheel lacks, and the command of the page that makes it.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::support::load;
+use cubinder_skip::skip;
 use cubinder_tests::application::Application;
 use serde_json::json;
-use support::{load, skip};
 
 const LINK: &str = "libtensorrt_rtx.so";
 

@@ -1,16 +1,11 @@
 //! What a node takes in a plan, above what TensorRT itself needs for one.
 
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
-
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::support::{Form, Scene, load, node, unload};
 use cubinder_tests::{cxx, headers};
 use serde_json::{Value, json};
-use support::{Form, Scene, load, node, unload};
 
 /// The most bytes that a node may take above one of a plugin written in C++ that does nothing.
 const MOST: usize = 256;

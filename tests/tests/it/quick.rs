@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::Path;
 
+use cubinder_skip::skip;
 use cubinder_tests::headers::{GENERATIONS, Generation, RTX_1_7};
 use cubinder_tests::oracle::{Oracle, Outcome};
 use cubinder_tests::{cxx, quick_plugin};
@@ -46,13 +47,10 @@ const FAULTS: &[(&str, &str)] = &[
     ("timing cache id", "quick_scale_plugin: two plugins share no attributes"),
 ];
 
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
 fn has_compiler() -> bool {
     let is_there = cxx::compiler_version().is_some();
     if !is_there {
-        let is_required = std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1");
-        assert!(!is_required, "no C++ compiler");
-        println!("skipped: no C++ compiler; install g++, or name one with `CXX`");
+        skip("no C++ compiler; install g++, or name one with `CXX`");
     }
     is_there
 }

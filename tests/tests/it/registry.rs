@@ -3,11 +3,10 @@
 //!
 //! `CUBINDER_TEST_TENSORRT` names them: `cargo xtask test` the one of 11.4, `cargo xtask matrix` each other release beside it.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::registry::{self, Registry, Session};
 
@@ -29,11 +28,8 @@ fn bench(names: &[&str]) -> Option<Bench> {
     let (Some(compiler), Some(generic), false) =
         (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"), releases.is_empty())
     else {
-        let is_required = std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1");
-        let reason =
-            format!("`CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` or `{}` is not set", registry::LIBRARIES);
-        assert!(!is_required, "{reason}");
-        println!("skipped: {reason}");
+        let libraries = registry::LIBRARIES;
+        skip(&format!("`CUBINDER_BIN`, `CUBINDER_RUNTIME_LIBRARY` or `{libraries}` is not set"));
         return None;
     };
     let bench = Bench {
@@ -335,7 +331,7 @@ impl Linked {
     /// `None`, with a reason printed, without a C compiler.
     fn build() -> Option<Self> {
         if cxx::compiler_version().is_none() {
-            println!("skipped: no C compiler");
+            skip("no C compiler");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -380,7 +376,7 @@ fn compile(options: &[&str], out: &Path, source: &str) {
 #[test]
 fn a_tensorrt_linked_into_the_program_is_not_taken_for_a_shared_one() {
     let (Some(generic), Some(linked)) = (variable("CUBINDER_RUNTIME_LIBRARY"), Linked::build()) else {
-        println!("skipped: `CUBINDER_RUNTIME_LIBRARY` is not set");
+        skip("no C compiler, or `CUBINDER_RUNTIME_LIBRARY` is not set");
         return;
     };
     let [printed, errors] = linked.run(&[&generic]);

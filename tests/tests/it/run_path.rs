@@ -4,6 +4,7 @@
 //! says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
 
 use anyhow::Result;
+use cubinder_skip::skip;
 use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
@@ -36,12 +37,6 @@ const FAULTS: Recipe<'_> = Recipe {
     ],
     targets: &["sm_89", "sm_90", "compute_80"],
 };
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 /// Runs the checks on both forms of the libraries, above a new driver and an old one. `expected` are parts of the names of some.
 #[track_caller]

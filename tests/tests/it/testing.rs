@@ -4,14 +4,11 @@
 //! them a test says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure. `cargo xtask gpu-test` runs the same
 //! cases on a GPU.
 
-#![allow(clippy::expect_used, clippy::panic)]
-
-mod command;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use command::{Run, finish, root, skip};
+use crate::command::{self, Run, finish, root};
+use cubinder_skip::skip;
 use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
 

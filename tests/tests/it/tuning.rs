@@ -2,14 +2,10 @@
 //!
 //! What the command needs is as in `testing.rs`.
 
-#![allow(clippy::expect_used, clippy::panic)]
-
-mod command;
-
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
-use command::{Run, command, finish, root};
+use crate::command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
 /// What the kernels of `tests/data/testing/planted.cu` take, nanoseconds: the vectors are slower.

@@ -1,17 +1,9 @@
 //! What is generated is what the pinned `onnx` package gives: the messages from its `onnx.proto`, the operators from its schemas.
 //! `CUBINDER_UPDATE_ONNX=1` writes both anew.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
+use cubinder_skip::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 fn variable(name: &str) -> Option<PathBuf> {
     let found = std::env::var_os(name).map(PathBuf::from);

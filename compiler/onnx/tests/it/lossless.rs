@@ -1,8 +1,5 @@
 //! What is read, and that nothing but what an edit names changes.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::unwrap_used, clippy::panic)]
-
 use std::io::Cursor;
 
 use cubinder_onnx::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto};

@@ -2,9 +2,6 @@
 //! them; `cargo xtask docs` runs it with `CUBINDER_UPDATE_DOCS=1`, which writes them anew. Its examples are compiled. So it is with the tables of
 //! `docs/plugins.md` and `docs/plugins/*.md`, which are made from the manifests that ship.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::expect_used, clippy::panic)]
-
 mod plugins;
 mod promises;
 mod releases;

@@ -1,5 +1,5 @@
 //! The table of promises in `docs/contributing/promises.md`: each row has a page, and tests that exist.
-//! `tests/tests/book.rs` checks the links.
+//! `tests/tests/it/book.rs` checks the links.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Either name of an aliased output is the output's memory: for `--aligned` and for guards.
 
-use super::support::Project;
 use super::{eval, transcript};
+use crate::support::Project;
 
 const MANIFEST: &str = r#"schema = 1
 

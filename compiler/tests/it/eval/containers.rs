@@ -8,8 +8,8 @@ use cubinder_model::{
     Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin,
 };
 
+use super::{FILE, MANIFEST, bare, eval, transcript, with};
 use crate::support::Project;
-use crate::{FILE, MANIFEST, bare, eval, transcript, with};
 
 /// A code object that says what its kernel needs; nothing here looks at its bytes.
 fn code() -> CodeObject {

@@ -2,8 +2,8 @@
 
 use std::fs;
 
+use super::{FILE, bare, eval, with};
 use crate::support::{self, Project};
-use crate::{FILE, bare, eval, with};
 
 #[test]
 fn types_and_occupancy_come_from_the_compiled_kernel() {

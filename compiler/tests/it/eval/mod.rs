@@ -1,15 +1,11 @@
 //! `cubinder eval` as a user runs it: what it shows, what it says about mistakes, and test files.
 
-#![allow(clippy::unwrap_used)]
-
 mod aliases;
 mod containers;
 mod kernels;
-#[path = "../support/mod.rs"]
-mod support;
 mod untyped;
 
-use support::{Project, Run};
+use crate::support::{Project, Run};
 
 /// A manifest with everything that can decide a launch.
 const MANIFEST: &str = r#"schema = 1

@@ -1,7 +1,7 @@
 //! Nodes without compiled kernels: the memory that a launch gets is known, the types of its numbers are not.
 
+use super::{eval, with};
 use crate::support::{Project, Run};
-use crate::{eval, with};
 
 /// A manifest whose output has four elements, however many `x` has.
 fn evaluated(launches: &str, shape: &str) -> Run {

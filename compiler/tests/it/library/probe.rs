@@ -3,9 +3,9 @@
 
 extern crate self as cubinder_model;
 
-#[path = "../../../runtime-plugin/src/descriptor.rs"]
+#[path = "../../../../runtime-plugin/src/descriptor.rs"]
 pub mod descriptor;
-#[path = "../../../runtime-plugin/model/src/slot.rs"]
+#[path = "../../../../runtime-plugin/model/src/slot.rs"]
 pub mod slot;
 
 /// The mode's number, 0 without a bundle.

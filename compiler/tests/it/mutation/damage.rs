@@ -9,33 +9,33 @@ use toml::de::{DeTable, DeValue};
 
 /// One damage: these bytes are replaced.
 #[derive(Debug, Clone)]
-pub struct Damage {
-    pub range: Range<usize>,
-    pub replacement: String,
+pub(crate) struct Damage {
+    pub(crate) range: Range<usize>,
+    pub(crate) replacement: String,
     /// What happens to the bytes, for people.
-    pub what: &'static str,
+    pub(crate) what: &'static str,
     /// The key that is damaged, or whose value is; names that the author chose are `*`: `attributes.*.doc`.
-    pub key: String,
+    pub(crate) key: String,
     /// The author's name of what is damaged, or of what the damage is a part of: `x` for the rank of the input `x`.
-    pub name: Option<String>,
+    pub(crate) name: Option<String>,
 }
 
 impl Damage {
-    pub fn apply(&self, text: &str) -> String {
+    pub(crate) fn apply(&self, text: &str) -> String {
         let mut damaged = text.to_owned();
         damaged.replace_range(self.range.clone(), &self.replacement);
         damaged
     }
 
     /// Where the damage is in the damaged text, with one byte on each side: what was taken away leaves no bytes of its own.
-    pub fn place(&self) -> Range<usize> {
+    pub(crate) fn place(&self) -> Range<usize> {
         let end = self.range.start + self.replacement.len();
         self.range.start.saturating_sub(1)..end + 1
     }
 }
 
 /// All damages of a manifest.
-pub fn damages(text: &str) -> Vec<Damage> {
+pub(crate) fn damages(text: &str) -> Vec<Damage> {
     let document = DeTable::parse(text).expect("the corpus is TOML");
     let mut finder = Finder { text, found: Vec::new(), names: Vec::new() };
     finder.table(document.get_ref(), "");

@@ -14,29 +14,29 @@ use cubinder_compiler::source;
 use cubinder_compiler::{codegen, kernel_text, tables, tuning};
 use toml::de::DeTable;
 
-use crate::damage::Damage;
+use super::damage::Damage;
 
 /// Targets for manifests that name none.
-pub const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
+pub(crate) const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
 
 /// The NVRTC that is pinned; `min_driver` is held against it.
 const NVRTC: (i32, i32) = (13, 0);
 
 /// What decides the bundle, without places in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Print {
+pub(crate) struct Print {
     /// What the bundle holds as it is: see `the_bundle_holds_the_model`.
-    pub model: String,
+    pub(crate) model: String,
     /// What NVRTC gets.
-    pub code: String,
+    pub(crate) code: String,
     /// Targets, options, include folders, the oldest driver.
-    pub plan: String,
+    pub(crate) plan: String,
 }
 
 /// A manifest with the project that it is the only one of.
-pub struct Subject {
-    pub path: PathBuf,
-    pub text: String,
+pub(crate) struct Subject {
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
     project: Project,
     /// What was checked first, and found right: see [`essence`].
     checked: OnceLock<String>,
@@ -44,7 +44,7 @@ pub struct Subject {
 
 impl Subject {
     /// The manifest at `path`; `config` is a file that says [`CONFIG`].
-    pub fn new(path: &Path, config: &Path) -> Subject {
+    pub(crate) fn new(path: &Path, config: &Path) -> Subject {
         let asked =
             Asked { manifests: vec![path.to_owned()], config: Some(config.to_owned()), ..Asked::default() };
         let project = Project::open(asked, Path::new("/")).expect("a project");
@@ -52,7 +52,7 @@ impl Subject {
         Subject { path: path.to_owned(), text, project, checked: OnceLock::new() }
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         self.path.file_name().and_then(|name| name.to_str()).expect("a plain name")
     }
 
@@ -60,7 +60,7 @@ impl Subject {
     ///
     /// # Errors
     /// Everything that is said about it, with at least one error.
-    pub fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
+    pub(crate) fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
         let mut resolved = compile(&Source::new(&self.path, text))?;
         let unread = unread(&mut resolved);
         if !unread.is_empty() {
@@ -83,7 +83,7 @@ impl Subject {
     }
 
     /// Everything that `cubinder check` says about the manifest.
-    pub fn said(&self) -> Vec<Diagnostic> {
+    pub(crate) fn said(&self) -> Vec<Diagnostic> {
         let mut resolved = match compile(&Source::new(&self.path, &*self.text)) {
             Ok(resolved) => resolved,
             Err(found) => return found,
@@ -144,7 +144,7 @@ fn essence(draft: &PluginDraft) -> String {
 }
 
 /// The plugin and the arguments by name; their order is the kernel's.
-pub fn model(draft: &PluginDraft) -> String {
+pub(crate) fn model(draft: &PluginDraft) -> String {
     let args = |unit: &cubinder_compiler::resolve::Unit| -> BTreeMap<String, String> {
         unit.args.iter().map(|arg| (arg.name.clone(), format!("{:?}", arg.value))).collect()
     };
@@ -179,7 +179,7 @@ impl PlanPrint {
 /// - It points at a use of what is damaged, by its name: an expression that has the name, or calls a function that has it.
 ///   What is misspelt where it is declared is unknown where it is used, and a value is impossible only there.
 /// - It says the damaged value with its name, `VEC=3`, as what the compiler refuses in a kernel does.
-pub fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text: &str) -> bool {
+pub(crate) fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text: &str) -> bool {
     let place = damage.place();
     let uses = damage.name.as_ref().map(|name| uses(name, text)).unwrap_or_default();
     let shows = |label: &Label| {
@@ -235,7 +235,7 @@ fn is_word(c: char) -> bool {
 }
 
 /// The path and text of every manifest that is damaged.
-pub fn manifests() -> Vec<PathBuf> {
+pub(crate) fn manifests() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut paths: Vec<PathBuf> = ["tests/data/ok", "manifests"]
         .iter()

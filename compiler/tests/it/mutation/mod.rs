@@ -1,9 +1,6 @@
 //! Every key, value, name and number of the good manifests, damaged one at a time: each mutant is refused with an error that shows
 //! the damage ([`judge::is_on`]), or changes what is compiled. What passes both ways is a part of the manifest that nothing reads.
 
-// Clippy knows test functions, not their helpers.
-#![allow(clippy::expect_used, clippy::panic, unreachable_pub)]
-
 mod damage;
 mod judge;
 mod workshop;

@@ -12,31 +12,27 @@ use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Digest};
+use cubinder_skip::skip;
 use tempfile::TempDir;
 
-use crate::judge::CONFIG;
+use super::judge::CONFIG;
 
 /// What a test needs that compiles.
-pub struct Tools {
+pub(crate) struct Tools {
     runtime_library: PathBuf,
     cache: TempDir,
 }
 
 impl Tools {
     /// NVRTC and the runtime library, with a cache that nothing else uses; nothing where they are missing and may be.
-    pub fn find() -> Option<Tools> {
-        let missing = |what: &str| {
-            let must = std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_some_and(|value| value == "1");
-            assert!(!must, "{what}");
-            println!("skipped: {what}");
-        };
+    pub(crate) fn find() -> Option<Tools> {
         let overrides = Overrides::from_env(None);
         if let Err(error) = Toolkit::locate(&overrides) {
-            missing(&format!("no NVRTC: {} {:?}", error.message, error.notes));
+            skip(&format!("no NVRTC: {} {:?}", error.message, error.notes));
             return None;
         }
         let Some(runtime_library) = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from) else {
-            missing("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
             return None;
         };
         let cache = tempfile::tempdir().expect("a folder");
@@ -49,7 +45,7 @@ impl Tools {
 }
 
 /// A copy of the corpus.
-pub struct Workshop<'t> {
+pub(crate) struct Workshop<'t> {
     tools: &'t Tools,
     folder: TempDir,
 }
@@ -68,7 +64,7 @@ const FOLDERS: [&str; 9] = [
 ];
 
 impl<'t> Workshop<'t> {
-    pub fn new(tools: &'t Tools) -> Workshop<'t> {
+    pub(crate) fn new(tools: &'t Tools) -> Workshop<'t> {
         let folder = tempfile::tempdir().expect("a folder");
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         for name in FOLDERS {
@@ -86,7 +82,7 @@ impl<'t> Workshop<'t> {
     }
 
     /// The copy of a manifest of the corpus.
-    pub fn place_of(&self, manifest: &Path) -> PathBuf {
+    pub(crate) fn place_of(&self, manifest: &Path) -> PathBuf {
         let name = manifest.file_name().expect("a name");
         let is_shipped = manifest.parent().is_some_and(|folder| folder.ends_with("manifests"));
         self.folder.path().join(if is_shipped { "manifests" } else { "tests/data/ok" }).join(name)
@@ -96,12 +92,12 @@ impl<'t> Workshop<'t> {
     ///
     /// # Errors
     /// What `cubinder compile` says.
-    pub fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
+    pub(crate) fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
         self.outcome(place, text).map(|outcome| outcome.bundle)
     }
 
     /// The bundle of the manifest at `place`.
-    pub fn bundle(&self, place: &Path, text: &str) -> Bundle {
+    pub(crate) fn bundle(&self, place: &Path, text: &str) -> Bundle {
         let outcome = self.outcome(place, text).expect("the manifest is right");
         assert_eq!(outcome.warnings, [], "{}", place.display());
         let library = &outcome.libraries.first().expect("a library").path;

@@ -6,15 +6,10 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 /// What the command came to.
 pub struct Run {

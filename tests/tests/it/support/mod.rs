@@ -2,22 +2,14 @@
 
 // Each test program uses a part of this.
 #![allow(dead_code, unreachable_pub)]
-// The helpers are tests too, though clippy cannot know.
-#![allow(clippy::unwrap_used)]
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cubinder_model::container::FORMAT_VERSION;
+use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
 
 /// Two libraries of one op each, in both forms, and what uses them.
 pub struct Scene {

@@ -3,7 +3,7 @@
 // A program with a TensorRT 10 linked into it, whose symbols it hides: it loads a plugin library as that TensorRT would, and has a plugin
 // rejected. The shared library that it is linked with plays TensorRT 11. Named, another stand-in plays TensorRT instead.
 //
-// Owns: the program of two tests of `tests/tests/registry.rs`.
+// Owns: the program of two tests of `tests/tests/it/registry.rs`.
 #define _GNU_SOURCE
 #define staticFinder linkedFinder
 #define newFinder newLinkedFinder

@@ -3,7 +3,7 @@
 // Drives plugin registries of full TensorRT: commands come on standard input, one per line, and each is answered on standard output.
 // Several releases can be open in one process. No GPU is needed: the lean runtimes register, list and create plugins without one.
 //
-// Owns: TensorRT's side of the conversation. Never: judges what a plugin answers; `tests/tests/registry.rs` does.
+// Owns: TensorRT's side of the conversation. Never: judges what a plugin answers; `tests/tests/it/registry.rs` does.
 //
 //   open T FILE                      opens a TensorRT library as T
 //   close T                          closes it; "gone" or "still mapped"

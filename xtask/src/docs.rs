@@ -11,7 +11,7 @@ With --check nothing is written, and the command fails where the tables are out 
 
 pub(crate) fn run(check: bool) -> Result<()> {
     let mut command = workspace::cargo();
-    command.args(["test", "--package", "cubinder", "--test", "docs"]);
+    command.args(["test", "--package", "cubinder", "--test", "it", "docs::"]);
     command.env("CUBINDER_UPDATE_DOCS", if check { "0" } else { "1" });
     process::inherit(&mut command)
 }

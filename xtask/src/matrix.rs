@@ -247,17 +247,17 @@ fn built(answer: &Value) -> Outcome {
 }
 
 /// Loads plugin libraries with the registry of a release of full TensorRT, alone and beside that of 11.4:
-/// `tests/tests/registry.rs`.
+/// `tests/tests/it/registry.rs`.
 fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
         libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
-    tests_pass("registry", &[], variable, REGISTRY, workshop)
+    tests_pass("registry::", variable, REGISTRY, workshop)
 }
 
-/// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/conformance.rs`.
+/// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/it/conformance.rs`.
 fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
     let names =
         fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -265,19 +265,13 @@ fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
     names.sort();
     let works = format!("plugins pass with the headers {}", names.join(", "));
     let variable = ("CUBINDER_TEST_HEADERS", std::path::absolute(headers)?.into_os_string());
-    tests_pass("conformance", &["with_every_release"], variable, &works, workshop)
+    tests_pass("with_every_release", variable, &works, workshop)
 }
 
-/// Runs a test program of `cubinder-tests` with a variable.
-fn tests_pass(
-    program: &str,
-    filter: &[&str],
-    variable: (&str, OsString),
-    works: &str,
-    workshop: &Workshop,
-) -> Result<Outcome> {
+/// Runs the tests of `cubinder-tests` whose names contain `filter`, with a variable.
+fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &Workshop) -> Result<Outcome> {
     let mut command = workspace::cargo();
-    command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", program]).args(filter);
+    command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
     command.envs(workshop.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {

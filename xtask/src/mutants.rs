@@ -173,17 +173,13 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/src/plugin/fields.rs",
         ],
         tested_by: &["cubinder-plugin"],
-        programs: &[
-            "--lib",
-            "--test=code_loading",
-            "--test=launching",
-            "--test=sequences",
-            "--test=unloading_frees_everything",
-        ],
+        programs: &["--lib", "--test=it", "--test=unloading_frees_everything"],
         // Without tests that compile whole plugins or measure time.
         tests: &[
             "--skip=agreement::",
+            "--skip=driver_calls::",
             "--skip=sealed_damage",
+            "--skip=several_devices::",
             "--skip=timing_tests::",
             "--skip=what_an_engine_asks_for",
         ],
@@ -199,8 +195,8 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/driver/src/sys.rs",
         ],
         tested_by: &["cubinder-plugin"],
-        programs: &["--test=code_loading", "--test=driver_calls", "--test=launching", "--test=sequences"],
-        tests: &[],
+        programs: &["--test=it"],
+        tests: &["--skip=several_devices::"],
     },
     Group {
         name: "run",

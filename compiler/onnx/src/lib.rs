@@ -17,7 +17,7 @@ mod read;
 pub mod testing;
 mod wire;
 
-/// The messages of the format. Generated: `cargo test -p cubinder-onnx --test generated` holds them against `onnx.proto` of the
+/// The messages of the format. Generated: `cargo test -p cubinder-onnx --test it generated` holds them against `onnx.proto` of the
 /// pinned `onnx` package, and writes them anew where `CUBINDER_UPDATE_ONNX=1` asks for it.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 pub mod proto {

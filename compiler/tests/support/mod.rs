@@ -7,11 +7,17 @@
 // The helpers are tests too, though clippy cannot know.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../../testing/sample.rs"]
+pub mod manifest;
+pub mod models;
+pub mod path_arguments;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_skip::skip;
 use tempfile::TempDir;
 
 pub const CONFIG: &str = r#"[library]
@@ -65,12 +71,6 @@ __global__ void scale(const T* x, T* y, unsigned count, float factor)
 }
 ";
 
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-pub fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
-
 /// NVRTC and the CUDA headers, where they are there.
 pub fn toolkit() -> Option<Toolkit> {
     match Toolkit::locate(&Overrides::from_env(None)) {
@@ -113,6 +113,19 @@ impl Run {
         );
         assert!(begins("error") && !begins("thread"), "{what}: {}", self.stderr);
         assert_eq!(self.stdout, "", "{what}");
+    }
+}
+
+/// Runs a program that was just copied. Another thread may have forked while the copy was open for writing: the kernel refuses
+/// to run it until that child has started its own program.
+pub fn run_copy(command: &mut Command) -> Run {
+    loop {
+        match command.output() {
+            Err(error) if error.kind() == std::io::ErrorKind::ExecutableFileBusy => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            output => return Run::of(output.unwrap()),
+        }
     }
 }
 

@@ -1,5 +1,5 @@
 //! Models with a mistake each, and right ones: what `cubinder onnx list` says of them is in snapshots, and what TensorRT does with them is tried by
-//! `tests/tests/onnx.rs`, which takes this file too.
+//! `tests/tests/it/onnx.rs`, which takes this file too.
 
 // Each test program uses a part of this.
 #![allow(dead_code, unreachable_pub)]

@@ -38,7 +38,7 @@ pub enum ShapeOp {
     Equal = 5,
     /// 1 where the first is less than the second, else 0.
     Less = 6,
-    /// The quotient rounded down, below zero too: the mathematical floor. The header does not say so; `tests/tests/lowering.rs`
+    /// The quotient rounded down, below zero too: the mathematical floor. The header does not say so; `tests/tests/it/lowering.rs`
     /// confirms it with TensorRT-RTX 1.7.1's own builder, for every pair of signs.
     FloorDiv = 7,
     /// The quotient rounded up, below zero too: the mathematical ceiling, confirmed likewise.

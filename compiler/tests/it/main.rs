@@ -1,0 +1,44 @@
+//! Integration tests of the compiler. They are one program, because each program links the compiler.
+//!
+//! `compiler/tests/cases.rs` is a program of its own: each file of `tests/data/ok` and `tests/data/bad` is a test there.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+mod alike;
+mod bad_input;
+mod cache;
+mod checkup;
+mod cli;
+mod compat;
+mod depfile;
+mod docs;
+mod eval;
+mod foreign;
+mod foreign_pointers;
+mod inspect_damage;
+mod json_paths;
+mod json_schema;
+mod kernels;
+mod library;
+mod manifest_corpus;
+mod mistakes;
+mod mutation;
+mod native;
+mod new;
+mod occupancy;
+mod onnx;
+mod paths;
+mod provenance;
+mod reproducible;
+mod rules;
+mod said;
+mod sequences;
+mod shipped_manifests;
+mod special_files;
+mod tables;
+mod thin;
+mod triton_folders;
+mod units;
+
+#[path = "../support/mod.rs"]
+mod support;

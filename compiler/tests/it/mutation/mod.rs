@@ -1,0 +1,238 @@
+//! Every key, value, name and number of the good manifests, damaged one at a time: each mutant is refused with an error that shows
+//! the damage ([`judge::is_on`]), or changes what is compiled. What passes both ways is a part of the manifest that nothing reads.
+
+mod damage;
+mod judge;
+mod workshop;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use cubinder_compiler::diagnostic::{Colour, render};
+use cubinder_compiler::resolve::ArgDraftValue;
+use cubinder_model::ArgValue;
+use damage::{Damage, damages};
+use judge::{CONFIG, Print, Subject, is_on, manifests, model};
+use rayon::prelude::*;
+use workshop::{Tools, Workshop};
+
+/// A key of which a mutant may change nothing, and why that is right.
+struct Exemption {
+    key: &'static str,
+    why: &'static str,
+}
+
+/// Each must be needed.
+const EXEMPTIONS: [Exemption; 0] = [];
+
+/// What came of a mutant without a compiler.
+enum Fate {
+    Refused,
+    /// It is another plugin: whether the compiler gets something else too.
+    Changed {
+        for_the_compiler: bool,
+    },
+    /// An error, but not where the damage is.
+    Elsewhere(String),
+    /// Nothing happened.
+    Survived,
+}
+
+/// A manifest with what came of each of its mutants.
+struct Examined {
+    subject: Subject,
+    fates: Vec<(Damage, Fate)>,
+}
+
+/// All mutants of all manifests: two tests look at them.
+static EXAMINED: LazyLock<Vec<Examined>> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("cubinder.toml");
+    std::fs::write(&config, CONFIG).expect("it is written");
+    manifests().iter().map(|path| examine(Subject::new(path, &config))).collect()
+});
+
+fn examine(subject: Subject) -> Examined {
+    let sound = subject.print(&subject.text);
+    let sound = sound.unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
+    let judged = |damage: Damage| {
+        let fate = fate(&subject, &sound, &damage);
+        (damage, fate)
+    };
+    let fates = damages(&subject.text).into_par_iter().map(judged).collect();
+    Examined { subject, fates }
+}
+
+fn fate(subject: &Subject, sound: &Print, damage: &Damage) -> Fate {
+    match subject.print(&damage.apply(&subject.text)) {
+        Ok(print) if print == *sound => Fate::Survived,
+        Ok(print) => Fate::Changed { for_the_compiler: print.code != sound.code || print.plan != sound.plan },
+        Err(found) if found.iter().any(|found| is_on(found, &subject.path, damage, &subject.text)) => {
+            Fate::Refused
+        }
+        Err(found) => Fate::Elsewhere(render(&found, Colour::Plain)),
+    }
+}
+
+#[test]
+fn every_damage_is_refused_where_it_is_or_changes_what_is_compiled() {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut unseen = String::new();
+    let mut needed = vec![false; EXEMPTIONS.len()];
+    for Examined { subject, fates } in &*EXAMINED {
+        for (damage, fate) in fates {
+            let exemption = EXEMPTIONS.iter().position(|exemption| exemption.key == damage.key);
+            let counted = match (fate, exemption) {
+                (Fate::Refused, _) => "refused",
+                (Fate::Changed { .. }, _) => "changed",
+                (Fate::Survived, Some(exemption)) => {
+                    needed[exemption] = true;
+                    "exempt"
+                }
+                (Fate::Survived, None) => {
+                    let _ = writeln!(unseen, "{}", describe(subject, damage, "nothing happens"));
+                    "survived"
+                }
+                (Fate::Elsewhere(found), _) => {
+                    let _ = writeln!(unseen, "{}\n{found}", describe(subject, damage, "told elsewhere"));
+                    "elsewhere"
+                }
+            };
+            *counts.entry(counted).or_default() += 1;
+        }
+    }
+    println!("{counts:?}");
+    assert!(counts.values().sum::<usize>() > 3000, "too few damages to mean anything: {counts:?}");
+    assert!(unseen.is_empty(), "{counts:?}\n{unseen}");
+    for (exemption, needed) in EXEMPTIONS.iter().zip(needed) {
+        assert!(needed, "no longer needed: {}", exemption.why);
+    }
+}
+
+#[test]
+fn the_corpus_is_right_without_a_word() {
+    for Examined { subject, .. } in &*EXAMINED {
+        assert_eq!(render(&subject.said(), Colour::Plain), "", "{}", subject.name());
+    }
+}
+
+/// A print tells that a mutant is another plugin; here it is compiled. Every mutant that changes what the compiler gets is one of
+/// these, because only a compile tells whether that is refused, and where, or becomes other code; and some of those that
+/// change the model alone.
+#[test]
+fn what_changes_is_another_bundle_or_refused_by_the_compiler_where_it_is() {
+    const EVERY: usize = 16;
+    let Some(tools) = Tools::find() else { return };
+    let mut compiled = 0;
+    let mut unseen = String::new();
+    for Examined { subject, fates } in &*EXAMINED {
+        let chosen: Vec<&Damage> = fates
+            .iter()
+            .enumerate()
+            .filter(|(index, (_, fate))| match fate {
+                Fate::Changed { for_the_compiler } => *for_the_compiler || index % EVERY == 0,
+                _ => false,
+            })
+            .map(|(_, (damage, _))| damage)
+            .collect();
+        compiled += chosen.len();
+        let share = chosen.len().div_ceil(rayon::current_num_threads()).max(1);
+        let found: Vec<String> =
+            chosen.par_chunks(share).flat_map(|share| wrong(&tools, subject, share)).collect();
+        unseen.extend(found);
+    }
+    println!("{compiled} mutants compiled");
+    assert!(unseen.is_empty(), "{unseen}");
+    assert!(compiled > 100, "only {compiled} compiled");
+}
+
+/// Compiles mutants; what is to be said about those that come to the same bundle, or are refused elsewhere.
+fn wrong(tools: &Tools, subject: &Subject, damages: &[&Damage]) -> Vec<String> {
+    let workshop = Workshop::new(tools);
+    let place = workshop.place_of(&subject.path);
+    let sound = workshop.compile(&place, &subject.text).expect("the corpus compiles");
+    let problem = |damage: &&Damage| match workshop.compile(&place, &damage.apply(&subject.text)) {
+        Ok(bundle) if bundle == sound && !leaves_no_trace(damage, &subject.text) => {
+            Some(describe(subject, damage, "the bundle is the same") + "\n")
+        }
+        Ok(_) => None,
+        Err(found) if found.iter().any(|found| is_on(found, &place, damage, &subject.text)) => None,
+        Err(found) => {
+            let found = render(&found, Colour::Plain);
+            Some(format!("{}\n{found}\n", describe(subject, damage, "compiled, and told elsewhere")))
+        }
+    };
+    damages.iter().filter_map(problem).collect()
+}
+
+/// Whether what is damaged decides whether a bundle is made, or which one is made for other GPUs, and stands nowhere in the one for
+/// [`judge::CONFIG`]'s target.
+fn leaves_no_trace(damage: &Damage, text: &str) -> bool {
+    let before = |bytes: usize| text.get(damage.range.start.saturating_sub(bytes)..damage.range.start);
+    let taken = text.get(damage.range.clone()).unwrap_or_default();
+    match damage.key.as_str() {
+        // What it asks for has been checked by then.
+        "compile.min_driver" => true,
+        // Code for 9.0 does not run on 8.9.
+        "code.cubin" => {
+            damage.replacement.is_empty() && taken.contains(".sm_90.") && !taken.contains(".sm_80.")
+        }
+        // `float4*` and `float*` take the same tensors, and the address is all that is passed.
+        "code.parameters" => damage.replacement.is_empty() && taken == "4" && before(5) == Some("float"),
+        _ => false,
+    }
+}
+
+/// The model of a print stands in the bundle as it is, so prints with other models are other bundles.
+#[test]
+fn the_bundle_holds_the_model() {
+    let Some(tools) = Tools::find() else { return };
+    let workshop = Workshop::new(&tools);
+    for path in manifests() {
+        let source = cubinder_compiler::source::text(&path).expect("a text");
+        let draft = cubinder_compiler::resolve::compile(&source).expect("the corpus is right").draft;
+        let bundle = workshop.bundle(&workshop.place_of(&path), &source.text);
+        let [plugin] = bundle.plugins.as_slice() else { panic!("one plugin") };
+        let mut bare = plugin.clone();
+        for unit in &draft.units {
+            let launch = bare.variants[unit.variant].launch_mut(unit.step).unwrap();
+            launch.code.clear();
+            // Bound to the kernel's parameters: their order and types are the kernel's.
+            let args = std::mem::take(&mut launch.args);
+            assert_eq!(args.len(), unit.args.len());
+            for arg in args {
+                let drafted = unit.args.iter().find(|drafted| drafted.name == arg.name).expect("it is there");
+                assert_eq!(value(&arg.value), drafted_value(&drafted.value));
+            }
+        }
+        assert_eq!(bare, draft.plugin, "{}", path.display());
+        assert!(model(&draft).contains(&format!("{:?}", draft.plugin)));
+    }
+}
+
+/// What an argument passes, without the kernel's type.
+fn value(value: &ArgValue) -> String {
+    match value {
+        ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => format!("tensor {tensor}"),
+        ArgValue::Scratch(index) => format!("scratch {index}"),
+        ArgValue::Scalar { expr, .. } | ArgValue::Array { expr, .. } => format!("{expr:?}"),
+    }
+}
+
+fn drafted_value(value: &ArgDraftValue) -> String {
+    match value {
+        ArgDraftValue::Tensor(tensor) => format!("tensor {tensor}"),
+        ArgDraftValue::Scratch(index) => format!("scratch {index}"),
+        ArgDraftValue::Expr { expr, .. } => format!("{expr:?}"),
+    }
+}
+
+fn describe(subject: &Subject, damage: &Damage, fate: &str) -> String {
+    let text = &subject.text;
+    let line = text[..damage.range.end].matches('\n').count() + 1;
+    let shown = text.lines().nth(line - 1).unwrap_or_default();
+    let (was, is) = (&text[damage.range.clone()], &damage.replacement);
+    let (name, what, key) = (subject.name(), damage.what, &damage.key);
+    format!("{name}:{line}: `{key}`: {what}, `{was}` is `{is}`: {fate}\n    {shown}")
+}

@@ -1,0 +1,143 @@
+//! The corpus in a folder of its own, where a manifest can be replaced by a mutant and compiled with the real NVRTC.
+//!
+//! Owns the copies and the cache between the compiles. Never decides what a mutant ought to come to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
+use cubinder_compiler::diagnostic::Diagnostic;
+use cubinder_compiler::library;
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Bundle, Digest};
+use cubinder_skip::skip;
+use tempfile::TempDir;
+
+use super::judge::CONFIG;
+
+/// What a test needs that compiles.
+pub(crate) struct Tools {
+    runtime_library: PathBuf,
+    cache: TempDir,
+}
+
+impl Tools {
+    /// NVRTC and the runtime library, with a cache that nothing else uses; nothing where they are missing and may be.
+    pub(crate) fn find() -> Option<Tools> {
+        let overrides = Overrides::from_env(None);
+        if let Err(error) = Toolkit::locate(&overrides) {
+            skip(&format!("no NVRTC: {} {:?}", error.message, error.notes));
+            return None;
+        }
+        let Some(runtime_library) = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").map(PathBuf::from) else {
+            skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+            return None;
+        };
+        let cache = tempfile::tempdir().expect("a folder");
+        let toolkit = overrides.cache.expect("a cache folder").join("toolkit");
+        if toolkit.is_dir() {
+            std::os::unix::fs::symlink(toolkit, cache.path().join("toolkit")).expect("a link");
+        }
+        Some(Tools { runtime_library, cache })
+    }
+}
+
+/// A copy of the corpus.
+pub(crate) struct Workshop<'t> {
+    tools: &'t Tools,
+    folder: TempDir,
+}
+
+/// Everything that manifests of the corpus name.
+const FOLDERS: [&str; 9] = [
+    "tests/data/ok",
+    "tests/data/code",
+    "tests/data/kernels",
+    "tests/data/include",
+    "tests/data/tuning",
+    "manifests",
+    "manifests/cases",
+    "kernels",
+    "kernels/cubinder",
+];
+
+impl<'t> Workshop<'t> {
+    pub(crate) fn new(tools: &'t Tools) -> Workshop<'t> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for name in FOLDERS {
+            let copy = folder.path().join(name);
+            fs::create_dir_all(&copy).expect("a folder");
+            for entry in fs::read_dir(root.join(name)).expect("the folder is there") {
+                let path = entry.expect("an entry").path();
+                if path.is_file() {
+                    fs::copy(&path, copy.join(path.file_name().expect("a name"))).expect("it is copied");
+                }
+            }
+        }
+        fs::write(folder.path().join("cubinder.toml"), CONFIG).expect("it is written");
+        Workshop { tools, folder }
+    }
+
+    /// The copy of a manifest of the corpus.
+    pub(crate) fn place_of(&self, manifest: &Path) -> PathBuf {
+        let name = manifest.file_name().expect("a name");
+        let is_shipped = manifest.parent().is_some_and(|folder| folder.ends_with("manifests"));
+        self.folder.path().join(if is_shipped { "manifests" } else { "tests/data/ok" }).join(name)
+    }
+
+    /// Compiles the manifest at `place`, which says `text` from now on.
+    ///
+    /// # Errors
+    /// What `cubinder compile` says.
+    pub(crate) fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
+        self.outcome(place, text).map(|outcome| outcome.bundle)
+    }
+
+    /// The bundle of the manifest at `place`.
+    pub(crate) fn bundle(&self, place: &Path, text: &str) -> Bundle {
+        let outcome = self.outcome(place, text).expect("the manifest is right");
+        assert_eq!(outcome.warnings, [], "{}", place.display());
+        let library = &outcome.libraries.first().expect("a library").path;
+        let attached = library::read(library).expect("a library").expect("it has a bundle");
+        let bytes = fs::read(library).expect("it is there");
+        let range = attached.range.start as usize..attached.range.end as usize;
+        match container::read(&bytes[range]).expect("a container").container {
+            Container::Bundle(bundle) => bundle,
+            _ => panic!("no bundle"),
+        }
+    }
+
+    fn outcome(&self, place: &Path, text: &str) -> Result<Outcome, Vec<Diagnostic>> {
+        fs::write(place, text).expect("it is written");
+        let asked = Asked {
+            manifests: vec![place.to_owned()],
+            config: Some(self.folder.path().join("cubinder.toml")),
+            ..Asked::default()
+        };
+        let request = Request {
+            project: Project::open(asked, self.folder.path())?,
+            name: "mutants".to_owned(),
+            output: self.folder.path().join("out"),
+            embed: false,
+            depfile: None,
+            runtime_library: self.tools.runtime_library.clone(),
+            overrides: Overrides {
+                cache: Some(self.tools.cache.path().to_owned()),
+                ..Overrides::from_env(None)
+            },
+            use_cache: true,
+        };
+        compile(&request, &Silent)
+    }
+}
+
+struct Silent;
+
+impl Progress for Silent {
+    fn begin(&self, _: usize) {}
+    fn step(&self, _: &str) {}
+    fn end(&self) {}
+}

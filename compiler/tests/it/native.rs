@@ -1,0 +1,330 @@
+//! Plugins whose kernels TensorRT launches itself, as the command line makes and shows them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{Project, Run};
+use cubinder_model::container::{self, Container};
+use cubinder_model::{Bundle, TargetKind};
+use cubinder_skip::skip;
+use serde_json::Value;
+
+/// PTX of another compiler, which needs no NVRTC, as the project's only plugin; nothing where there is no runtime library.
+fn with_ptx() -> Option<Project> {
+    let project = Project::without_tools();
+    if project.runtime_library.is_none() {
+        skip("`CUBINDER_RUNTIME_LIBRARY` is not set; `cargo xtask test` does it");
+        return None;
+    }
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
+    project.write("ok/native_code.toml", fs::read(data.join("ok/native_code.toml")).unwrap());
+    project.write("code/native.ptx", fs::read(data.join("code/native.ptx")).unwrap());
+    Some(project)
+}
+
+const MANIFEST: &str = "ok/native_code.toml";
+
+fn json(run: &Run) -> Value {
+    serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap()
+}
+
+fn bundle(project: &Project, library: &str) -> Bundle {
+    let bytes = project.read(library);
+    let mut found = container::scan(&bytes).filter_map(|(_, found)| match found.ok()?.container {
+        Container::Bundle(bundle) => Some(bundle),
+        _ => None,
+    });
+    found.next().unwrap()
+}
+
+/// What `inspect` shows of an engine that holds this text among other bytes.
+fn inspected_in_an_engine(project: &Project, text: &[u8]) -> Value {
+    project.write("engine.plan", [b"ftrt\0\x01\xff".as_slice(), text, b"\0\xfe", text, b"\0"].concat());
+    let run = project.run(&["inspect", "--json", "engine.plan"]);
+    run.assert_ok();
+    serde_json::from_str(&run.stdout).unwrap()
+}
+
+#[test]
+fn ptx_of_another_compiler_keeps_all_but_its_name() {
+    let Some(project) = with_ptx() else { return };
+    let run = project.compile(&[MANIFEST, "-o", "out"]);
+    assert!(run.stdout.contains("TensorRT launches the kernels itself (experimental"), "{}", run.stdout);
+    assert!(run.stdout.contains("ops, code that TensorRT keeps itself"), "{}", run.stdout);
+    let bundle = bundle(&project, "out/libnative_code.so");
+    let [object] = bundle.code.as_slice() else { panic!("{:?}", bundle.code) };
+    let raw = object.raw().unwrap();
+    let given = String::from_utf8(project.read("code/native.ptx")).unwrap();
+    let expected = given.replace(".entry scale_in_order(", ".entry cubinder_own__elsewhere__scale(");
+    assert_eq!(String::from_utf8(raw.to_vec()).unwrap(), expected);
+    assert_eq!((object.target.kind, object.target.to_string().as_str()), (TargetKind::Native, "native_80"));
+    let report = inspected_in_an_engine(&project, &raw);
+    let [kernel] = report["native"].as_array().unwrap().as_slice() else { panic!("{report}") };
+    assert_eq!(
+        (&kernel["op"], &kernel["target"], kernel["offsets"].as_array().unwrap().len()),
+        (&Value::from("elsewhere::scale"), &Value::from("compute_80"), 2)
+    );
+}
+
+#[test]
+fn who_launches_is_said_wherever_a_user_meets_it() {
+    let Some(project) = with_ptx() else { return };
+    let result = json(&project.compile(&[MANIFEST, "-o", "out", "--json"]));
+    assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(1)));
+    let library = project.run(&["inspect", "out/libnative_code.so"]);
+    for words in
+        ["ops, code that TensorRT keeps itself", "TensorRT launches its kernels itself (experimental)"]
+    {
+        assert!(library.stdout.contains(words), "{}", library.stdout);
+    }
+    for file in [MANIFEST, "out/libnative_code.so"] {
+        let eval = project.run(&["eval", file, "--shape", "x=3x5"]);
+        assert!(
+            eval.stdout.contains("note: TensorRT launches the kernel itself (experimental)"),
+            "{}",
+            eval.stdout
+        );
+    }
+    // It is PTX that the driver compiles, for every GPU from the lowest on.
+    let eval = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--arch", "sm_90"]);
+    assert!(!eval.stdout.contains("refused") && eval.stdout.contains("native_80"), "{}", eval.stdout);
+    // What is told of launches is what comes of them there; the command line goes before the manifest.
+    project.write(
+        "ok/much.toml",
+        String::from_utf8(project.read(MANIFEST))
+            .unwrap()
+            .replace("ceil_div(numel(y), 256)", "x.rank + 1\", \"1 + x.rank * 99999"),
+    );
+    for (route, words, told) in [
+        ("native", "TensorRT launches it all the same", " told when an engine is built"),
+        ("plugin", "such a launch is refused at run time", " checked at run time"),
+    ] {
+        let run = project.run(&["check", "ok/much.toml", "--route", route]);
+        assert!(run.stderr.contains(words), "{route}: {}", run.stderr);
+        assert!(run.stdout.contains(told), "{route}: {}", run.stdout);
+        let eval = project.run(&["eval", MANIFEST, "--shape", "x=3x5", "--route", route]);
+        assert_eq!(eval.stdout.contains("TensorRT launches the kernel itself"), route == "native");
+        let library = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--route", route]);
+        library.assert_refused("--route");
+    }
+    let plugin = project.compile(&[MANIFEST, "-o", "plugin", "--route", "plugin"]);
+    assert!(!plugin.stdout.contains("TensorRT launches"), "{}", plugin.stdout);
+    assert_eq!(bundle(&project, "plugin/libnative_code.so").code[0].target.kind, TargetKind::Ptx);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let Some(project) = with_ptx() else { return };
+    let run = project.run(&["compile", MANIFEST, "-o", "out", "--embed"]);
+    run.assert_refused("--embed");
+    assert!(
+        run.stderr.contains("error[C1101]: there is no code to be serialized into engines"),
+        "{}",
+        run.stderr
+    );
+    assert!(!project.path("out").exists());
+    let run = project.run(&["compile", MANIFEST, "--route", "both"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("expected `plugin` or `native`"), "{}", run.stderr);
+}
+
+/// TensorRT launches grids of any number of blocks, and no clusters.
+#[test]
+fn ptx_that_asks_for_clusters_is_refused() {
+    let Some(project) = with_ptx() else { return };
+    let text = String::from_utf8(project.read("code/native.ptx")).unwrap();
+    let (head, body) = text.split_once("\n{").unwrap();
+    let text = format!("{head}\n.explicitcluster\n.reqnctapercluster 2, 1, 1\n{{{body}");
+    project.write("code/native.ptx", text.replace(".target sm_80", ".target sm_90"));
+    let manifest = String::from_utf8(project.read(MANIFEST)).unwrap();
+    project.write(MANIFEST, manifest.replace("_80", "_90"));
+    let run = project.run(&["compile", MANIFEST, "-o", "out"]);
+    run.assert_refused("clusters");
+    assert!(run.stderr.contains("error[C1101]"), "{}", run.stderr);
+    assert!(!project.path("out").exists());
+}
+
+/// What TensorRT launches serves every GPU that its PTX does, and no other.
+#[test]
+fn a_thinned_library_says_what_it_is() {
+    let Some(project) = with_ptx() else { return };
+    project.compile(&[MANIFEST, "-o", "out"]);
+    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_90", "-o", "thin"]);
+    run.assert_ok();
+    assert!(run.stdout.contains("ops, code that TensorRT keeps itself"), "{}", run.stdout);
+    assert_eq!(bundle(&project, "thin/libnative_code.so"), bundle(&project, "out/libnative_code.so"));
+    let run = project.run(&["thin", "out/libnative_code.so", "--arch", "sm_75", "-o", "thin"]);
+    run.assert_refused("nothing of elsewhere::scale would run on sm_75");
+    assert!(run.stderr.contains("compile it for that GPU too: `--target sm_75`"), "{}", run.stderr);
+}
+
+/// One library has plugins of both kinds.
+#[test]
+fn a_library_has_plugins_of_both_kinds() {
+    let Some(project) = with_ptx() else { return };
+    project.write("ok/other.toml", {
+        let text = String::from_utf8(project.read(MANIFEST)).unwrap();
+        text.replace("namespace = \"elsewhere\"", "namespace = \"other\"").replace("route = \"native\"", "")
+    });
+    let both = [MANIFEST, "ok/other.toml", "--name", "both", "-o", "out"];
+    let run = project.compile(&both);
+    assert!(run.stdout.contains("TensorRT launches the kernels of 1 plugin itself"), "{}", run.stdout);
+    let result = json(&project.compile(&[&both[..], &["--json", "--embed"]].concat()));
+    assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(2)));
+}
+
+/// The kernel around the author's.
+#[test]
+fn kernels_of_a_source_become_part_of_another() {
+    let Some(project) = Project::new() else { return };
+    project.compile(&["--route", "native", "--output", "out", "--target", "sm_90,compute_80"]);
+    let bundle = bundle(&project, "out/libscale.so");
+    let plugin = &bundle.plugins[0];
+    let symbol = cubinder_launch::native::symbol(&plugin.namespace, &plugin.name);
+    let launches = plugin.variants.iter().flat_map(cubinder_model::Variant::launches);
+    for code in launches.flat_map(|launch| &launch.code) {
+        assert_eq!((code.target.to_string().as_str(), &code.symbol), ("native_80", &symbol));
+    }
+    let raw = bundle.code[0].raw().unwrap();
+    let report = inspected_in_an_engine(&project, &raw);
+    let op = &report["native"][0]["op"];
+    assert_eq!(op, &Value::from(format!("{}::{}", plugin.namespace, plugin.name)));
+}
+
+/// The kernel around another says how many threads a block has, so it is one for blocks that are alike alone.
+#[test]
+fn blocks_that_differ_have_kernels_of_their_own() {
+    let Some(project) = Project::new() else { return };
+    project.write(
+        "two.cu",
+        "__global__ void two(const float* x, float* y, int n)\n{\n    const int i = blockIdx.x * blockDim.x + threadIdx.x;\n    if (i < n)\n        y[i] = x[i];\n}\n",
+    );
+    project.write(
+        "two.toml",
+        r#"
+schema = 1
+
+[plugin]
+name = "two"
+namespace = "sample"
+
+[[inputs]]
+name = "x"
+type = "f32"
+limits = { numel = "..=1000000" }
+
+[[outputs]]
+name = "y"
+type = "f32"
+shape = "x.shape"
+
+[[variants]]
+id = 1
+guard = "numel(y) < 1024"
+constants = { BLOCK = 128 }
+
+[[variants]]
+id = 2
+guard = "numel(y) < 4096"
+constants = { BLOCK = 512 }
+
+[[variants]]
+id = 3
+constants = { BLOCK = 512 }
+
+[[launches]]
+source = "two.cu"
+kernel = "two"
+grid = ["ceil_div(numel(y), BLOCK)"]
+block = ["BLOCK"]
+args = { x = "x", y = "y", n = "numel(y)" }
+"#,
+    );
+    project.compile(&["two.toml", "--route", "native", "--output", "out", "--target", "sm_80"]);
+    let bundle = bundle(&project, "out/libtwo.so");
+    let code = |id: usize| &bundle.plugins[0].variants[id - 1].launch(0).unwrap().code[0];
+    let threads = |id: usize| bundle.code[code(id).code as usize].kernels[0].max_threads;
+    assert_eq!([1, 2, 3].map(threads), [Some(128), Some(512), Some(512)]);
+    assert_eq!(code(2).code, code(3).code);
+    // What it declares is of the shared memory that there is without asking, so it is kept with the code.
+    let source = String::from_utf8(project.read("two.cu")).unwrap();
+    let tiled =
+        source.replace("y[i] = x[i];", "tile[threadIdx.x % 64] = x[i], y[i] = tile[threadIdx.x % 64];");
+    project.write(
+        "two.cu",
+        tiled.replace("{\n    const", "{\n    __shared__ volatile float tile[64];\n    const"),
+    );
+    project.compile(&["two.toml", "--route", "native", "--output", "tiled", "--target", "sm_80"]);
+    let tiled = self::bundle(&project, "tiled/libtwo.so");
+    let declared =
+        |bundle: &Bundle| bundle.code.iter().map(|code| code.kernels[0].shared_bytes).collect::<Vec<_>>();
+    assert_eq!((declared(&bundle), declared(&tiled)), (vec![Some(0); 2], vec![Some(256); 2]));
+    // A kernel that leaves at once leaves what it would have written, too.
+    let text = String::from_utf8(project.read("two.toml")).unwrap();
+    project.write("when.toml", text.replace("args = {", "when = \"numel(x) > 4\"\nargs = {"));
+    for (route, words) in
+        [("native", "TensorRT goes on with whatever the memory held"), ("plugin", "such a run is refused")]
+    {
+        let run = project.run(&["check", "when.toml", "--route", route]);
+        assert!(
+            run.stderr.contains("warning[C0306]") && run.stderr.contains(words),
+            "{route}: {}",
+            run.stderr
+        );
+    }
+}
+
+/// Nobody asks the driver for more than 48 KiB of shared memory on this route, whatever the target has.
+#[test]
+fn shared_memory_is_what_a_block_gets_unasked() {
+    let Some(project) = with_ptx() else { return };
+    let manifest = String::from_utf8(project.read(MANIFEST)).unwrap();
+    project.write(
+        "ok/shared.toml",
+        manifest.replace("block = [256]", "block = [256]\nshared_bytes = \"x.shape[0] * 1024\""),
+    );
+    let refused = |route: &str, rows: u32| {
+        let shape = format!("x={rows}x1");
+        let run = project.run(&["eval", "ok/shared.toml", "--shape", &shape, "--route", route]);
+        assert_eq!(
+            run.code == Some(1),
+            run.stdout.contains("dynamic shared memory in bytes is"),
+            "{}",
+            run.stdout
+        );
+        assert_eq!(
+            run.code == Some(1),
+            run.stdout.contains("nobody asks the driver for more than 49152 bytes")
+        );
+        run.code == Some(1)
+    };
+    assert_eq!([refused("native", 48), refused("native", 49), refused("plugin", 49)], [false, true, false]);
+    let check = project.run(&["check", "ok/shared.toml", "--proofs"]);
+    assert!(
+        check.stderr.contains("warning[C0303]") && check.stderr.contains("0 to 49152 bytes"),
+        "{}",
+        check.stderr
+    );
+}
+
+/// Such PTX runs nowhere else.
+#[test]
+fn code_for_one_chip_alone_is_told() {
+    let Some(project) = with_ptx() else { return };
+    let text = String::from_utf8(project.read("code/native.ptx")).unwrap();
+    let manifest = String::from_utf8(project.read(MANIFEST)).unwrap();
+    let said = |target: &str| {
+        project.write("code/native.ptx", text.replace("sm_80", &format!("sm_{target}")));
+        project.write(MANIFEST, manifest.replace("_80", &format!("_{target}")));
+        let run = project.compile(&[MANIFEST, "-o", "out"]);
+        run.stdout.lines().find(|line| line.contains(" alone, ")).map(str::to_owned)
+    };
+    assert_eq!(said("90"), None);
+    for (target, words) in [
+        ("90a", "runs on GPUs of compute capability 9.0 alone"),
+        ("100f", "runs on the family of GPUs of compute capability 10.0 alone"),
+    ] {
+        let line = said(target).unwrap();
+        assert!(line.contains(&format!("sm_{target}")) && line.contains(words), "{line}");
+    }
+}

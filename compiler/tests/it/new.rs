@@ -1,0 +1,163 @@
+//! `cubinder new`, and what the program says about itself: completions, manual pages, mistakes in its command line.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
+
+use crate::support::{Project, Run};
+use cubinder_skip::skip;
+
+/// The commands, as the help lists them.
+fn commands(project: &Project) -> Vec<String> {
+    let help = project.run(&["help"]).stdout;
+    let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let first = |line: &str| {
+        line.strip_prefix("  ").filter(|rest| !rest.starts_with(' '))?.split(' ').next().map(str::to_owned)
+    };
+    list.lines().filter_map(first).filter(|name| name != "help").collect()
+}
+
+#[test]
+fn a_new_plugin_is_right_as_it_stands() {
+    let Some(project) = Project::new() else { return };
+    let run = project.run(&["new", "wave", "--path", "fresh/wave"]);
+    run.assert_ok();
+    insta::assert_snapshot!(run.stdout.replace("  cubinder check\n", ""));
+    let inside = |arguments: &[&str]| {
+        let mut command = project.command(arguments);
+        Run::of(command.current_dir(project.path("fresh/wave")).output().unwrap())
+    };
+    if commands(&project).iter().any(|name| name == "check") {
+        inside(&["check"]).assert_ok();
+    }
+    let cases = inside(&["eval", "--cases", "tests/wave.toml"]);
+    cases.assert_ok();
+    assert!(cases.stdout.ends_with("\n5 as expected\n"), "{}", cases.stdout);
+    for case in ["x=4x1024", "x=3x33", "x=scalar"] {
+        let shown = inside(&[
+            "eval",
+            "manifests/wave.toml",
+            "--shape",
+            case,
+            "--attr",
+            "factor=2",
+            "--arch",
+            "sm_90",
+        ]);
+        shown.assert_ok();
+        assert!(shown.stdout.contains("64 of 64 warps"), "{}", shown.stdout);
+    }
+    inside(&["compile"]).assert_ok();
+    assert!(project.path("fresh/wave/build/libwave.so").is_file());
+}
+
+#[test]
+fn a_plugin_is_added_to_a_project_and_overwrites_nothing() {
+    let project = Project::without_tools();
+    let run = project.run(&["new", "wave"]);
+    run.assert_ok();
+    assert!(
+        run.stdout.starts_with("wrote manifests/wave.toml\nwrote kernels/wave.cu\nwrote tests/wave.toml\n"),
+        "{}",
+        run.stdout
+    );
+    assert!(run.stdout.contains("--dynamicPlugins=build/libscale.so"), "{}", run.stdout);
+    // What a killed run has not written yet is written by the next, as long as nobody has changed the rest.
+    fs::remove_file(project.path("tests/wave.toml")).unwrap();
+    project.run(&["new", "wave"]).assert_ok();
+    fs::remove_file(project.path("tests/wave.toml")).unwrap();
+    project.edit("kernels/wave.cu", "// ", "// Mine: ");
+    let again = project.run(&["new", "wave"]);
+    again.assert_refused("a second time");
+    insta::assert_snapshot!(again.stderr);
+    assert!(!project.path("tests/wave.toml").exists());
+
+    let below =
+        Run::of(project.command(&["new", "tide"]).current_dir(project.path("kernels")).output().unwrap());
+    below.assert_ok();
+    assert!(project.path("manifests/tide.toml").is_file(), "{}", below.stdout);
+
+    project.edit("cubinder.toml", "targets", "manifests = [\"manifests/scale.toml\"]\ntargets");
+    let unnamed = project.run(&["new", "ebb"]);
+    assert_eq!(unnamed.code, Some(0));
+    assert!(unnamed.stderr.contains("add `manifests/ebb.toml` to its `manifests`"), "{}", unnamed.stderr);
+    for name in ["a-b", "1a", "", "cubinder", "../x"] {
+        project.run(&["new", name]).assert_refused(name);
+    }
+}
+
+#[test]
+fn completions_know_every_command() {
+    let project = Project::without_tools();
+    let commands = commands(&project);
+    assert!(commands.len() >= 6, "{commands:?}");
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = project.run(&["completions", shell]);
+        run.assert_ok();
+        for command in &commands {
+            assert!(run.stdout.contains(command.as_str()), "{shell} lacks {command}");
+        }
+    }
+    let script = project.run(&["completions", "bash"]).stdout;
+    project.write("complete.sh", &script);
+    let check = Command::new("bash").arg("-n").arg(project.path("complete.sh")).stdin(Stdio::null()).output();
+    match check {
+        Ok(check) => assert!(check.status.success(), "{}", String::from_utf8_lossy(&check.stderr)),
+        Err(error) => skip(&format!("no bash: {error}")),
+    }
+}
+
+#[test]
+fn every_command_has_a_page() {
+    let project = Project::without_tools();
+    let main = project.run(&["man"]);
+    main.assert_ok();
+    assert!(main.stdout.contains(".TH cubinder 1"), "{}", main.stdout);
+    project.run(&["man", "pages/man1"]).assert_ok();
+    let commands = commands(&project);
+    for command in &commands {
+        let page = String::from_utf8(project.read(&format!("pages/man1/cubinder-{command}.1"))).unwrap();
+        assert!(page.contains(&format!(".TH cubinder-{command} 1")), "{page}");
+        assert!(main.stdout.contains(&format!("cubinder\\-{command}(1)")), "{command}");
+    }
+    assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
+    project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
+    // A page that is to stay as it is stays, and so do the others.
+    for name in ["cubinder.1", "cubinder-new.1"] {
+        project.write(&format!("pages/man1/{name}"), "mine");
+    }
+    let locked = project.path("pages/man1/cubinder-new.1");
+    fs::set_permissions(&locked, fs::Permissions::from_mode(0o444)).unwrap();
+    let refused = project.run(&["man", "pages/man1"]);
+    refused.assert_refused("a page that is read-only");
+    let error = "error: cannot write `pages/man1/cubinder-new.1`: it is read-only";
+    assert!(refused.stderr.starts_with(error), "{}", refused.stderr);
+    assert!(refused.stderr.contains("help: `chmod u+w pages/man1/cubinder-new.1` lets it be written, and another folder names another file"));
+    assert_eq!(project.read("pages/man1/cubinder.1"), b"mine");
+    assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
+}
+
+#[test]
+fn mistakes_in_the_command_line_look_like_all_others() {
+    let project = Project::without_tools();
+    let lines: [&[&str]; 9] = [
+        &["evla"],
+        &["eval"],
+        &["eval", "a.toml", "--shpe", "x=1"],
+        &["eval", "a.toml", "--cases", "b.toml"],
+        &["eval", "a.toml", "--node", "one"],
+        &["eval", "a.toml", "--arch", "90"],
+        &["compile", "--message-format", "hunam"],
+        &["completions", "bsh"],
+        &["inspect", "a", "b"],
+    ];
+    let mut text = String::new();
+    for arguments in lines {
+        let run = project.run(arguments);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{arguments:?}");
+        text.push_str(&format!("$ cubinder {}\n{}\n", arguments.join(" "), run.stderr));
+    }
+    insta::assert_snapshot!(text);
+    assert_eq!(project.run(&["--version"]).code, Some(0));
+    assert_eq!(project.run(&["eval", "--help"]).code, Some(0));
+}

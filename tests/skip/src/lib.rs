@@ -1,0 +1,10 @@
+//! How a test reports that it cannot run on this machine.
+
+/// Prints why a test cannot run here, as `cargo xtask test` reads it.
+///
+/// # Panics
+/// If `CUBINDER_REQUIRE_TOOLKIT` is 1: then a missing tool is a failure.
+pub fn skip(reason: &str) {
+    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
+    println!("skipped: {reason}");
+}

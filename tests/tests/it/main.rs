@@ -1,0 +1,34 @@
+//! End-to-end tests, in one program. A test that loads a plugin library does it in another process.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+
+mod book;
+mod build_systems;
+mod builder;
+mod command;
+mod compiler_crashes;
+mod compiler_faults;
+mod conformance;
+mod driver_faults;
+mod elsewhere;
+mod engine;
+mod inspect;
+mod installed;
+mod kernel_bench;
+mod lowering;
+mod native_cases;
+mod native_route;
+mod networks;
+mod onnx;
+mod pages;
+mod pip_wheel;
+mod plan_size;
+mod quick;
+mod registry;
+mod run_path;
+mod support;
+mod testing;
+mod tuning;
+
+#[path = "../../../compiler/tests/support/models.rs"]
+mod models;

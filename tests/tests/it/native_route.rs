@@ -1,0 +1,376 @@
+//! Plugins that TensorRT launches itself, held against what a plugin library launches.
+//!
+//! C++ that is compiled against NVIDIA's header plays full TensorRT (`tests/native-route`): it has expressions of its own, and evaluates them for
+//! shapes that were not known when it asked. What comes out of that has to be the grid, the block, the shared memory and, put together again, the
+//! bytes of every number that the other route passes, which is this repository's own evaluation of the same launch. Nodes are built for one shape, and
+//! for several: where a plugin library would refuse one of these, the kernel has to be told to leave.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use cubinder_compiler::trial::shapes::{self, Sizes};
+use cubinder_expr::Value;
+use cubinder_launch as launch;
+use cubinder_launch::native::{Part, SHARED_BYTES, is_own};
+use cubinder_launch::{
+    Device, Doing, Evaluated, Facts, GuardVerdict, Steps, Takes, alignment, output_shapes, sequence, verdict,
+};
+use cubinder_model::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Variant};
+use cubinder_skip::skip;
+use cubinder_tests::cxx;
+use cubinder_tests::native_route::{self, MANIFESTS, known};
+
+/// Random nodes of each plugin.
+const NODES: u64 = 200;
+/// Of these so many are built once more, for other shapes, too.
+const SPANNED: usize = 60;
+/// So many others each.
+const OTHERS: usize = 4;
+
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from)
+}
+
+/// The library of a manifest, and the bundle in it; nothing where the environment names no compiler.
+fn compiled(folder: &Path, manifest: &str) -> Option<(PathBuf, Bundle)> {
+    let (compiler, runtime) = (variable("CUBINDER_BIN")?, variable("CUBINDER_RUNTIME_LIBRARY")?);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let output = folder.join(manifest.replace('/', "-"));
+    let mut command = Command::new(compiler);
+    command.current_dir(&root).args(["compile", manifest, "--route", "native", "--target", "sm_80", "-q"]);
+    command.arg("--output").arg(&output).arg("--runtime-library").arg(runtime);
+    let done = command.output().unwrap();
+    assert!(done.status.success(), "{manifest}: {}", String::from_utf8_lossy(&done.stderr));
+    let stem = Path::new(manifest).file_stem().unwrap().to_str().unwrap();
+    let library = output.join(format!("lib{stem}.so"));
+    let bundle = native_route::bundle(&library).unwrap();
+    Some((library, bundle))
+}
+
+/// A node, with other shapes that it is built for.
+struct Played {
+    sizes: Sizes,
+    others: Vec<Vec<Vec<i64>>>,
+}
+
+/// Shapes of the same ranks, which need not suit each other.
+fn others(sizes: &Sizes, source: &mut fastrand::Rng) -> Vec<Vec<Vec<i64>>> {
+    let mut near = |extent: i64| match source.u8(..6) {
+        0 => 0,
+        1 => (extent - 1).max(0),
+        2 => extent + 1,
+        3 => source.i64(0..=2 * extent + 3),
+        _ => extent,
+    };
+    let mut other =
+        || sizes.shapes.iter().map(|shape| shape.iter().map(|extent| near(*extent)).collect()).collect();
+    (0..OTHERS).map(|_| other()).collect()
+}
+
+/// A node as the program reads it.
+fn written(plugin: &Plugin, node: &Played) -> String {
+    let sizes = &node.sizes;
+    let variant = &plugin.variants[sizes.row];
+    let mut text = format!("node {} {} {}\n", plugin.name, plugin.namespace, plugin.version);
+    for (attribute, value) in plugin.attributes.iter().zip(&sizes.attributes) {
+        // A text is its bytes; several have a NUL behind each, as the ONNX parser passes them.
+        let codes = |text: &String| text.bytes().map(|byte| Value::Int(byte.into())).collect::<Vec<_>>();
+        let with_end = |value: &Value| match value {
+            Value::Str(text) => [codes(text), vec![Value::Int(0)]].concat(),
+            value => vec![value.clone()],
+        };
+        let values: Vec<Value> = match value {
+            Value::Array(values) => values.iter().flat_map(with_end).collect(),
+            Value::Str(text) => codes(text),
+            value => vec![value.clone()],
+        };
+        // TensorRT's numbers of the types of fields (`nvinfer1::PluginFieldType`, `NvInferRuntimePlugin.h`).
+        let ty = match attribute.ty.element {
+            AttributeElement::F32 | AttributeElement::F16 => 1,
+            AttributeElement::F64 => 2,
+            AttributeElement::I64 => 10,
+            AttributeElement::String => 6,
+            // As text a NUL at the end would be none of them.
+            AttributeElement::Bytes => 3,
+            _ => 5,
+        };
+        let _ = write!(text, "attr {} {ty} {}", attribute.name, values.len());
+        for value in values {
+            let _ = match value {
+                Value::Bool(value) => write!(text, " {}", i32::from(value)),
+                Value::Int(value) => write!(text, " {value}"),
+                Value::Float(value) => write!(text, " {value:e}"),
+                other => panic!("{}: {other:?}", attribute.name),
+            };
+        }
+        text.push('\n');
+    }
+    let tensors = variant.types.iter().zip(&variant.formats);
+    for (index, (ty, format)) in tensors.enumerate() {
+        let (ty, format) = (ty.tensorrt(), format.tensorrt());
+        let _ = match sizes.shapes.get(index) {
+            Some(shape) => {
+                let extents: String = shape.iter().map(|extent| format!(" {extent}")).collect();
+                writeln!(text, "in {ty} {format} {}{extents}", shape.len())
+            }
+            None => writeln!(text, "out {ty} {format}"),
+        };
+    }
+    for other in &node.others {
+        let extents: String = other.iter().flatten().map(|extent| format!(" {extent}")).collect();
+        let _ = writeln!(text, "also{extents}");
+    }
+    text + "run\n"
+}
+
+/// What the program says of a node.
+#[derive(Default, Debug)]
+struct Answer {
+    shapes: Vec<Vec<i64>>,
+    launches: Vec<Launched>,
+    /// What TensorRT would refuse to compute.
+    undefined: usize,
+    refused: Option<String>,
+}
+
+#[derive(Debug)]
+struct Launched {
+    tactic: i32,
+    /// 0 for the node's own shapes, 1 for the first of the others.
+    point: usize,
+    /// Grid, block, shared memory.
+    extents: Vec<i64>,
+    words: Vec<i64>,
+    symbol: String,
+    bytes: usize,
+}
+
+fn answers(text: &str) -> Vec<Answer> {
+    let mut all = vec![Answer::default()];
+    for line in text.lines() {
+        let answer = all.last_mut().unwrap();
+        let (what, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let words: Vec<&str> = rest.split(' ').filter(|word| !word.is_empty()).collect();
+        let number = |at: usize| words[at].parse::<i64>().unwrap();
+        match what {
+            "shape" => answer.shapes.push((0..words.len()).map(number).collect()),
+            "launch" => {
+                let count = usize::try_from(number(9)).unwrap();
+                answer.launches.push(Launched {
+                    tactic: i32::try_from(number(0)).unwrap(),
+                    point: usize::try_from(number(1)).unwrap(),
+                    extents: (2..9).map(number).collect(),
+                    words: (10..10 + count).map(number).collect(),
+                    symbol: words[10 + count].to_owned(),
+                    bytes: usize::try_from(number(11 + count)).unwrap(),
+                });
+            }
+            "undefined" => answer.undefined += 1,
+            "refused" => answer.refused = Some(rest.to_owned()),
+            "end" => all.push(Answer::default()),
+            other => panic!("{other}"),
+        }
+    }
+    all.pop();
+    all
+}
+
+fn played(program: &Path, library: &Path, nodes: &str) -> Vec<Answer> {
+    let mut command = Command::new(program);
+    command.arg(library).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let nodes = nodes.to_owned();
+    let writer = std::thread::spawn(move || std::io::Write::write_all(&mut input, nodes.as_bytes()));
+    let done = child.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    assert!(done.status.success(), "{}", done.status);
+    answers(&String::from_utf8(done.stdout).unwrap())
+}
+
+/// The numbers of a launch, put together from words as the wrapper does it, or as they are where there is none.
+fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
+    let launch = variant.launch(0).unwrap();
+    let before = usize::from(!is_own(launch));
+    let mut words = words.iter().skip(before).map(|word| i32::try_from(*word).expect("a word has 32 bits"));
+    let mut bytes: Vec<u8> = Vec::new();
+    for arg in &launch.args {
+        let (ty, count) = match &arg.value {
+            ArgValue::Scalar { ty, .. } => (*ty, 1),
+            ArgValue::Array { ty, len, .. } => (*ty, *len),
+            _ => continue,
+        };
+        bytes.resize(bytes.len().next_multiple_of(alignment(ty)), 0);
+        for _ in 0..count {
+            for _ in Part::of(ty) {
+                bytes.extend_from_slice(&words.next().unwrap().to_le_bytes()[..ty.size().min(4) as usize]);
+            }
+        }
+    }
+    assert_eq!(words.next(), None, "more words than the arguments have");
+    bytes
+}
+
+/// What a plugin library launches for the node with this variant; none where it would refuse to.
+fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<Evaluated> {
+    // TensorRT is not known to ask the driver for more shared memory than there is anyway.
+    let takes = Takes { max_shared_bytes: u32::try_from(SHARED_BYTES).unwrap(), ..Takes::ANYTHING };
+    let done = sequence(plugin, variant, |_| takes, facts, &mut Steps::default()).ok()?;
+    match done.steps.into_iter().next()? {
+        Doing::Launch(launch) => Some(launch),
+        Doing::LeftOut => Some(Evaluated::default()),
+        Doing::Fill { .. } => None,
+    }
+}
+
+/// What was held of a plugin.
+#[derive(Default)]
+struct Held {
+    /// The variants that were compared, by index, and whether there was nothing to do.
+    variants: BTreeSet<(usize, bool)>,
+    /// Launches that were compared.
+    compared: usize,
+    /// Launches for shapes that a plugin library refuses, at which the kernel leaves.
+    left: usize,
+}
+
+/// The shapes of inputs and outputs; none where a plugin library refuses the inputs'.
+fn accepted(plugin: &Plugin, sizes: &Sizes, shapes: &[Vec<i64>]) -> Option<Vec<Vec<i64>>> {
+    let inputs: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
+    let facts = Facts { attributes: &sizes.attributes, shapes: &inputs, ..Facts::default() };
+    let mut steps = Steps::default();
+    launch::check(plugin, launch::rules_of_shapes(plugin), &facts, &mut steps).ok()?;
+    let outputs = output_shapes(plugin, &facts, &mut steps).ok()?;
+    Some(shapes.iter().cloned().chain(outputs).collect())
+}
+
+/// Holds an answer against the first route.
+fn hold(bundle: &Bundle, node: &Played, answer: &Answer, place: &str, held: &mut Held) {
+    let (plugin, sizes) = (&bundle.plugins[0], &node.sizes);
+    let all = accepted(plugin, sizes, &sizes.shapes).unwrap();
+    let slices: Vec<&[i64]> = all.iter().map(Vec::as_slice).collect();
+    let facts = Facts { attributes: &sizes.attributes, shapes: &slices, ..Facts::default() };
+    let kinds = &plugin.variants[sizes.row];
+    let is_alike = |variant: &&Variant| {
+        (&variant.types, &variant.formats) == (&kinds.types, &kinds.formats)
+            && launch::is_compiled_for(variant, &sizes.attributes)
+    };
+    let is_spanned = !node.others.is_empty();
+    let can_run = |variant: &&Variant| {
+        verdict(variant.guard.as_ref(), &facts, &mut Steps::default()) == GuardVerdict::Holds
+            && (is_spanned || first_route(plugin, variant, &facts).is_some())
+    };
+    let valid: Vec<&Variant> = plugin.variants.iter().filter(is_alike).filter(can_run).collect();
+    if valid.is_empty() || (is_spanned && answer.refused.is_some()) {
+        // Nobody would refuse it when the engine runs.
+        let refused = answer.refused.as_deref().unwrap_or_default();
+        let reasons = ["no variant may run", "dynamic shared memory", "of the profile"];
+        assert!(reasons.iter().any(|reason| refused.contains(reason)), "{place}: {answer:?}");
+        return;
+    }
+    assert_eq!((&answer.refused, &answer.shapes[..]), (&None, &all[plugin.inputs.len()..]), "{place}");
+    let ids: BTreeSet<i32> = valid.iter().map(|variant| variant.id).collect();
+    let offered: BTreeSet<i32> = answer.launches.iter().map(|launched| launched.tactic).collect();
+    // Where the profile is one shape, whatever guard holds is proved.
+    assert!(offered.is_subset(&ids) && (is_spanned || offered == ids), "{place}: {offered:?} of {ids:?}");
+    assert!(is_spanned || answer.undefined == 0, "{place}: {answer:?}");
+    for launched in &answer.launches {
+        let variant = valid.iter().find(|variant| variant.id == launched.tactic).unwrap();
+        let shapes = node.others.get(launched.point.wrapping_sub(1)).unwrap_or(&sizes.shapes);
+        let place = format!("{place}, variant {}, {shapes:?}: {launched:?}", variant.id);
+        hold_launch(bundle, variant, launched, &place);
+        let Some(all) = accepted(plugin, sizes, shapes) else {
+            // It would read what is not there.
+            assert!(launched.words.first().is_some_and(|word| *word != 0), "{place}");
+            assert_eq!(launched.extents[..3], [1, 1, 1], "{place}");
+            held.left += 1;
+            continue;
+        };
+        let slices: Vec<&[i64]> = all.iter().map(Vec::as_slice).collect();
+        let facts = Facts { attributes: &sizes.attributes, shapes: &slices, ..Facts::default() };
+        let holds = verdict(variant.guard.as_ref(), &facts, &mut Steps::default());
+        assert_eq!(holds, GuardVerdict::Holds, "{place}");
+        // What a plugin library refuses there was told when it was built.
+        let Some(first) = first_route(plugin, variant, &facts) else { continue };
+        compare(variant, launched, &first, &place);
+        let index = plugin.variants.iter().position(|known| std::ptr::eq(known, *variant)).unwrap();
+        held.variants.insert((index, first.is_empty()));
+        held.compared += 1;
+    }
+}
+
+/// Holds a launch against what CUDA and its kernel take.
+fn hold_launch(bundle: &Bundle, variant: &Variant, launched: &Launched, place: &str) {
+    let code = &variant.launch(0).unwrap().code[0];
+    assert_eq!((code.target.kind, &launched.symbol), (TargetKind::Native, &code.symbol), "{place}");
+    assert!(launched.bytes > 100, "{place}");
+    let kernels = &bundle.code[code.code as usize].kernels;
+    let kernel = kernels.iter().find(|kernel| kernel.symbol == code.symbol).unwrap();
+    let threads: i64 = launched.extents[3..6].iter().product();
+    let most = kernel.max_threads.map_or(1024, i64::from);
+    assert!(launched.extents[..6].iter().all(|extent| *extent >= 1) && threads <= most, "{place}: {most}");
+}
+
+/// Holds a launch against the first route's.
+fn compare(variant: &Variant, launched: &Launched, first: &Evaluated, place: &str) {
+    let is_told = !is_own(variant.launch(0).unwrap()) && launched.words[0] != 0;
+    assert_eq!(is_told, first.is_empty(), "{place}");
+    if first.is_empty() {
+        assert_eq!(launched.extents[..3], [1, 1, 1], "{place}");
+        return;
+    }
+    let extents = first.grid.iter().chain(&first.block).chain([&first.shared_bytes]);
+    let extents: Vec<i64> = extents.copied().map(i64::from).collect();
+    assert_eq!(launched.extents, extents, "{place}");
+    assert_eq!(put_together(variant, &launched.words), first.numbers, "{place}");
+}
+
+#[test]
+fn tensorrt_is_told_what_a_plugin_library_launches() {
+    if cxx::compiler_version().is_none() || variable("CUBINDER_BIN").is_none() {
+        return skip("no C++ compiler, or no `CUBINDER_BIN`");
+    }
+    let program = native_route::build().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut source = fastrand::Rng::with_seed(7);
+    let mut left = 0;
+    for manifest in MANIFESTS {
+        let Some((library, bundle)) = compiled(folder.path(), manifest) else { return };
+        let plugin = &bundle.plugins[0];
+        let device = Device { sms: 132, shared_bytes: 232_448, capability: 90 };
+        let nodes = (0..NODES).filter_map(|seed| shapes::random(plugin, device, &known(plugin), seed));
+        let nodes: Vec<Sizes> = nodes.collect();
+        assert!(nodes.len() > NODES as usize / 2, "{manifest}: {} nodes", nodes.len());
+        let spanned = nodes
+            .iter()
+            .take(SPANNED)
+            .map(|sizes| Played { sizes: sizes.clone(), others: others(sizes, &mut source) });
+        let spanned: Vec<Played> = spanned.collect();
+        let alone = nodes.iter().map(|sizes| Played { sizes: sizes.clone(), others: Vec::new() });
+        let nodes: Vec<Played> = alone.chain(spanned).collect();
+        let text: String = nodes.iter().map(|node| written(plugin, node)).collect();
+        let answers = played(&program, &library, &text);
+        assert_eq!(answers.len(), nodes.len(), "{manifest}");
+        let mut held = Held::default();
+        for (node, answer) in nodes.iter().zip(&answers) {
+            let sizes = &node.sizes;
+            let place = format!("{manifest}: {:?}, {:?}, row {}", sizes.shapes, sizes.attributes, sizes.row);
+            hold(&bundle, node, answer, &place, &mut held);
+        }
+        left += held.left;
+        let missing = (0..plugin.variants.len()).filter(|index| !held.variants.contains(&(*index, false)));
+        let missing: Vec<&str> = missing.map(|index| plugin.variants[index].label.as_str()).collect();
+        println!(
+            "{manifest}: {} nodes, {} of {} variants, {} launches are equal, {} are left",
+            nodes.len(),
+            plugin.variants.len() - missing.len(),
+            plugin.variants.len(),
+            held.compared,
+            held.left
+        );
+        assert!(missing.is_empty(), "{manifest}: no node compared {missing:?}");
+    }
+    assert!(left > 100, "only {left} launches were for shapes that are not accepted");
+}

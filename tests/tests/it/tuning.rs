@@ -1,0 +1,537 @@
+//! `cubinder tune`, above a stand-in for NVIDIA's driver, whose clock says how long each kernel takes.
+//!
+//! What the command needs is as in `testing.rs`.
+
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
+use crate::command::{Run, command, finish, root};
+use serde_json::{Value, json};
+
+/// What the kernels of `tests/data/testing/planted.cu` take, nanoseconds: the vectors are slower.
+const TIMES: &str = "plantedILi4E=3000,plantedILi1E=2000";
+
+const CASES: [&str; 3] = ["tune", "tests/data/testing/tuned.toml", "--dry-run"];
+
+fn tune(arguments: &[&str], environment: &[(&str, &str)]) -> Option<Run> {
+    let mut command = command(&[&CASES, arguments].concat())?;
+    Some(finish(command.env("FAKE_TIMES", TIMES).envs(environment.iter().copied())))
+}
+
+fn cases(report: &Value) -> Vec<Value> {
+    report["cases"].as_array().cloned().expect("cases")
+}
+
+#[test]
+fn variants_are_ranked_by_the_clock_of_the_device() {
+    let Some(shown) = tune(&[], &[]) else { return };
+    shown.assert_code(0);
+    insta::assert_snapshot!(shown.stdout);
+    let run = tune(&["--json"], &[("FAKE_GPU_BYTES", "1000000000")]).expect("as before");
+    run.assert_code(0);
+    let report = run.report();
+    let device = json!({"name": "Stand-In 4090", "capability": "8.9", "sms": 128, "driver": 13000});
+    assert_eq!((&report["result"], &report["device"]), (&json!("tuned"), &device));
+    // 256 MiB at 2 bytes a picosecond, and half a microsecond for each copy.
+    assert_eq!(report["copy_gigabytes_per_second"], 999.1);
+    let case = cases(&report).remove(0);
+    assert_eq!(case["plugin"], "test::planted");
+    assert_eq!((&case["shapes"], &case["attributes"]), (&json!({"x": [1000]}), &json!({"fault": 0})));
+    assert_eq!((&case["bytes"], &case["automatic"]), (&json!(8000), &json!(1)));
+    let variants = case["variants"].as_array().expect("variants");
+    let times: Vec<(&Value, &Value)> =
+        variants.iter().map(|timed| (&timed["variant"], &timed["microseconds"])).collect();
+    assert_eq!(times, [(&json!(1), &json!(3.0)), (&json!(2), &json!(2.0))]);
+    assert_eq!((&variants[0]["least"], &variants[0]["most"]), (&json!(3.0), &json!(3.0)));
+}
+
+/// A project with the planted kernels, whose manifest names its cases.
+struct Project {
+    folder: tempfile::TempDir,
+}
+
+impl Project {
+    fn new() -> Project {
+        let project = Project { folder: tempfile::tempdir().expect("a folder") };
+        let data = root().join("tests/data/testing");
+        let manifest = std::fs::read_to_string(data.join("planted.toml")).expect("a manifest");
+        let manifest =
+            manifest.replace("version = \"1\"\n", "version = \"1\"\ntune = \"../tests/sizes.toml\"\n");
+        project.write("manifests/planted.toml", &manifest);
+        let kernel = std::fs::read_to_string(data.join("planted.cu")).expect("a kernel");
+        project.write("manifests/planted.cu", &kernel);
+        let case = |rows: u32| format!("[[cases]]\nname = \"{rows} rows\"\nshapes = {{ x = [{rows}, 4] }}\n");
+        let cases = format!("manifest = \"../manifests/planted.toml\"\n{}{}", case(7), case(300));
+        project.write("tests/sizes.toml", &cases);
+        project
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.path().join(path);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        std::fs::write(path, text).expect("written");
+    }
+
+    fn read(&self, path: &str) -> String {
+        std::fs::read_to_string(self.folder.path().join(path)).expect("it is there")
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.folder.path().join(path).exists()
+    }
+
+    fn tune(&self, arguments: &[&str]) -> Option<Run> {
+        let mut command = command(&[&["tune"], arguments].concat())?;
+        Some(finish(command.current_dir(self.folder.path()).env("FAKE_TIMES", TIMES)))
+    }
+}
+
+#[test]
+fn what_is_measured_is_kept_beside_the_project() {
+    let project = Project::new();
+    let Some(dry) = project.tune(&["manifests/planted.toml", "--dry-run"]) else { return };
+    dry.assert_code(0);
+    assert!(!project.has("manifests/tuning") && !dry.stdout.contains("wrote"), "{}", dry.stdout);
+    // Without a project it is kept beside the manifest.
+    let alone = project.tune(&["manifests/planted.toml"]).expect("as before");
+    alone.assert_code(0);
+    let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
+    assert!(alone.stdout.ends_with(expected), "{}", alone.stdout);
+    let packs = "note: no `cubinder.toml` names the file: `cubinder compile manifests/planted.toml ... --tuning \
+                 manifests/tuning/stand-in-4090.toml` packs it\n";
+    assert!(alone.stdout.contains(packs), "{}", alone.stdout);
+    project.write(
+        "cubinder.toml",
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n",
+    );
+    let json = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    json.assert_code(0);
+    assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
+    // Which code it was is another matter for each release of NVRTC.
+    let kept = project.read("tuning/stand-in-4090.toml");
+    let of_code =
+        |line: &str| if line.starts_with("code = ") { "code = ...".to_owned() } else { line.to_owned() };
+    insta::assert_snapshot!(kept.lines().map(of_code).collect::<Vec<_>>().join("\n"));
+    // What is kept where nobody looks for it would be of no use.
+    let unnamed = |run: &Run| {
+        let notes = run.report()["notes"].as_array().cloned().expect("notes");
+        let said = notes.into_iter().map(|note| note.as_str().unwrap_or_default().to_owned());
+        let mut said = said.filter_map(|note| {
+            let said =
+                note.strip_prefix("`cubinder.toml` does not name the file, so that nothing packs it: `")?;
+            said.strip_suffix("` in its `[library]` does").map(str::to_owned)
+        });
+        said.next()
+    };
+    assert_eq!(unnamed(&json).as_deref(), Some("tuning = [\"tuning/*.toml\"]"));
+    let config = project.read("cubinder.toml");
+    // What a pattern is wrong with says nothing of the others.
+    for patterns in ["[\"tuning/*.toml\"]", "[\"gone.toml\", \"tuning/*.toml\"]"] {
+        project.write("cubinder.toml", &format!("{config}tuning = {patterns}\n"));
+        let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+        assert_eq!(unnamed(&named), None);
+    }
+    project.write("cubinder.toml", &format!("{config}tuning = [\"tuning/*.toml\"]\n"));
+    let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    // What was measured is what is taken from now on.
+    assert_eq!(
+        (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
+        (&json!(1), &json!(2))
+    );
+    // What was measured on a GPU that counts as this one would mix with it.
+    let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
+    project.write("tuning/stand-in-4080.toml", &other);
+    let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
+    mixed.assert_code(0);
+    let notes = mixed.report()["notes"].to_string();
+    assert!(notes.contains("`tuning/stand-in-4080.toml` is of Stand-In 4080, which counts as"), "{notes}");
+    std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
+    // What a person asks for.
+    for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
+        let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
+        run.assert_code(0);
+        // What it takes for the file to be packed as well.
+        let does = unnamed(&run).expect("nothing names it");
+        assert_eq!(does, format!("tuning = [\"tuning/*.toml\", \"{file}\"]"));
+        assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
+    }
+
+    // What is compiled then is what was measured, until a kernel changes.
+    let note = "was measured on Stand-In 4090 with other code (2 nodes)";
+    let compiled = || {
+        let run = finish(command(&["compile"]).expect("as before").current_dir(project.folder.path()));
+        run.assert_code(0);
+        run.stdout.contains(note)
+    };
+    assert!(!compiled());
+    let kernel = project.read("manifests/planted.cu");
+    project.write("manifests/planted.cu", &kernel.replace("blockDim.x", "(blockDim.x + 1)"));
+    assert!(compiled());
+}
+
+#[test]
+fn what_is_known_of_other_plugins_stays() {
+    let project = Project::new();
+    let device = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = |plugin: &str, rows: u32| {
+        format!(
+            "[[points]]\nplugin = \"{plugin}\"\nversion = \"1\"\nattributes = {{ fault = 0 }}\nshapes = {{ x = [{rows}, 4] }}\nmicroseconds = {{ 2 = 77.0 }}\n"
+        )
+    };
+    let known = [point("test::other", 7), point("test::planted", 7), point("test::planted", 9)].concat();
+    let rows = |text: &str| {
+        text.lines().filter(|line| line.starts_with("shapes")).map(str::to_owned).collect::<Vec<_>>()
+    };
+    project.write("known.toml", &format!("{device}{known}"));
+    let Some(part) = project.tune(&["tests/sizes.toml", "--case", "7 rows", "--out", "known.toml"]) else {
+        return;
+    };
+    part.assert_code(0);
+    // One case says nothing of all.
+    assert!(!part.stdout.contains("never the fastest"), "{}", part.stdout);
+    assert!(part.stdout.contains("(1 points; 2 others stay)"), "{}", part.stdout);
+    let text = project.read("known.toml");
+    assert_eq!(
+        rows(&text),
+        ["shapes = { x = [7, 4] }", "shapes = { x = [7, 4] }", "shapes = { x = [9, 4] }"]
+    );
+    assert_eq!(text.matches("77.0").count(), 2, "{text}");
+    project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before").assert_code(0);
+    let text = project.read("known.toml");
+    assert_eq!(
+        rows(&text),
+        ["shapes = { x = [7, 4] }", "shapes = { x = [7, 4] }", "shapes = { x = [300, 4] }"]
+    );
+    assert_eq!(text.matches("77.0").count(), 1, "{text}");
+
+    // One of another GPU, and one that is none, stay as they are.
+    for (text, why) in [
+        (device.replace("128", "130"), "`known.toml` is of another GPU"),
+        // It counts for the same GPUs, but what it says was measured on its own.
+        (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
+        ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
+    ] {
+        project.write("known.toml", &text);
+        let refused = project.tune(&["tests/sizes.toml", "--out", "known.toml"]).expect("as before");
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+        assert_eq!(project.read("known.toml"), text);
+    }
+}
+
+/// Nothing could pack it any more.
+#[test]
+fn what_is_known_of_versions_that_are_gone_goes() {
+    let project = Project::new();
+    let device = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = |version: u32| {
+        format!(
+            "[[points]]\nplugin = \"test::planted\"\nversion = \"{version}\"\nshapes = {{ x = [7, 4] }}\nmicroseconds = {{ 2 = 77.0 }}\n"
+        )
+    };
+    let known = format!("{device}{}{}{}", point(0), point(2), point(1));
+    let versions = || {
+        let text = project.read("known.toml");
+        let lines = text.lines().filter_map(|line| line.strip_prefix("version = "));
+        lines.map(|version| version.trim_matches('"').to_owned()).collect::<Vec<_>>().join("")
+    };
+    let tune = |arguments: &[&str]| {
+        project.write("known.toml", &known);
+        let run = project.tune(&[&["tests/sizes.toml", "--out", "known.toml"], arguments].concat());
+        run.inspect(|run| run.assert_code(0))
+    };
+    // A version that has a manifest of its own stays.
+    let manifest = project.read("manifests/planted.toml").replace("version = \"1\"", "version = \"2\"");
+    project.write("manifests/second.toml", &manifest);
+    let Some(run) = tune(&[]) else { return };
+    assert_eq!(versions(), "211");
+    assert!(run.stdout.contains("what was measured of version `0` went"), "{}", run.stdout);
+    tune(&["--case", "7 rows"]);
+    assert_eq!(versions(), "021", "one case says nothing of all");
+    project.write("manifests/second.toml", &manifest.replace("rank", "rnak"));
+    tune(&[]);
+    assert_eq!(versions(), "0211", "it may be of any version");
+    let config =
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/planted.toml\"]\ntargets = [\"sm_89\"]\n";
+    project.write("cubinder.toml", config);
+    tune(&[]);
+    assert_eq!(versions(), "11");
+}
+
+/// Measuring lasts, and others may write the file meanwhile.
+#[test]
+fn what_was_written_while_it_was_measured_stays() {
+    let project = Project::new();
+    let known = "schema = 1\n[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    project.write("known.toml", known);
+    let Some(mut command) = command(&["tune", "tests/sizes.toml", "--out", "known.toml"]) else { return };
+    command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
+    let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
+    // The file was looked at before the GPU is named.
+    let mut lines = BufReader::new(measuring.stdout.take().expect("piped")).lines();
+    let first = lines.next().expect("a line").expect("text");
+    assert!(first.contains("Stand-In 4090"), "{first}");
+    let other =
+        "[[points]]\nplugin = \"test::other\"\nversion = \"1\"\nshapes = {}\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("new.toml", &format!("{known}{other}"));
+    std::fs::rename(project.folder.path().join("new.toml"), project.folder.path().join("known.toml"))
+        .expect("renamed");
+    let last = lines.map_while(Result::ok).last().expect("more lines");
+    assert!(measuring.wait().expect("it ends").success(), "{last}");
+    assert_eq!(last, "wrote known.toml (2 points; 1 others stay)");
+    assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
+}
+
+/// Measuring is what mends it.
+#[test]
+fn a_project_is_measured_whatever_its_tuning_is() {
+    let project = Project::new();
+    let library =
+        "[library]\nname = \"planted\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n";
+    project.write(
+        "cubinder.toml",
+        &format!("{library}tuning = [\"tuning/stand-in-4090.toml\", \"tuning/o*.toml\"]\n"),
+    );
+    let device = "[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
+    let point = "[[points]]\nplugin = \"test::planted\"\nversion = \"1\"\nattributes = { fault = 0 }\nshapes = { x = [7, 4] }\nmicroseconds = { 2 = 77.0 }\n";
+    project.write("tuning/other.toml", &format!("schema = 2\n{device}"));
+    // Nothing was measured yet.
+    let Some(first) = project.tune(&["manifests/planted.toml"]) else { return };
+    first.assert_code(0);
+    // More than a plugin carries.
+    project.write("tuning/stand-in-4090.toml", &format!("schema = 1\n{device}{}", point.repeat(4097)));
+    let many = project.tune(&["manifests/planted.toml"]).expect("as before");
+    many.assert_code(0);
+    assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
+    // What another edition says of other plugins would be lost.
+    let newer = format!("schema = 2\n{device}");
+    project.write("tuning/stand-in-4090.toml", &newer);
+    let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
+    edition.assert_code(1);
+    assert!(edition.stderr.contains("move the file away"), "{}", edition.stderr);
+    assert_eq!(project.read("tuning/stand-in-4090.toml"), newer);
+}
+
+#[test]
+fn a_library_is_measured_in_the_place_of_the_manifest() {
+    let project = Project::new();
+    let Some(mut compile) = command(&[
+        "compile",
+        "manifests/planted.toml",
+        "manifests/doubled.toml",
+        "--target",
+        "sm_89",
+        "--name",
+        "both",
+        "-o",
+        ".",
+    ]) else {
+        return;
+    };
+    let data = root().join("tests/data/testing/doubled.toml");
+    project.write("manifests/doubled.toml", &std::fs::read_to_string(data).expect("a manifest"));
+    finish(compile.current_dir(project.folder.path())).assert_code(0);
+    // Of several plugins that of the manifest is meant.
+    let arguments = ["manifests/planted.toml", "--on", "libboth.so", "--dry-run", "--json"];
+    let on = project.tune(&arguments).expect("as before");
+    on.assert_code(0);
+    assert_eq!(cases(&on.report()).len(), 2);
+    // Cases may name it. Where no manifest is there, the project around them says what is packed.
+    project.write(
+        "tests/sizes.toml",
+        &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
+    );
+    let note = |tuning: &str| {
+        let library =
+            "[library]\nname = \"both\"\nmanifests = [\"manifests/*.toml\"]\ntargets = [\"sm_89\"]\n";
+        project.write("cubinder.toml", &format!("{library}{tuning}\n"));
+        let run = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
+        run.assert_code(0);
+        assert!(
+            run.stdout.ends_with("wrote tests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n"),
+            "{}",
+            run.stdout
+        );
+        run.stdout.lines().find(|line| line.contains("cubinder.toml")).map(str::to_owned)
+    };
+    assert!(
+        note("")
+            .expect("a note")
+            .contains("`tuning = [\"tests/tuning/stand-in-4090.toml\"]` in its `[library]` does")
+    );
+    assert_eq!(note("tuning = [\"*/tuning/*.toml\"]"), None);
+    std::fs::remove_file(project.folder.path().join("cubinder.toml")).expect("removed");
+    let alone = project.tune(&["tests/sizes.toml", "--plugin", "planted"]).expect("as before");
+    assert!(
+        alone.stdout.contains("`cubinder compile ... --tuning tests/tuning/stand-in-4090.toml` packs it"),
+        "{}",
+        alone.stdout
+    );
+    let other = project.tune(&["libboth.so", "--plugin", "planted"]).expect("as before");
+    other.assert_code(1);
+    assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
+}
+
+/// A manifest that names no cases, none that are there, or those of another.
+#[test]
+fn a_manifest_has_to_say_its_shapes() {
+    let project = Project::new();
+    let text = project.read("manifests/planted.toml");
+    for (tune, why) in [
+        ("", "nothing says for which shapes to measure"),
+        ("tune = \"../tests/size.toml\"\n", "cannot read `tests/size.toml`"),
+        ("tune = \"../tests/other.toml\"\n", "the cases of `tests/other.toml` are of `manifests/other.toml`"),
+    ] {
+        project.write("tests/other.toml", &project.read("tests/sizes.toml").replace("planted", "other"));
+        project.write("manifests/planted.toml", &text.replace("tune = \"../tests/sizes.toml\"\n", tune));
+        let Some(refused) = project.tune(&["manifests/planted.toml"]) else { return };
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn times_that_are_far_apart_are_told() {
+    let Some(unsteady) = tune(&["--case", "a vector"], &[("FAKE_UNSTEADY", "1")]) else { return };
+    unsteady.assert_code(0);
+    let expected = "note: in 1 of 1 cases half of a variant's times are more than 5 % apart, at most 50 %, in `a vector`";
+    assert!(unsteady.stdout.contains(expected), "{}", unsteady.stdout);
+}
+
+/// Fills are a part of a run, and sizes that only kernels know are as large as they may be.
+#[test]
+fn everything_that_a_variant_does_counts() {
+    let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--dry-run", "--json"])
+    else {
+        return;
+    };
+    let sized = finish(sized.env("FAKE_TIMES", "positive=5000"));
+    sized.assert_code(0);
+    let case = cases(&sized.report()).remove(0);
+    // Half a microsecond for the fill.
+    assert_eq!((&case["variants"][0]["microseconds"], &case["bytes"]), (&json!(5.5), &json!(2004)));
+}
+
+#[test]
+fn a_variant_that_cannot_be_measured_is_named() {
+    for (fault, why) in
+        [("6", "variant 1: "), ("9", "variant 1: the process that measures ended"), ("14", "variant 1: ")]
+    {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("cases.toml");
+        let manifest = root().join("tests/data/testing/planted.toml");
+        let text = format!(
+            "manifest = {manifest:?}\n[[cases]]\nname = \"one\"\nshapes = {{ x = [64] }}\nattributes = {{ fault = {fault} }}\n\
+             [[cases]]\nname = \"another\"\nshapes = {{ x = [64] }}\n"
+        );
+        std::fs::write(&path, text).expect("written");
+        let out = folder.path().to_str().expect("UTF-8");
+        let arguments = ["tune", path.to_str().expect("UTF-8"), "--timeout", "10", "--out", out];
+        let Some(mut failed) = command(&arguments) else { return };
+        let failed = finish(&mut failed);
+        failed.assert_code(1);
+        let expected = format!("the case `one` cannot be measured: {why}");
+        assert!(failed.stderr.contains(&expected), "{fault}: {}", failed.stderr);
+        assert!(failed.stdout.contains("note: nothing was written: "), "{fault}: {}", failed.stdout);
+        let files = std::fs::read_dir(folder.path()).expect("a folder").count();
+        assert_eq!(files, 1, "the cases alone");
+    }
+}
+
+/// `--timeout` is for one step, and only a variant that runs for the first time is the one that hangs.
+#[test]
+fn what_hangs_is_named_where_it_is_known() {
+    // Too little memory for the rate of copies, which would be launches too.
+    let small = ("FAKE_GPU_BYTES", "100000000");
+    let hangs = |launch: &str| {
+        let arguments = ["--case", "a vector", "--timeout", "2"];
+        let run = tune(&arguments, &[small, ("FAKE_HANGS", launch)])?;
+        run.assert_code(1);
+        Some(run.stderr)
+    };
+    let Some(first) = hangs("3") else { return };
+    assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s"), "{first}");
+    let round = hangs("60").expect("as before");
+    assert!(round.contains("`a vector` cannot be measured: nothing came of it in 2 s"), "{round}");
+    // All rounds last for more than two seconds, and none of them does.
+    let long = tune(&["--case", "a vector", "--timeout", "2"], &[small, ("FAKE_NAP", "30")]);
+    long.expect("as before").assert_code(0);
+}
+
+/// Measuring took a while.
+#[test]
+fn what_was_measured_is_shown_where_the_rest_was_not() {
+    let project = Project::new();
+    let broken = "[[cases]]\nname = \"broken\"\nshapes = { x = [64] }\nattributes = { fault = 14 }\n";
+    let after = "[[cases]]\nname = \"after\"\nshapes = { x = [64] }\n";
+    let cases = project.read("tests/sizes.toml");
+    project.write("tests/sizes.toml", &format!("{cases}{broken}{after}"));
+    let Some(failed) = project.tune(&["tests/sizes.toml", "--json"]) else { return };
+    failed.assert_code(1);
+    let report = failed.report();
+    assert_eq!((&report["result"], &report["errors"]), (&json!("failed"), &json!(1)));
+    let measured: Vec<Value> = self::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
+    assert_eq!((measured, &report["written"]), (vec![json!("7 rows"), json!("300 rows")], &Value::Null));
+    let notes = report["notes"].to_string();
+    assert!(notes.contains("nothing was written") && notes.contains("`after` was not measured"), "{notes}");
+    assert!(!notes.contains("never the fastest"), "{notes}");
+    let message: Value = serde_json::from_str(failed.stdout.lines().next().expect("a line")).expect("JSON");
+    assert!(message["message"].to_string().contains("the case `broken` cannot be measured"), "{message}");
+    // It can still be read by people.
+    let shown = project.tune(&["tests/sizes.toml"]).expect("as before");
+    assert!(
+        shown.stdout.contains("300 rows: x 300x4") && !shown.stdout.contains("wrote"),
+        "{}",
+        shown.stdout
+    );
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
+}
+
+#[test]
+fn where_nothing_is_launched_nothing_is_written() {
+    let project = Project::new();
+    let empty =
+        "manifest = \"../manifests/planted.toml\"\n[[cases]]\nname = \"empty\"\nshapes = { x = [0] }\n";
+    project.write("tests/sizes.toml", empty);
+    let Some(done) = project.tune(&["tests/sizes.toml"]) else { return };
+    done.assert_code(0);
+    let expected = "note: nothing was written: there is nothing to launch in any of the cases\n";
+    assert!(done.stdout.ends_with(expected), "{}", done.stdout);
+    assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
+}
+
+/// Measuring takes minutes.
+#[test]
+fn where_nothing_can_be_written_nothing_is_measured() {
+    let project = Project::new();
+    project.write("notes.txt", "mine");
+    let file = "`notes.txt` is no folder, and files of tuning are called `.toml`";
+    let json = "`result.json` is no folder, and files of tuning are called `.toml`";
+    for (out, why) in [("notes.txt", file), ("result.json", json), ("notes.txt/a.toml", "cannot write")] {
+        let Some(refused) = project.tune(&["tests/sizes.toml", "--out", out]) else { return };
+        refused.assert_code(1);
+        assert!(refused.stderr.contains(why) && refused.stdout.is_empty(), "{}", refused.stderr);
+    }
+    assert!(!project.has("result.json") && project.read("notes.txt") == "mine");
+}
+
+#[test]
+fn what_cannot_be_measured_is_told_before_anything_is() {
+    let Some(no_such) = tune(&["--case", "nowhere"], &[]) else { return };
+    no_such.assert_code(1);
+    assert!(no_such.stderr.contains("no case whose name contains `nowhere`"), "{}", no_such.stderr);
+    let mut plain = command(&["tune", "tests/data/testing/planted.toml"]).expect("as before");
+    let plain = finish(&mut plain);
+    plain.assert_code(1);
+    assert!(plain.stderr.contains("nothing says for which shapes to measure"), "{}", plain.stderr);
+    // Mistakes in cases are told where there is no GPU too.
+    let mut mistaken = command(&["tune", "tests/data/testing/mistaken.toml"]).expect("as before");
+    let mistaken = finish(mistaken.env("FAKE_INIT", "100"));
+    mistaken.assert_code(1);
+    let none = tune(&[], &[("FAKE_INIT", "100")]).expect("as before");
+    none.assert_code(3);
+    assert!(none.stderr.contains("there is no GPU to measure on"), "{}", none.stderr);
+    let none = tune(&["--json"], &[("FAKE_INIT", "100")]).expect("as before");
+    none.assert_code(3);
+    assert_eq!(none.report()["result"], "no_gpu");
+}

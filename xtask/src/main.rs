@@ -54,8 +54,11 @@ enum Command {
     #[command(long_about = test::LONG_ABOUT)]
     Test {
         /// Run only the checks and tests whose name contains NAME
-        #[arg(long, value_name = "NAME")]
+        #[arg(value_name = "NAME")]
         filter: Option<String>,
+        /// Run also what only a release needs: the book, the matrix, and a second build in another folder
+        #[arg(long)]
+        release_checks: bool,
     },
     /// Write the generated tables of the reference anew
     #[command(long_about = docs::LONG_ABOUT)]
@@ -153,7 +156,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup { tests } => setup::run(tests).map(|()| ExitCode::SUCCESS),
-        Command::Test { filter } => Ok(test::run(filter.as_deref())),
+        Command::Test { filter, release_checks } => Ok(test::run(filter.as_deref(), release_checks)),
         Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
         Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
         Command::Book => book::run().map(|()| ExitCode::SUCCESS),

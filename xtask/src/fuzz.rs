@@ -301,7 +301,7 @@ mod tests {
         progress.read("#2\tINITED cov: 5 ft: 6 corp: 1/1b exec/s: 0 rss: 40Mb");
         progress.read("#123\tNEW    cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb L: 3/9 MS: 1 Custom-");
         assert_eq!(progress.to_string(), "123 runs, 1200 branches reached, 56 inputs");
-        progress.read("#0x12 is no line of progress");
+        progress.read("#0x12 is another line");
         progress.read("stat::number_of_executed_units: 130");
         assert_eq!(progress, Progress { runs: 130, branches: 1200, inputs: 56 });
     }

@@ -290,7 +290,7 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
 
 /// Writes the list of engines, the scripts and how they are run.
 fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
-    ensure!(!cells.is_empty(), "there are no engines");
+    ensure!(!cells.is_empty(), "expected at least one engine");
     // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
     let text = serde_json::to_string_pretty(&text)?;

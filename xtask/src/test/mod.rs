@@ -64,7 +64,7 @@ fn steps(report: &mut Report<impl Write>, release_checks: bool) {
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // What is tested is what is installed: there is no other release build.
+    // The tests run the installed form, the only release build.
     let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
     let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());

@@ -72,7 +72,7 @@ fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
 fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
         let names: Vec<&str> = targets.iter().map(String::as_str).collect();
-        bail!("there is no target `{wrong}`; there are {}", names.join(", "));
+        bail!("`{wrong}` is not a target; the targets are {}", names.join(", "));
     }
     let is_chosen = |name: &&String| names.is_empty() || names.contains(*name);
     Ok(targets.iter().filter(is_chosen).cloned().collect())
@@ -112,7 +112,7 @@ fn cargo_fuzz(command: &str) -> Command {
     cargo
 }
 
-/// Creates a folder, and removes what is in it.
+/// Creates a folder, or empties it.
 fn create_empty(folder: &Path) -> Result<()> {
     if folder.exists() {
         fs::remove_dir_all(folder)?;
@@ -301,7 +301,7 @@ mod tests {
         progress.read("#2\tINITED cov: 5 ft: 6 corp: 1/1b exec/s: 0 rss: 40Mb");
         progress.read("#123\tNEW    cov: 1200 ft: 3400 corp: 56/7Kb lim: 4096 exec/s: 800 rss: 50Mb L: 3/9 MS: 1 Custom-");
         assert_eq!(progress.to_string(), "123 runs, 1200 branches reached, 56 inputs");
-        progress.read("#0x12 is no line of progress");
+        progress.read("#0x12 is another line");
         progress.read("stat::number_of_executed_units: 130");
         assert_eq!(progress, Progress { runs: 130, branches: 1200, inputs: 56 });
     }
@@ -365,6 +365,6 @@ esac
         assert_eq!(chosen(&all, &[]).unwrap().len(), all.len());
         assert_eq!(chosen(&all, &names(&["cuda"])).unwrap(), ["cuda"]);
         let error = chosen(&all, &names(&["cuda", "cud"])).unwrap_err().to_string();
-        assert!(error.starts_with("there is no target `cud`; there are cases, config, "), "{error}");
+        assert!(error.starts_with("`cud` is not a target; the targets are cases, config, "), "{error}");
     }
 }

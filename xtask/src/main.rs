@@ -56,8 +56,11 @@ enum Command {
     #[command(long_about = test::LONG_ABOUT)]
     Test {
         /// Run only the checks and tests whose name contains NAME
-        #[arg(long, value_name = "NAME")]
+        #[arg(value_name = "NAME")]
         filter: Option<String>,
+        /// Run also what only a release needs: the book, the matrix, and a second build in another folder
+        #[arg(long)]
+        release_checks: bool,
     },
     /// Write the generated tables of the reference anew
     #[command(long_about = docs::LONG_ABOUT)]
@@ -154,22 +157,21 @@ fn main() -> ExitCode {
 
 fn run(command: Command) -> Result<ExitCode> {
     match command {
-        Command::Setup { tests } => setup::run(tests).map(|()| ExitCode::SUCCESS),
-        Command::Test { filter } => Ok(test::run(filter.as_deref())),
-        Command::Docs { check } => docs::run(check).map(|()| ExitCode::SUCCESS),
-        Command::CompatFixtures => compat_fixtures::run().map(|()| ExitCode::SUCCESS),
-        Command::Book => book::run().map(|()| ExitCode::SUCCESS),
-        Command::Demo => demo::run().map(|()| ExitCode::SUCCESS),
-        Command::Dist { out } => dist::run(out.as_deref()).map(|()| ExitCode::SUCCESS),
-        Command::GpuTest { prepare, routes } => {
-            gpu_test::run(prepare.as_deref(), routes).map(|()| ExitCode::SUCCESS)
-        }
-        Command::Sample(options) => sample::run(&options).map(|()| ExitCode::SUCCESS),
-        Command::Bench { what } => bench::run(&what).map(|()| ExitCode::SUCCESS),
-        Command::Fuzz { targets, seconds, jobs } => fuzz::run(&targets, seconds, jobs),
-        Command::Matrix { headers } => matrix::run(headers.as_deref()),
-        Command::Measured(options) => measured::run(&options),
-        Command::Mutants { groups, left } => mutants::run(&groups, left),
-        Command::CompilePlugins { arguments } => compile_plugins::run(&arguments).map(|()| ExitCode::SUCCESS),
+        Command::Setup { tests } => setup::run(tests)?,
+        Command::Test { filter, release_checks } => return Ok(test::run(filter.as_deref(), release_checks)),
+        Command::Docs { check } => docs::run(check)?,
+        Command::CompatFixtures => compat_fixtures::run()?,
+        Command::Book => book::run()?,
+        Command::Demo => demo::run()?,
+        Command::Dist { out } => dist::run(out.as_deref())?,
+        Command::GpuTest { prepare, routes } => gpu_test::run(prepare.as_deref(), routes)?,
+        Command::Sample(options) => sample::run(&options)?,
+        Command::Bench { what } => bench::run(&what)?,
+        Command::Fuzz { targets, seconds, jobs } => return fuzz::run(&targets, seconds, jobs),
+        Command::Matrix { headers } => return matrix::run(headers.as_deref()),
+        Command::Measured(options) => return measured::run(&options),
+        Command::Mutants { groups, left } => return mutants::run(&groups, left),
+        Command::CompilePlugins { arguments } => compile_plugins::run(&arguments)?,
     }
+    Ok(ExitCode::SUCCESS)
 }

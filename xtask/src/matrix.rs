@@ -222,7 +222,7 @@ fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -
     command.arg("tensorrt").arg(library);
     Ok(match answered(&mut command) {
         Ok(answer) if answer["version"] != version => {
-            Outcome::Failed(format!("what is there is {} and not {version}", answer["version"]))
+            Outcome::Failed(format!("expected {version}, found {}", answer["version"]))
         }
         Ok(answer) => built(&answer),
         Err(outcome) => outcome,

@@ -1,6 +1,6 @@
 //! `xtask measured`: runs one command, and writes its cost into a file.
 //!
-//! A process of its own, because Linux keeps the peak memory of all children together, and a child inherits
+//! A separate process, because Linux keeps the peak memory of all children together, and a child inherits
 //! the peak of its parent: this process has one child and uses about 7 MB, the smallest peak that it can
 //! measure.
 

@@ -253,7 +253,7 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
 /// The groups with these names, or all.
 fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
     if let Some(wrong) = names.iter().find(|name| !GROUPS.iter().any(|group| group.name == **name)) {
-        bail!("there is no group `{wrong}`; there are {}", GROUPS.map(|group| group.name).join(", "));
+        bail!("`{wrong}` is not a group; the groups are {}", GROUPS.map(|group| group.name).join(", "));
     }
     let is_chosen = |group: &&Group| names.is_empty() || names.iter().any(|name| name == group.name);
     Ok(GROUPS.iter().filter(is_chosen).collect())
@@ -369,7 +369,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, signature, cache, files, fields, node, driver, run, logger"
+            "`guard` is not a group; the groups are reader, guards, launch, prover, signature, cache, files, fields, node, driver, run, logger"
         );
     }
 

@@ -34,50 +34,47 @@ const SCRIPTS: [&str; 6] = [
     "cuda_driver.py",
 ];
 
-/// The author of a plugin and the place of its code, with the names of the tables.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// The author of a plugin and the place of its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(into = "&'static str")]
 enum Kind {
-    #[serde(rename = "Cubinder")]
     Fields,
-    #[serde(rename = "Cubinder, library in the plan")]
     Embedded,
-    #[serde(rename = "Cubinder, PTX")]
     Ptx,
-    #[serde(rename = "C++")]
     Cpp,
-    #[serde(rename = "Python class")]
     Python,
 }
 
 impl Kind {
     const ALL: [Kind; 5] = [Kind::Fields, Kind::Embedded, Kind::Ptx, Kind::Cpp, Kind::Python];
 
-    fn label(self) -> &'static str {
+    /// The name in tables and in the scripts of a prepared folder, the stem of files, and the namespace.
+    const fn names(self) -> [&'static str; 3] {
         match self {
-            Kind::Fields => "Cubinder",
-            Kind::Embedded => "Cubinder, library in the plan",
-            Kind::Ptx => "Cubinder, PTX",
-            Kind::Cpp => "C++",
-            Kind::Python => "Python class",
+            Kind::Fields => ["Cubinder", "fields", "bench"],
+            Kind::Embedded => ["Cubinder, library in the plan", "embedded", "bench"],
+            Kind::Ptx => ["Cubinder, PTX", "ptx", "bench"],
+            Kind::Cpp => ["C++", "cpp", "rival"],
+            Kind::Python => ["Python class", "python", "python"],
         }
     }
 
-    fn stem(self) -> &'static str {
-        match self {
-            Kind::Fields => "fields",
-            Kind::Embedded => "embedded",
-            Kind::Ptx => "ptx",
-            Kind::Cpp => "cpp",
-            Kind::Python => "python",
-        }
+    const fn label(self) -> &'static str {
+        self.names()[0]
     }
 
-    fn namespace(self) -> &'static str {
-        match self {
-            Kind::Fields | Kind::Embedded | Kind::Ptx => "bench",
-            Kind::Cpp => "rival",
-            Kind::Python => "python",
-        }
+    const fn stem(self) -> &'static str {
+        self.names()[1]
+    }
+
+    const fn namespace(self) -> &'static str {
+        self.names()[2]
+    }
+}
+
+impl From<Kind> for &'static str {
+    fn from(kind: Kind) -> &'static str {
+        kind.label()
     }
 }
 
@@ -293,7 +290,7 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
 
 /// Writes the list of engines, the scripts and how they are run.
 fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
-    ensure!(!cells.is_empty(), "there are no engines");
+    ensure!(!cells.is_empty(), "expected at least one engine");
     // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
     let text = serde_json::to_string_pretty(&text)?;
@@ -403,19 +400,13 @@ mod tests {
         let built = |build_ms, plan_bytes| vec![Built { build_ms, plan_bytes, peak_mb: 1.0 }];
         let engines = Engines { nodes: 10, distinct: 1, arguments: 3, launches: 1, kinds: BTreeMap::new() };
         let built = BTreeMap::from([(Kind::Fields, built(4.0, 3000)), (Kind::Cpp, built(2.0, 1000))]);
+        let json = serde_json::to_value(BTreeMap::from([(Kind::Cpp, 1)])).unwrap();
+        assert_eq!(json["C++"], 1, "scripts find kinds by their labels");
         let table = table(&[Chain { engines, built }], 1);
         assert_eq!(table.rows.len(), 2);
         assert_eq!(table.rows[0][2], Cell::from("Cubinder"));
         assert_eq!(table.rows[0][4..6], [Cell::Number(300.0), Cell::Number(3.0)]);
         assert_eq!(table.rows[0][7], Cell::Number(2.0));
         assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
-    }
-
-    /// The scripts of a prepared folder find kinds by these names.
-    #[test]
-    fn kinds_are_named_as_tables_name_them() {
-        for kind in Kind::ALL {
-            assert_eq!(serde_json::to_value(kind).unwrap(), kind.label());
-        }
     }
 }

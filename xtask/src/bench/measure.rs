@@ -1,6 +1,6 @@
 //! Cost of commands: time, processors, memory.
 //!
-//! A process of its own asks the system ([`crate::measured`]). The system does not keep the memory that
+//! A separate process asks the system ([`crate::measured`]). The system does not keep the memory that
 //! several processes had at the same time, so it is sampled while they run (`smaps_rollup` of `/proc`; shared
 //! memory counts in part).
 

@@ -124,7 +124,7 @@ impl Cell {
 pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
     let text = fs::read_to_string(file)?;
     let measured: KernelReport =
-        serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
+        serde_json::from_str(&text).with_context(|| format!("cannot parse the result {}", file.display()))?;
     // Nothing is written if something fails.
     let pages = pages(root, Some(&measured))?;
     let figures = figures(&measured)?;
@@ -269,7 +269,7 @@ impl Score {
     fn describe(&self) -> String {
         let Score { rivals, wins, tied_wins, tied_losses } = self;
         format!(
-            "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of those that are faster."
+            "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of the faster rivals."
         )
     }
 }

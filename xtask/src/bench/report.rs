@@ -107,11 +107,11 @@ impl Report {
     /// Reads a result.
     pub(super) fn read(file: &Path) -> Result<Report> {
         let text = fs::read_to_string(file)?;
-        let report: Report =
-            serde_json::from_str(&text).with_context(|| format!("{} is no result", file.display()))?;
+        let report: Report = serde_json::from_str(&text)
+            .with_context(|| format!("cannot parse the result {}", file.display()))?;
         ensure!(
             NAMES.contains(&report.name.as_str()),
-            "{}: no measurement is called `{}`; those that are published so: {}",
+            "{}: no measurement is called `{}`; the published ones are {}",
             file.display(),
             report.name,
             NAMES.join(", ")

@@ -30,7 +30,7 @@ pub(super) fn write(
     let mut command = Command::new(&tools.maturin);
     command.current_dir(work.path()).arg("build").args(Builder::arguments());
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
-    // Other linked libraries would have to be packed, too: there are none.
+    // Fails if another library is linked, which would have to be packed.
     command.args(["--auditwheel", "check", "--out"]).arg(&wheels);
     let status = process::stream(builder.apply(&mut command), &mut *on_line)?;
     ensure!(status.success(), "`{}` failed ({status})", process::command_line(&command));

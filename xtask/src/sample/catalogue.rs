@@ -31,7 +31,7 @@ pub(crate) const ADD: Sample = Sample {
 
 pub(crate) const INPLACE_ADD: Sample = Sample {
     name: "inplace_add",
-    what: "adds numbers to every element, in place: two nodes, one after the other",
+    what: "adds numbers to every element, in place: two nodes in a row",
     manifest: "manifests/elemwise_add_plugin_.toml",
     network: "inplace",
     shape: "10,3,32,32",

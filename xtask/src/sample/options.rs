@@ -12,7 +12,7 @@ pub(crate) struct Options {
     /// Which sample
     #[arg(value_enum, value_name = "SAMPLE")]
     pub(crate) which: Which,
-    /// In the guides: define the function that offers types and formats. Here they stand in the manifest and are always offered
+    /// In the guides: define the function that offers types and formats. Here the manifest lists them, and they are always offered
     #[arg(long)]
     pub(crate) autotune: bool,
     /// In the guides: define several tactics. Here each variant of the manifest is a tactic, and they are always there
@@ -30,7 +30,7 @@ pub(crate) struct Options {
     /// The folder for --save_engine and --load_engine; otherwise build/sample/SAMPLE
     #[arg(long = "artifacts_dir", alias = "artifacts-dir", value_name = "DIR")]
     pub(crate) artifacts_dir: Option<PathBuf>,
-    /// In the guides: take the kernel that was compiled ahead of time. Here there is no other: it is always so
+    /// In the guides: take the kernel that was compiled ahead of time. Here every kernel is
     #[arg(long)]
     pub(crate) aot: bool,
     /// The element type of the network's tensors

@@ -17,13 +17,16 @@ use report::Report;
 
 pub(crate) const LONG_ABOUT: &str = "\
 Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as \
-errors, the release build as it is installed, the same from another folder, the demo, the book of the documentation, all tests.
+errors, the release build as it is installed, the demo, all tests.
+
+With --release-checks, also what only a release needs: the book of the documentation, `cargo xtask matrix` (620 MB more), and the same release build from \
+another folder, whose bytes must be equal.
 
 A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
 is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line \
 that begins with `skipped: ` and says why; it counts as skipped, as an ignored one does.
 
-With --filter, set-up and build run as ever, checks run when NAME is in their name, and NAME is given to the suites.
+With NAME, set-up and build run as always, checks run if NAME is in their name, and cargo runs the tests whose names contain NAME.
 
 Tests find in their environment:
   CUBINDER_REQUIRE_TOOLKIT    1: a test that needs the fetched packages must fail, not skip, without them
@@ -44,14 +47,14 @@ Tests find in their environment:
   CUBINDER_TEST_NINJA         Ninja: those of this machine, else fetched";
 
 /// Runs the steps, prints the summary and returns the exit status. Failed steps are counted.
-pub(crate) fn run(filter: Option<&str>) -> ExitCode {
+pub(crate) fn run(filter: Option<&str>, release_checks: bool) -> ExitCode {
     let mut report = Report::new(std::io::stdout(), filter);
-    steps(&mut report);
+    steps(&mut report, release_checks);
     report.finish()
 }
 
 /// Runs every step. A step still runs if one that it depends on has failed; its tests report what is missing.
-fn steps(report: &mut Report<impl Write>) {
+fn steps(report: &mut Report<impl Write>, release_checks: bool) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
@@ -61,7 +64,7 @@ fn steps(report: &mut Report<impl Write>) {
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // What is tested is what is installed: there is no other release build.
+    // The tests run the installed form, the only release build.
     let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
     let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
@@ -72,9 +75,12 @@ fn steps(report: &mut Report<impl Write>) {
             .env(artifacts::PREBUILT, "1")
             .envs(environment.iter().cloned()),
     );
-    report.check("book", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "book"]));
-    if let Some(dist) = &dist {
-        report.verify("dist from another folder", |echo| again::same_from_another_folder(dist, echo));
+    if release_checks {
+        report.check("book", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "book"]));
+        report.check("matrix", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "matrix"]));
+        if let Some(dist) = &dist {
+            report.verify("dist from another folder", |echo| again::same_from_another_folder(dist, echo));
+        }
     }
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);

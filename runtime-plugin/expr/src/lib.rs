@@ -51,7 +51,6 @@ pub use eval::{Environment, evaluate};
 pub use format::Format;
 pub use formula::{Formula, is_within, joined};
 pub use interval::Interval;
-pub use lexer::KEYWORDS;
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, Symbol, lower, lower_scalar, lower_value};
 pub use node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
@@ -62,7 +61,7 @@ pub use scope::{
     BindingTime, DEVICE, Function, Kind, Scope, TensorKind, is_function_reserved, is_name_reserved,
 };
 pub use sizes::{sizes_are_dimensions, sizes_of};
-pub use syntax::{Syntax, SyntaxKind};
+pub use syntax::{KEYWORDS, Syntax, SyntaxKind};
 pub use validate::InvalidExpr;
 pub use value::Value;
 

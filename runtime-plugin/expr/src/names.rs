@@ -4,7 +4,6 @@
 
 use std::ops::Range;
 
-use super::calls::shifted;
 use super::error::{ErrorClass, ExprError, listed, nearest};
 use super::node::{Builtin, DeviceFact, Node, NodeId};
 use super::print::Names;
@@ -177,7 +176,7 @@ impl Resolver<'_> {
         let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
             root = self.push(
-                shifted(node, |child| child.saturating_add(base)),
+                node.map_children(|child| child.saturating_add(base)),
                 height,
                 span.clone(),
                 Type::Unknown,

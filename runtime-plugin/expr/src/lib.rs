@@ -14,19 +14,15 @@
 
 mod bind;
 mod bounds;
-mod calls;
 pub mod data_type;
 mod error;
 mod eval;
 mod foreign;
 pub mod format;
-mod forms;
 mod formula;
 pub mod interval;
-mod layout;
 mod lexer;
 mod lower;
-mod names;
 mod node;
 mod ops;
 mod parser;
@@ -35,7 +31,6 @@ mod resolve;
 mod scope;
 mod sizes;
 mod syntax;
-mod types;
 mod validate;
 pub mod value;
 

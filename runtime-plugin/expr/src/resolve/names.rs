@@ -4,14 +4,14 @@
 
 use std::ops::Range;
 
-use super::error::{ErrorClass, ExprError, listed, nearest};
-use super::node::{Builtin, DeviceFact, Node, NodeId};
-use super::print::Names;
-use super::resolve::{Argument, ERROR_LIMIT, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, DEVICE, Entity, TensorKind};
-use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
+use super::{Argument, ERROR_LIMIT, Operand, Resolver};
 use crate::data_type::DataType;
+use crate::error::{ErrorClass, ExprError, listed, nearest};
+use crate::node::{Builtin, DeviceFact, Node, NodeId};
+use crate::print::Names;
+use crate::scope::{BUILTIN_FORMS, DEVICE, Entity, TensorKind};
+use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
 
 impl Resolver<'_> {

@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
-use super::foreign;
-use super::node::{Builtin, Node, NodeId};
-use super::resolve::{Argument, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, Entity, Function, Kind};
-use super::syntax::{Syntax, SyntaxKind};
+use super::{Argument, Operand, Resolver};
+use crate::error::ExprError;
+use crate::foreign;
+use crate::node::{Builtin, Node, NodeId};
+use crate::scope::{BUILTIN_FORMS, Entity, Function, Kind};
+use crate::syntax::{Syntax, SyntaxKind};
 
 impl Resolver<'_> {
     pub(super) fn call(

@@ -92,9 +92,9 @@ const GROUPS: [Group; 12] = [
         name: "prover",
         packages: &["cubinder-expr", "cubinder-launch"],
         files: &[
-            "runtime-plugin/expr/src/bounds/arrays.rs",
-            "runtime-plugin/expr/src/bounds/narrow.rs",
-            "runtime-plugin/expr/src/bounds/walk.rs",
+            "runtime-plugin/expr/src/bounds/walk/arrays.rs",
+            "runtime-plugin/expr/src/bounds/walk/narrow.rs",
+            "runtime-plugin/expr/src/bounds/walk/mod.rs",
             "runtime-plugin/launch/src/proof/frame.rs",
         ],
         tested_by: &["cubinder-expr", "cubinder-launch"],

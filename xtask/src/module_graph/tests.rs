@@ -69,7 +69,7 @@ fn cycles_below_the_root_are_found() {
 }
 
 /// Cycles that are left to dissolve: crate, parent and children. Nothing is added here.
-const LEFT: [&str; 28] = [
+const LEFT: [&str; 27] = [
     "cubinder cli::tune: notes, report",
     "cubinder launch: record, step",
     "cubinder_compiler check: claim, cooperative, remedy, settle",
@@ -86,7 +86,6 @@ const LEFT: [&str; 28] = [
     "cubinder_compiler project: driver, plan, targets",
     "cubinder_compiler resolve: choices, layouts, rows",
     "cubinder_compiler resolve: expression, foreign, launch, steps",
-    "cubinder_expr bounds: arrays, walk",
     "cubinder_fuzz_targets crate: code, container, manifest, seeds",
     "cubinder_fuzz_targets prover: tree, world",
     "cubinder_launch crate: facts, rules, tuned, variants",

@@ -4,7 +4,7 @@
 //! functions are gone. One tree has five readers: [`evaluate`] computes with checks, [`bind()`] folds what is known so far,
 //! [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits over ranges of shapes, and [`print()`] writes it back.
 //!
-//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`format`]).
+//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`mod@format`]).
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT. Never panics and never recurses deeper than [`Expr::DEPTH_LIMIT`], for any text and any list of nodes.
 //!

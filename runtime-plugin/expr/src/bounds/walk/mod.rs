@@ -17,7 +17,7 @@ use arrays::LONGEST;
 /// Why a walk has no result.
 ///
 /// Only a contradiction proves anything about values: no case satisfies the facts, so the place is never evaluated. An error
-/// says that cases may exist and that all of them fail. [`Walk::given`] turns a contradiction within a side into `None`, so
+/// says that cases may exist and that all of them fail. A conditional turns a contradiction within a side into `None`, so
 /// that only the facts outside of the side can still contradict each other.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {

@@ -64,6 +64,7 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/launch/src/choice.rs",
             "runtime-plugin/launch/src/facts.rs",
             "runtime-plugin/launch/src/rules.rs",
+            "runtime-plugin/launch/src/signature.rs",
             "runtime-plugin/launch/src/steps.rs",
             "runtime-plugin/launch/src/tuned.rs",
             "runtime-plugin/launch/src/variants.rs",

@@ -171,6 +171,7 @@ const GROUPS: [Group; 12] = [
             "runtime-plugin/src/attributes.rs",
             "runtime-plugin/src/code/table.rs",
             "runtime-plugin/src/definition.rs",
+            "runtime-plugin/src/launch/addresses.rs",
             "runtime-plugin/src/launch/record.rs",
             "runtime-plugin/src/launch/step.rs",
             "runtime-plugin/src/plugin/fields.rs",

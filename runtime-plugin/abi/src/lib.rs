@@ -56,7 +56,8 @@ pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
 pub use library::Library;
 pub use logger::Severity;
-pub use plugin::{Plugin, PluginBase};
+pub use object::PluginBase;
+pub use plugin::Plugin;
 pub use quick::{QuickKernel, QuickLaunch, QuickPlugin};
 pub use raw::{
     DataType, DimensionOperation, Dims, DynamicPluginTensorDesc, PluginFieldType, PluginTensorDesc,

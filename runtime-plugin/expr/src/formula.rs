@@ -1,6 +1,5 @@
 //! Expressions made of others, for statements about them.
 
-use super::calls::shifted;
 use super::{BinaryOp, Expr, Node, NodeId};
 use crate::interval::Interval;
 
@@ -28,7 +27,7 @@ impl Formula {
         let slots = self.slots;
         let slot = |slot: u32| slot.saturating_add(slots);
         for node in &expr.nodes {
-            let mut node = shifted(node, |id| id.saturating_add(shift));
+            let mut node = node.map_children(|id| id.saturating_add(shift));
             match &mut node {
                 Node::Local(local) => *local = slot(*local),
                 Node::Comprehension { slot: own, .. } => {

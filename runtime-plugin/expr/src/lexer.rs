@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::error::ExprError;
 use super::foreign;
+use super::syntax::KEYWORDS;
 
 /// The smallest pieces of an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -19,10 +20,6 @@ pub(super) enum Token<'t> {
     Symbol(&'static str),
     End,
 }
-
-/// Words that cannot be names.
-pub const KEYWORDS: [&str; 11] =
-    ["and", "or", "not", "if", "else", "for", "in", "true", "false", "inf", "nan"];
 
 /// Longest first, so that `//` is not read as two `/`.
 const PUNCTUATION: [&str; 18] =

@@ -4,7 +4,7 @@
 //! functions are gone. One tree has five readers: [`evaluate`] computes with checks, [`bind()`] folds what is known so far,
 //! [`lower()`] builds TensorRT's shape operations, [`bounds()`] proves limits over ranges of shapes, and [`print()`] writes it back.
 //!
-//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`format`]).
+//! It also owns the values of expressions ([`value`]), the types of elements ([`data_type`]) and the formats of tensors ([`mod@format`]).
 //!
 //! Never: no I/O, no `unsafe`, no TensorRT. Never panics and never recurses deeper than [`Expr::DEPTH_LIMIT`], for any text and any list of nodes.
 //!
@@ -14,19 +14,15 @@
 
 mod bind;
 mod bounds;
-mod calls;
 pub mod data_type;
 mod error;
 mod eval;
 mod foreign;
 pub mod format;
-mod forms;
 mod formula;
 pub mod interval;
-mod layout;
 mod lexer;
 mod lower;
-mod names;
 mod node;
 mod ops;
 mod parser;
@@ -35,7 +31,6 @@ mod resolve;
 mod scope;
 mod sizes;
 mod syntax;
-mod types;
 mod validate;
 pub mod value;
 
@@ -51,7 +46,6 @@ pub use eval::{Environment, evaluate};
 pub use format::Format;
 pub use formula::{Formula, is_within, joined};
 pub use interval::Interval;
-pub use lexer::KEYWORDS;
 pub use lower::{LowerError, ShapeBuilder, ShapeOp, Symbol, lower, lower_scalar, lower_value};
 pub use node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId, UnaryOp};
 pub use ops::{ARRAY_LIMIT, EvalError, STEP_LIMIT};
@@ -62,7 +56,7 @@ pub use scope::{
     BindingTime, DEVICE, Function, Kind, Scope, TensorKind, is_function_reserved, is_name_reserved,
 };
 pub use sizes::{sizes_are_dimensions, sizes_of};
-pub use syntax::{Syntax, SyntaxKind};
+pub use syntax::{KEYWORDS, Syntax, SyntaxKind};
 pub use validate::InvalidExpr;
 pub use value::Value;
 

@@ -5,8 +5,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::shifted;
-
 /// Index of a node in its expression; always less than the index of any node that refers to it.
 pub type NodeId = u32;
 
@@ -45,7 +43,7 @@ impl Expr {
         let before = |id: NodeId| is_of_it.iter().take(id as usize).filter(|is_of_it| **is_of_it).count();
         let moved = |id: NodeId| NodeId::try_from(before(id)).unwrap_or(NodeId::MAX);
         let kept = nodes.iter().zip(&is_of_it).filter(|(_, is_of_it)| **is_of_it);
-        Some(Expr { nodes: kept.map(|(node, _)| shifted(node, moved)).collect() })
+        Some(Expr { nodes: kept.map(|(node, _)| node.map_children(moved)).collect() })
     }
 }
 
@@ -344,6 +342,28 @@ impl Node {
     #[must_use]
     pub const fn is_alignment(bytes: u32) -> bool {
         bytes.is_power_of_two() && bytes <= Node::ALIGNMENT_LIMIT
+    }
+
+    /// Returns the node with the children that `map` returns for its own.
+    pub(super) fn map_children(&self, map: impl Fn(NodeId) -> NodeId) -> Node {
+        let all = |ids: &[NodeId]| ids.iter().map(|&id| map(id)).collect();
+        match self {
+            Node::Array(items) => Node::Array(all(items)),
+            Node::Call(builtin, args) => Node::Call(*builtin, all(args)),
+            Node::Unary(op, operand) => Node::Unary(*op, map(*operand)),
+            Node::Binary(op, left, right) => Node::Binary(*op, map(*left), map(*right)),
+            Node::Conditional { condition, then, otherwise } => {
+                Node::Conditional { condition: map(*condition), then: map(*then), otherwise: map(*otherwise) }
+            }
+            Node::Index { array, index } => Node::Index { array: map(*array), index: map(*index) },
+            Node::Comprehension { slot, over, condition, body } => Node::Comprehension {
+                slot: *slot,
+                over: map(*over),
+                condition: condition.map(&map),
+                body: map(*body),
+            },
+            leaf => leaf.clone(),
+        }
     }
 
     /// Calls `visit` with every child, in the order of the fields.

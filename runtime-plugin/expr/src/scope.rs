@@ -5,10 +5,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::lexer::KEYWORDS;
 use super::node::Builtin;
 use super::print::Names;
-use super::syntax::Syntax;
+use super::syntax::{KEYWORDS, Syntax};
 use crate::data_type::DataType;
 use crate::format::Format;
 use crate::value::Value;

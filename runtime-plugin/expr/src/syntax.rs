@@ -6,6 +6,10 @@ use std::ops::Range;
 
 use super::node::{BinaryOp, UnaryOp};
 
+/// Words that cannot be names.
+pub const KEYWORDS: [&str; 11] =
+    ["and", "or", "not", "if", "else", "for", "in", "true", "false", "inf", "nan"];
+
 /// An expression, or a part of one, as it was written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Syntax {

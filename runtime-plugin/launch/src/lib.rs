@@ -16,6 +16,7 @@ mod pack;
 pub mod proof;
 mod rules;
 mod sequence;
+mod signature;
 mod steps;
 mod tuned;
 mod unseen;
@@ -25,22 +26,22 @@ mod workspace;
 pub use choice::{Choice, Decided, Undecided};
 pub use device::Device;
 pub use error::{LaunchError, Limit, Problem, Role, Subject};
-pub use facts::{Facts, describe, shape_text};
+pub use facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
 pub use numbers::{Clusters, Evaluated, Passed, Takes};
 pub use pack::{alignment, append};
 pub use rules::{
-    Rule, UNKNOWN_EXTENT, check, check_limits, check_output_limits, output_shape, output_shapes,
-    rules_of_attributes, rules_of_shapes,
+    Rule, check, check_limits, check_output_limits, output_shape, output_shapes, rules_of_attributes,
+    rules_of_shapes,
 };
-pub use sequence::{Doing, ScratchPlace, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
+pub use sequence::{Doing, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
+pub use signature::{Signature, check_specialized, is_compiled_for, no_variant, serving};
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use tuned::{is_served, nearest_point, put_in_order, tuned_device};
 pub use unseen::extents_for_any_values;
 pub use variants::{
-    GuardVerdict, Signature, asks_for_device, check_specialized, decide, in_order, is_automatic,
-    is_compiled_for, is_excluded, no_variant, none_holds, serving, verdict,
+    GuardVerdict, asks_for_device, decide, in_order, is_automatic, is_excluded, none_holds, verdict,
 };
-pub use workspace::{Unbounded, workspace_bound};
+pub use workspace::{ScratchPlace, Unbounded, workspace_bound};
 
 #[cfg(test)]
 mod tests;

@@ -2,8 +2,8 @@
 
 use super::error::{Limit, Problem, Role};
 use super::pack;
-use super::sequence::ScratchPlace;
 use super::steps::Steps;
+use super::workspace::ScratchPlace;
 use cubinder_expr::value::Value;
 use cubinder_expr::{BinaryOp, Environment, Expr, Node};
 use cubinder_model::code::Target;

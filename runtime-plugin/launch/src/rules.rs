@@ -2,9 +2,9 @@
 //!
 //! Owns the one list of rules that a node must keep: the runtime holds nodes against it, and `cubinder eval` shows it.
 
-use super::facts::{Facts, describe, shape_text};
+use super::facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
+use super::signature::check_specialized;
 use super::steps::Steps;
-use super::variants::check_specialized;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment as _, EvalError, Node};
 use cubinder_model::attribute_check::{Unmet, check_attribute};
@@ -185,9 +185,6 @@ fn check_requirement(
         describe(plugin, facts)
     )))
 }
-
-/// What stands in a shape for a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
-pub const UNKNOWN_EXTENT: i64 = -1;
 
 /// The shapes of the outputs, held against their limits. `facts` has the attributes and the inputs' shapes.
 ///

@@ -10,13 +10,12 @@
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
 use super::numbers::{Evaluated, Fault, Given, Place, Takes, numbers_of};
 use super::steps::Steps;
+use super::workspace::{ScratchPlace, reserved};
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, Expr};
-use cubinder_model::model::{
-    ArgValue, Fill, Guard, Launch, Memory, Plugin, SCRATCH_ALIGNMENT, Scratch, Step, Variant, Work,
-};
+use cubinder_model::model::{ArgValue, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work};
 
 /// A variant's steps with everything known but addresses.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -28,15 +27,6 @@ pub struct Sequence {
     pub scratch: Vec<ScratchPlace>,
     /// The workspace that the scratch buffers take together, bytes.
     pub workspace_bytes: u64,
-}
-
-/// Where a scratch buffer lies in the workspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScratchPlace {
-    /// Its start from that of the workspace, bytes: a multiple of [`SCRATCH_ALIGNMENT`].
-    pub offset: u64,
-    /// Its size, bytes.
-    pub bytes: u64,
 }
 
 /// What one step does.
@@ -68,11 +58,6 @@ pub fn tensor_bytes(ty: DataType, format: Format, shape: &[i64]) -> Option<u64> 
         .iter()
         .try_fold(1_u64, |product, extent| product.checked_mul(u64::try_from(*extent).ok()?))?;
     ty.bytes(elements)
-}
-
-/// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.
-pub(super) fn reserved(bytes: u64) -> Option<u64> {
-    bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT).filter(|bytes| i64::try_from(*bytes).is_ok())
 }
 
 /// A variant on the way to a [`Sequence`]: one step after the other, so that what is known of a kernel is asked for where it is needed.
@@ -108,7 +93,8 @@ pub fn sequence<'t>(
 }
 
 impl<'a> Sequencing<'a> {
-    /// Lays out the scratch buffers, each at the next multiple of [`SCRATCH_ALIGNMENT`] behind the one before.
+    /// Lays out the scratch buffers, each at the next multiple of
+    /// [`SCRATCH_ALIGNMENT`](cubinder_model::model::SCRATCH_ALIGNMENT) behind the one before.
     ///
     /// # Errors
     /// A size that has no value, is negative, or with which the workspace is beyond what a 64-bit integer counts.

@@ -4,7 +4,7 @@
 //! says. Works whenever shapes change, so it allocates nothing, and takes a time that grows with the number of points.
 
 use super::facts::Facts;
-use super::variants::Signature;
+use super::signature::Signature;
 use cubinder_model::model::{Plugin, TunedDevice, TunedPoint};
 
 /// What was measured on the device at hand.

@@ -3,7 +3,8 @@
 //! Owns the bounds of such a shape, from the shapes of the other inputs, the attributes, and what the manifest allows the values to be.
 
 use super::facts::Facts;
-use super::rules::{UNKNOWN_EXTENT, size_at};
+use super::facts::UNKNOWN_EXTENT;
+use super::rules::size_at;
 use super::steps::Steps;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Bounds, Environment as _, RangeEnvironment};

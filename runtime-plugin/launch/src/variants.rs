@@ -5,10 +5,9 @@
 
 use super::choice::{Decided, Undecided};
 use super::facts::{Facts, describe};
+use super::signature::{Signature, no_variant, serving};
 use super::steps::{Steps, weight};
 use super::tuned::{nearest_point, put_in_order};
-use cubinder_expr::data_type::DataType;
-use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
 use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_model::attribute_check::Unmet;
@@ -18,48 +17,6 @@ use cubinder_model::model::{AUTO_TACTIC, Guard, Launch, Plugin, Variant};
 #[must_use]
 pub const fn is_automatic(tactic: i32) -> bool {
     tactic == 0 || tactic == AUTO_TACTIC
-}
-
-/// What a node is apart from shapes: its attributes, and what is known of its tensors. It decides which variants serve the node.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Signature<'a> {
-    /// One value for each of the plugin's attributes.
-    pub attributes: &'a [Value],
-    /// The types of the inputs, then of the outputs; those of the first tensors where no more are known.
-    pub types: &'a [DataType],
-    /// The formats, likewise.
-    pub formats: &'a [Format],
-}
-
-impl Signature<'_> {
-    /// Whether `variant` serves nodes of just this signature.
-    #[must_use]
-    pub fn is_served_by(&self, variant: &Variant) -> bool {
-        variant.types == self.types
-            && variant.formats == self.formats
-            && is_compiled_for(variant, self.attributes)
-    }
-
-    /// Whether `variant` serves nodes whose first tensors are these.
-    #[must_use]
-    pub fn can_be_served_by(&self, variant: &Variant) -> bool {
-        variant.types.starts_with(self.types)
-            && variant.formats.starts_with(self.formats)
-            && is_compiled_for(variant, self.attributes)
-    }
-}
-
-/// Whether the code of `variant` is for nodes with these attributes.
-#[must_use]
-pub fn is_compiled_for(variant: &Variant, attributes: &[Value]) -> bool {
-    variant.specialized.iter().all(|(index, value)| attributes.get(*index as usize) == Some(value))
-}
-
-/// The indices of the variants that serve a node, in the manifest's order.
-#[must_use]
-pub fn serving(plugin: &Plugin, node: &Signature<'_>) -> Vec<usize> {
-    let fitting = plugin.variants.iter().enumerate().filter(|(_, variant)| node.is_served_by(variant));
-    fitting.map(|(index, _)| index).collect()
 }
 
 /// The indices of the variants that serve a node, in the order in which they are asked: from the one that was chosen on, then from
@@ -86,83 +43,12 @@ pub fn in_order(
         let is_chosen =
             |index: &usize| plugin.variants.get(*index).is_some_and(|variant| variant.id == tactic);
         let chosen = order.iter().position(is_chosen).ok_or_else(|| {
-            let what = if node.formats.iter().any(is_special) { "types and formats" } else { "types" };
+            let what = if node.has_special_formats() { "types and formats" } else { "types" };
             Unmet(format!("there is no variant {tactic} for the node's {what}"))
         })?;
         order.rotate_left(chosen);
     }
     Ok(order)
-}
-
-/// The error for types and formats that no variant takes together; they may be those of the first tensors only, and formats may be
-/// fewer than types.
-#[must_use]
-pub fn no_variant(plugin: &Plugin, node: &Signature<'_>) -> Unmet {
-    if let Err(unmet) = check_specialized(plugin, node.attributes) {
-        return unmet;
-    }
-    let serving = || plugin.variants.iter().filter(|variant| is_compiled_for(variant, node.attributes));
-    let offered_formats = serving().flat_map(|variant| &variant.formats);
-    let shows_formats =
-        !node.formats.is_empty() && node.formats.iter().chain(offered_formats).any(is_special);
-    let list = |types: &[DataType], formats: &[Format]| {
-        let tensor = |(index, ty): (usize, &DataType)| match formats.get(index) {
-            Some(format) if shows_formats && is_special(format) => format!("{} {}", ty.name(), format.name()),
-            _ => ty.name().to_owned(),
-        };
-        format!("({})", types.iter().enumerate().map(tensor).collect::<Vec<_>>().join(", "))
-    };
-    let offered = shown(serving().map(|variant| list(&variant.types, &variant.formats)));
-    let what = if shows_formats { "types and formats" } else { "types" };
-    Unmet(format!("no variant takes the {what} {}; the plugin has {offered}", list(node.types, node.formats)))
-}
-
-fn is_special(format: &Format) -> bool {
-    *format != Format::Linear
-}
-
-/// Holds attributes against those for which code was compiled. Those that are not there yet are passed over.
-///
-/// # Errors
-/// The first attribute with a value for which there is no code, with the values for which there is; or the first of several that
-/// there is none for together.
-pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
-    let mut left: Vec<&Variant> = plugin.variants.iter().collect();
-    for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {
-        let compiled_for = |variant: &&Variant| {
-            variant.specialized.iter().find(|(of, _)| *of == index).map(|(_, value)| value.clone())
-        };
-        let serves = |variant: &&Variant| compiled_for(variant).is_none_or(|compiled| compiled == *value);
-        let (serving, others): (Vec<_>, Vec<_>) = left.into_iter().partition(serves);
-        if serving.is_empty() {
-            let values = shown(others.iter().filter_map(compiled_for).map(|value| format!("`{value}`")));
-            return Err(Unmet(format!(
-                "the attribute `{}` is `{value}`, and there is code for {values} only",
-                attribute.name
-            )));
-        }
-        left = serving;
-    }
-    Ok(())
-}
-
-/// The different texts, one after the other, as many as anybody reads.
-fn shown(texts: impl Iterator<Item = String>) -> String {
-    const MOST: usize = 32;
-    let mut list: Vec<String> = Vec::new();
-    for text in texts {
-        if list.len() > MOST {
-            break;
-        }
-        if !list.contains(&text) {
-            list.push(text);
-        }
-    }
-    if list.len() > MOST {
-        list.truncate(MOST);
-        list.push("...".to_owned());
-    }
-    list.join(", ")
 }
 
 /// Which of the variants `order` run for the shapes in `facts`, and which of them for which addresses; addresses that are in

@@ -3,10 +3,23 @@
 //! An engine reserves it when it is built, before any shape is known. So it is an upper bound of every scratch buffer, rounded up like
 //! the buffer itself and summed up; of several variants it is the largest of their sums, because one of them runs at a time.
 
-use super::sequence::reserved;
 use crate::proof::{Domain, Greatest};
 use cubinder_expr::{Expr, Node, UnaryOp};
-use cubinder_model::model::Variant;
+use cubinder_model::model::{SCRATCH_ALIGNMENT, Variant};
+
+/// Where a scratch buffer lies in the workspace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScratchPlace {
+    /// Its start from that of the workspace, bytes: a multiple of [`SCRATCH_ALIGNMENT`].
+    pub offset: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// The bytes that a scratch buffer takes of the workspace. `None` beyond what a 64-bit integer counts.
+pub(super) fn reserved(bytes: u64) -> Option<u64> {
+    bytes.checked_next_multiple_of(SCRATCH_ALIGNMENT).filter(|bytes| i64::try_from(*bytes).is_ok())
+}
 
 /// A scratch buffer of which nobody knows how large it can get.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -9,12 +9,14 @@
 
 #![allow(unsafe_code)] // hands addresses to the driver
 
+mod addresses;
 mod error;
 mod record;
 mod step;
 
+pub use addresses::{Addresses, Positions};
 pub use cubinder_launch::{LaunchError, Limit, Problem, Role};
 pub use cubinder_model::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
 pub use error::{EnqueueError, MemoryRefusal, Overlap, Refusal};
 pub use record::{LaunchRecord, takes};
-pub use step::{Addresses, AliasRecord, FillRecord, Positions, StepRecord};
+pub use step::{AliasRecord, FillRecord, StepRecord};

@@ -8,8 +8,8 @@ use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::model::MAX_ARGUMENTS;
 use cubinder_model::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
+use super::addresses::{Addresses, Positions};
 use super::error::{EnqueueError, Refusal};
-use super::{Addresses, Positions};
 use crate::code::{KernelLimits, LoadedKernel};
 use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,

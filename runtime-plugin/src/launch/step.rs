@@ -1,82 +1,14 @@
 //! One step of a sequence, evaluated: a launch, or memory that is filled or copied.
 
-use std::ffi::c_void;
-
 use cubinder_launch::{Doing, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
 
+use super::addresses::{Addresses, Positions};
 use super::error::{EnqueueError, MemoryRefusal, Overlap};
 use super::record::LaunchRecord;
 use crate::code::LoadedKernel;
 use crate::driver::Driver;
 use crate::driver::sys::{CUdeviceptr, CUstream};
-
-/// Where a node's memory lies at one enqueue.
-#[derive(Debug, Clone, Copy)]
-pub struct Addresses<'a> {
-    /// Of the inputs.
-    pub inputs: &'a [*const c_void],
-    /// Of the outputs.
-    pub outputs: &'a [*mut c_void],
-    /// Of the workspace.
-    pub workspace: *mut c_void,
-}
-
-impl Addresses<'_> {
-    /// Whether there are as many as the plugin has tensors.
-    #[inline]
-    pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<(), EnqueueError> {
-        let [found_inputs, found_outputs] = [self.inputs.len(), self.outputs.len()];
-        if found_inputs != inputs {
-            return Err(EnqueueError::Tensors { which: "inputs", found: found_inputs, expected: inputs });
-        }
-        if found_outputs != outputs {
-            return Err(EnqueueError::Tensors { which: "outputs", found: found_outputs, expected: outputs });
-        }
-        Ok(())
-    }
-}
-
-/// Where the plugin's inputs are among those whose addresses are given.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Positions {
-    /// By the plugin's inputs; none for one that is not given.
-    inputs: Box<[Option<usize>]>,
-    given: usize,
-}
-
-impl Positions {
-    /// By the plugin's inputs the places among those that are given, of which there are so many. A place beyond them is none.
-    #[must_use]
-    pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
-        let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
-        Positions { inputs: inputs.collect(), given }
-    }
-
-    /// The place of an input, below [`Positions::given`]; none where it is not given.
-    #[inline]
-    #[must_use]
-    pub fn of(&self, input: usize) -> Option<usize> {
-        self.inputs.get(input).copied().flatten()
-    }
-
-    /// Returns the address of a tensor at one enqueue, by its index over the plugin's inputs, then its outputs; `None` if it is not
-    /// given.
-    #[inline]
-    #[must_use]
-    pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {
-        match tensor.checked_sub(self.inputs.len()) {
-            None => at.inputs.get(self.of(tensor)?).map(|input| input.addr() as u64),
-            Some(output) => at.outputs.get(output).map(|output| output.addr() as u64),
-        }
-    }
-
-    /// How many inputs are given.
-    #[must_use]
-    pub fn given(&self) -> usize {
-        self.given
-    }
-}
 
 /// One step with everything known but addresses.
 #[derive(Debug, Clone)]

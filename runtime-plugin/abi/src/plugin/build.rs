@@ -3,10 +3,9 @@
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types or shapes.
 
-use super::Plugin;
-use super::base::{self, UNSET, types_are_set};
-use super::object::{One, PluginObject};
+use super::{One, Plugin, PluginObject};
 use crate::error::Error;
+use crate::object::base::{self, UNSET, types_are_set};
 use crate::object::{Build, code, object};
 use crate::raw::{DataType, DynamicPluginTensorDesc};
 use crate::thunk::{slice, slice_to_fill};

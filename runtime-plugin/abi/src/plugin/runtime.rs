@@ -5,9 +5,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::Plugin;
-use super::base::set_tactic;
-use super::object::{One, Opaque, PluginObject, attach};
+use super::{One, Opaque, Plugin, PluginObject, attach};
+use crate::object::base::set_tactic;
 use crate::object::{Runtime, code, object};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
 use crate::thunk::slice;

@@ -155,7 +155,7 @@ fn destroying_in_place_leaves_the_memory() {
     // SAFETY: the object is not used again; its memory is then freed without a second destructor.
     unsafe {
         (slots::<VersionedSlots>(plugin).destroy)(plugin);
-        drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::object::PluginObject<Probe>>>()));
+        drop(Box::from_raw(plugin.cast::<std::mem::MaybeUninit<super::PluginObject<Probe>>>()));
     }
     assert_eq!(record.dropped.load(Ordering::Relaxed), 1);
 }
@@ -422,4 +422,11 @@ fn a_failed_attach_is_null_only_where_that_is_safe() {
         }
         delete(plugin);
     }
+}
+
+#[test]
+fn the_build_interface_is_one_that_tensorrt_knows() {
+    let versions =
+        [None, Some(100_000), Some(100_201), Some(100_300), Some(110_400)].map(super::build_version);
+    assert_eq!(versions, [2, 1, 1, 2, 2]);
 }

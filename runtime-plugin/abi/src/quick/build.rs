@@ -6,12 +6,11 @@
 use std::ffi::c_char;
 
 use super::launch::Receiver;
-use super::object::{Quick, QuickObject};
-use super::{QuickKernel, QuickPlugin};
+use super::{Quick, QuickKernel, QuickObject, QuickPlugin};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
+use crate::object::base::{self, UNSET, count, types_are_set};
 use crate::object::{Build, code, object};
-use crate::plugin::base::{self, UNSET, count, types_are_set};
 use crate::raw::{
     DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IKernelLaunchParams, ISymExprs,
     PluginTensorDesc,

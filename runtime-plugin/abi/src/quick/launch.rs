@@ -124,7 +124,7 @@ impl<'a> Receiver<'a> {
     /// The number goes over also where it is 0: the place may hold another launch's.
     fn take_scalars(&self, scalars: &[Expr<'_>], kept: &SymExprs) -> Result<(), Error> {
         let (this, slots) = self.scalars;
-        let count = crate::plugin::base::count(scalars.len())?;
+        let count = crate::object::base::count(scalars.len())?;
         // SAFETY: `this` and its slots belong to a live object.
         taken(unsafe { (slots.set_nb_sym_exprs)(this, count) }, || {
             format!("{count} scalar arguments: setNbSymExprs")

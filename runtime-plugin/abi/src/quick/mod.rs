@@ -10,19 +10,19 @@
 
 mod build;
 mod launch;
-mod object;
 mod runtime;
 #[cfg(test)]
 mod tests;
 
 use std::ffi::CStr;
+use std::marker::PhantomData;
 
 use crate::error::Error;
 use crate::expr::{Expr, ExprBuilder, Shape};
-use crate::plugin::PluginBase;
-use crate::raw::{DataType, DynamicPluginTensorDesc, PluginTensorDesc};
-
-pub use object::into_raw;
+use crate::object::{self, Build, Family, Object, PluginBase, Runtime, info, table, versioned};
+use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorDesc};
+use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
+use launch::SymExprs;
 
 /// How one kernel is launched: all are 32-bit integers, constant or over the extents of the inputs.
 #[derive(Debug, Clone)]
@@ -84,4 +84,39 @@ pub trait QuickPlugin: PluginBase {
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<QuickKernel<'_>, Error>;
+}
+
+/// Plugins of the quick kind, ahead of time.
+struct Quick<P>(PhantomData<fn() -> P>);
+
+/// A plugin of this kind as C++ sees it.
+type QuickObject<P> = Object<Quick<P>>;
+
+impl<P: QuickPlugin> Family for Quick<P> {
+    type Implementor = P;
+    type Kept = SymExprs;
+    type BuildSlots = QuickBuildSlots;
+    type RuntimeSlots = QuickRuntimeSlots;
+
+    const CORE_INFO: InterfaceInfo = info(c"PLUGIN_V3QUICK_CORE", 1);
+    const RUNTIME_INFO: InterfaceInfo = info(c"PLUGIN_V3QUICK_RUNTIME", 1);
+    const BUILD: &'static VTable<QuickBuildSlots> =
+        &table::<Build, _>(build::slots::<P>(versioned::<Self, Build>()));
+    const RUNTIME: &'static VTable<QuickRuntimeSlots> =
+        &table::<Runtime, _>(runtime::slots::<P>(versioned::<Self, Runtime>()));
+
+    /// By its kind TensorRT knows that the slots of ahead-of-time plugins follow.
+    fn build_info() -> InterfaceInfo {
+        info(c"PLUGIN_V3QUICKAOT_BUILD", 1)
+    }
+
+    /// Expressions belong to the object that handed them over.
+    fn kept_by_clone(_kept: &SymExprs) -> SymExprs {
+        SymExprs::default()
+    }
+}
+
+/// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
+pub fn into_raw<P: QuickPlugin>(implementor: P) -> This {
+    object::into_raw::<Quick<P>>(implementor)
 }

@@ -6,11 +6,10 @@
 
 use std::ffi::c_void;
 
-use super::QuickPlugin;
-use super::object::Quick;
+use super::{Quick, QuickPlugin};
 use crate::error::Error;
+use crate::object::base::set_tactic;
 use crate::object::{Runtime, code, object};
-use crate::plugin::base::set_tactic;
 use crate::raw::{Dims, PluginFieldCollection, PluginTensorDesc};
 use crate::vtable::{QuickRuntimeSlots, This, VersionedSlots};
 

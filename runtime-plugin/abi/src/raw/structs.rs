@@ -88,6 +88,24 @@ pub struct PluginField {
     pub length: i32,
 }
 
+impl PluginFieldType {
+    /// Bytes of `count` elements, or `None` for a type that this crate does not know or a size that
+    /// overflows.
+    ///
+    /// `CHAR` and `UNKNOWN` count bytes. The 4-bit types are packed two to a byte, rounded up.
+    pub const fn bytes(self, count: usize) -> Option<usize> {
+        match self {
+            Self::INT8 | Self::CHAR | Self::UNKNOWN | Self::FP8 => Some(count),
+            Self::FLOAT16 | Self::INT16 | Self::BF16 => count.checked_mul(2),
+            Self::FLOAT32 | Self::INT32 => count.checked_mul(4),
+            Self::FLOAT64 | Self::INT64 => count.checked_mul(8),
+            Self::DIMS => count.checked_mul(size_of::<Dims>()),
+            Self::INT4 | Self::FP4 => Some(count.div_ceil(2)),
+            _ => None,
+        }
+    }
+}
+
 /// `nvinfer1::PluginFieldCollection` (`NvInferPluginBase.h`).
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -210,5 +228,13 @@ mod tests {
     fn dims_round_trip() {
         assert_eq!(Dims::from_slice(&[1, 2, 3]).map(|dims| dims.as_slice().to_vec()), Some(vec![1, 2, 3]));
         assert_eq!(Dims::from_slice(&[0; 9]), None);
+    }
+
+    #[test]
+    fn field_sizes_count_packed_types_in_halves() {
+        assert_eq!(PluginFieldType::INT4.bytes(5), Some(3));
+        assert_eq!(PluginFieldType::DIMS.bytes(2), Some(144));
+        assert_eq!(PluginFieldType::INT64.bytes(usize::MAX), None);
+        assert_eq!(PluginFieldType(77).bytes(1), None);
     }
 }

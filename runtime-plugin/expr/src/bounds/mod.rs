@@ -4,13 +4,10 @@
 //! A condition narrows what follows it: the sides of `and`, `or` and conditionals, and the elements that a comprehension keeps. Equal
 //! parts are seen to be equal where they are written alike, and nowhere else.
 
-mod arrays;
 mod extent;
 mod facts;
-mod floats;
 mod given;
 mod ints;
-mod narrow;
 mod term;
 mod walk;
 

@@ -8,7 +8,7 @@ use super::frame::Region;
 use super::pool::Meter;
 use super::shrink::shrink;
 use super::values::{
-    every, integers, landmarks, literals, one_of_each_length, plainest, spread, worth_a_try,
+    every, groups, integers, landmarks, literals, one_of_each_length, plainest, spread, worth_a_try,
 };
 use super::{Case, Domain, Verdict};
 use cubinder_expr::value::Value;
@@ -459,35 +459,4 @@ impl Look {
         self.random ^= self.random << 17;
         usize::try_from(self.random >> 33).unwrap_or(0)
     }
-}
-
-/// Groups of dimensions that change together, by their places over all inputs.
-pub(super) fn groups(ranks: &[usize]) -> Vec<Vec<usize>> {
-    const MOST_PAIRS: usize = 36;
-    let starts: Vec<usize> = ranks
-        .iter()
-        .scan(0, |next, &rank| {
-            let start = *next;
-            *next += rank;
-            Some(start)
-        })
-        .collect();
-    let count: usize = ranks.iter().sum();
-    let mut groups = vec![(0..count).collect::<Vec<usize>>()];
-    let highest = ranks.iter().copied().max().unwrap_or(0);
-    if ranks.len() > 1 {
-        for from_end in 1..=highest {
-            let place =
-                |(start, &rank): (&usize, &usize)| rank.checked_sub(from_end).map(|axis| start + axis);
-            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
-        }
-        for axis in 0..highest {
-            let place = |(start, &rank): (&usize, &usize)| (axis < rank).then_some(start + axis);
-            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
-        }
-    }
-    let pairs = (0..count).rev().flat_map(|second| (0..second).rev().map(move |first| vec![first, second]));
-    groups.extend(pairs.take(MOST_PAIRS));
-    groups.retain(|group| group.len() > 1);
-    groups
 }

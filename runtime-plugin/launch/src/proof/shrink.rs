@@ -3,7 +3,7 @@
 //! Every step leads to a point with a smaller key that still refutes, so it ends; it finds a small case, not surely the smallest.
 
 use super::case::{Point, Trial, Tried};
-use super::search::groups;
+use super::values::groups;
 use super::{Case, Domain};
 use cubinder_expr::value::Value;
 

@@ -1,4 +1,4 @@
-//! Which values are worth a try, and all values where they are few.
+//! Which values are worth a try, all values where they are few, and which dimensions change together.
 
 use std::collections::{BTreeSet, HashSet};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -281,4 +281,35 @@ fn every_single(attribute: &Attribute, extent: &Extent) -> Option<Vec<Value>> {
         return few.then(|| ints.members().map(Value::Int).collect());
     }
     extent.bools().map(|_| vec![Value::Bool(false), Value::Bool(true)])
+}
+
+/// Groups of dimensions that change together, by their places over all inputs.
+pub(super) fn groups(ranks: &[usize]) -> Vec<Vec<usize>> {
+    const MOST_PAIRS: usize = 36;
+    let starts: Vec<usize> = ranks
+        .iter()
+        .scan(0, |next, &rank| {
+            let start = *next;
+            *next += rank;
+            Some(start)
+        })
+        .collect();
+    let count: usize = ranks.iter().sum();
+    let mut groups = vec![(0..count).collect::<Vec<usize>>()];
+    let highest = ranks.iter().copied().max().unwrap_or(0);
+    if ranks.len() > 1 {
+        for from_end in 1..=highest {
+            let place =
+                |(start, &rank): (&usize, &usize)| rank.checked_sub(from_end).map(|axis| start + axis);
+            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
+        }
+        for axis in 0..highest {
+            let place = |(start, &rank): (&usize, &usize)| (axis < rank).then_some(start + axis);
+            groups.push(starts.iter().zip(ranks).filter_map(place).collect());
+        }
+    }
+    let pairs = (0..count).rev().flat_map(|second| (0..second).rev().map(move |first| vec![first, second]));
+    groups.extend(pairs.take(MOST_PAIRS));
+    groups.retain(|group| group.len() > 1);
+    groups
 }

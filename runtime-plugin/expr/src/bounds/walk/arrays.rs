@@ -1,9 +1,9 @@
 //! Built-in functions, indices and comprehensions: what goes over arrays.
 
-use super::extent::Extent;
-use super::ints::{Ints, Wide, corners, floor, gcd};
-use super::term::{Term, TermId};
-use super::walk::{Bounded, Stop, Walk};
+use super::{Bounded, Stop, Walk};
+use crate::bounds::extent::Extent;
+use crate::bounds::ints::{Ints, Wide, corners, floor, gcd};
+use crate::bounds::term::{Term, TermId};
 use crate::node::Builtin;
 use crate::ops::{self, ARRAY_LIMIT, EvalError};
 use crate::value::Value;

@@ -4,11 +4,11 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
-use super::node::{BinaryOp, Builtin, Node, NodeId};
-use super::resolve::{Operand, Resolver};
 use super::types::Type;
+use super::{Operand, Resolver};
+use crate::error::ExprError;
 use crate::format::Format;
+use crate::node::{BinaryOp, Builtin, Node, NodeId};
 
 impl Resolver<'_> {
     /// A field that depends on the format.

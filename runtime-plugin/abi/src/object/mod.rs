@@ -3,16 +3,18 @@
 //! Owns: [`Object`], its life from [`into_raw`] to D0, and the thunks of `IPluginV3` and of the core interface. Never: no `&mut` to an
 //! object that TensorRT holds; what changes is behind atomics or locks, here and in the implementor.
 
+pub(crate) mod base;
+
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
 
 use crate::error::Error;
 use crate::logger;
-use crate::plugin::PluginBase;
 use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
 use crate::rtti;
 use crate::thunk::{caught, tell};
 use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
+pub use base::PluginBase;
 
 /// A kind of plugin: which interfaces its objects serve beside `IPluginV3`.
 pub(crate) trait Family: Sized + 'static {

@@ -5,10 +5,10 @@
 
 use std::ffi::{CStr, c_char};
 
+use super::{Build, Family, Interface, code, object};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
 use crate::logger;
-use crate::object::{Build, Family, Interface, code, object};
 use crate::raw::{DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder};
 use crate::thunk::{slice, slice_to_fill};
 use crate::vtable::This;

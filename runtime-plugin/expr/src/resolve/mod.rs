@@ -3,20 +3,26 @@
 //! Integers become floats where a float is wanted, as in Python; the tree says so with `float(...)`, so that nothing
 //! converts silently after this module. (Beyond 2^53 that rounds.)
 
+mod calls;
+mod forms;
+mod layout;
+mod names;
+mod types;
+
 use std::ops::Range;
 
-use super::bind::{self, Facts};
-use super::error::{ExprError, PARTS};
-use super::eval::Environment;
-use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
-use super::ops::STEP_LIMIT;
-use super::parser::{parse, too_deep};
-use super::print::Names;
-use super::scope::{BindingTime, Entity, Function, Kind, Scope};
-use super::sizes;
-use super::syntax::{Syntax, SyntaxKind};
-use super::types::Type;
+use crate::bind::{self, Facts};
+use crate::error::{ExprError, PARTS};
+use crate::eval::Environment;
+use crate::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use crate::ops::STEP_LIMIT;
+use crate::parser::{parse, too_deep};
+use crate::print::Names;
+use crate::scope::{BindingTime, Entity, Function, Kind, Scope};
+use crate::sizes;
+use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
+use types::Type;
 
 /// A resolved expression with what is known about its value.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,7 +104,7 @@ pub fn binding_time(expr: &Expr) -> BindingTime {
 }
 
 /// What the scope alone tells: tensors of a fixed rank.
-pub(super) struct ScopeFacts<'a>(pub(super) &'a Scope);
+struct ScopeFacts<'a>(&'a Scope);
 
 impl Facts for ScopeFacts<'_> {
     fn environment(&self) -> &dyn Environment {
@@ -130,28 +136,28 @@ impl Environment for ScopeFacts<'_> {
 }
 
 /// A variable of a comprehension.
-pub(super) struct Local {
-    pub(super) name: String,
+struct Local {
+    name: String,
     /// Where it is declared.
-    pub(super) span: Range<usize>,
-    pub(super) slot: u32,
-    pub(super) ty: Type,
+    span: Range<usize>,
+    slot: u32,
+    ty: Type,
 }
 
 /// More errors than anyone reads at once.
-pub(super) const ERROR_LIMIT: usize = 32;
+const ERROR_LIMIT: usize = 32;
 
 /// A resolved part.
 #[derive(Debug, Clone)]
-pub(super) struct Operand {
-    pub(super) id: NodeId,
-    pub(super) ty: Type,
-    pub(super) span: Range<usize>,
+struct Operand {
+    id: NodeId,
+    ty: Type,
+    span: Range<usize>,
 }
 
 /// What a parameter stands for in a function's body.
 #[derive(Debug, Clone)]
-pub(super) enum Argument {
+enum Argument {
     /// A resolved tree that is copied wherever the parameter is used.
     Value { nodes: Vec<Node>, spans: Vec<Range<usize>>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
@@ -160,32 +166,32 @@ pub(super) enum Argument {
     Anything,
 }
 
-pub(super) struct Resolver<'a> {
-    pub(super) scope: &'a Scope,
-    pub(super) nodes: Vec<Node>,
-    pub(super) spans: Vec<Range<usize>>,
-    pub(super) heights: Vec<usize>,
+struct Resolver<'a> {
+    scope: &'a Scope,
+    nodes: Vec<Node>,
+    spans: Vec<Range<usize>>,
+    heights: Vec<usize>,
     /// Variables of the comprehensions around, innermost last.
-    pub(super) locals: Vec<Local>,
+    locals: Vec<Local>,
     slots: u32,
     /// Parameters of the function that is being inlined.
-    pub(super) params: Vec<(String, Argument)>,
+    params: Vec<(String, Argument)>,
     /// The functions that are being inlined, innermost last.
-    pub(super) inlining: Vec<String>,
+    inlining: Vec<String>,
     /// Where the outermost of them is called: a body's own spans are in another text.
-    pub(super) call_span: Option<Range<usize>>,
+    call_span: Option<Range<usize>>,
     depth: usize,
-    pub(super) errors: Vec<ExprError>,
+    errors: Vec<ExprError>,
     /// Set once the tree became too large; nothing is added any more.
-    pub(super) full: bool,
+    full: bool,
     /// Whether `aligned` may stand here.
-    pub(super) addresses: bool,
+    addresses: bool,
     /// Whether facts about the device may stand here.
-    pub(super) device: bool,
+    device: bool,
     /// Whether a size tensor's name may stand here.
-    pub(super) sizes: bool,
+    sizes: bool,
     /// Steps that are left for computing alignments.
-    pub(super) alignment_steps: usize,
+    alignment_steps: usize,
 }
 
 impl<'a> Resolver<'a> {
@@ -211,7 +217,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Reports a mistake; one in an inlined body is placed at the call.
-    pub(super) fn error(&mut self, mut error: ExprError) {
+    fn error(&mut self, mut error: ExprError) {
         if let Some(span) = &self.call_span {
             error.span = span.clone();
             // It is a place in the function's text.
@@ -229,7 +235,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    pub(super) fn emit(&mut self, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+    fn emit(&mut self, node: Node, ty: Type, span: &Range<usize>) -> Operand {
         let span = self.call_span.clone().unwrap_or_else(|| span.clone());
         let mut height = 1;
         node.children(&mut |child| {
@@ -242,7 +248,7 @@ impl<'a> Resolver<'a> {
         self.push(node, height, span, ty)
     }
 
-    pub(super) fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
+    fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
             let limit = Expr::NODE_LIMIT;
@@ -264,7 +270,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// The tensor whose shape a node is.
-    pub(super) fn shape_of(&self, id: NodeId) -> Option<u32> {
+    fn shape_of(&self, id: NodeId) -> Option<u32> {
         match self.nodes.get(id as usize) {
             Some(Node::Shape(tensor)) => Some(*tensor),
             _ => None,
@@ -272,7 +278,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Puts another node in the place of a leaf.
-    pub(super) fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+    fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Range<usize>) -> Operand {
         if let Some(place) = self.nodes.get_mut(id as usize) {
             *place = node;
         }
@@ -280,16 +286,16 @@ impl<'a> Resolver<'a> {
     }
 
     /// Something of any kind, in place of what is wrong; the error has been reported.
-    pub(super) fn nothing(&mut self, span: &Range<usize>) -> Operand {
+    fn nothing(&mut self, span: &Range<usize>) -> Operand {
         self.anything(Type::Unknown, span)
     }
 
     /// Something of a type whose value depends on what a parameter stands for.
-    pub(super) fn anything(&mut self, ty: Type, span: &Range<usize>) -> Operand {
+    fn anything(&mut self, ty: Type, span: &Range<usize>) -> Operand {
         self.emit(Node::Local(Node::ANYTHING), ty, span)
     }
 
-    pub(super) fn value(&mut self, syntax: &Syntax) -> Operand {
+    fn value(&mut self, syntax: &Syntax) -> Operand {
         if self.full {
             return Operand { id: 0, ty: Type::Unknown, span: syntax.span.clone() };
         }
@@ -331,7 +337,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// A variable that no other comprehension has.
-    pub(super) fn slot(&mut self) -> u32 {
+    fn slot(&mut self) -> u32 {
         let slot = self.slots;
         self.slots = self.slots.saturating_add(1);
         slot
@@ -345,7 +351,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Brings operands to one type; integers become floats beside floats.
-    pub(super) fn unified(&mut self, operands: Vec<Operand>, what: &str) -> (Vec<Operand>, Type) {
+    fn unified(&mut self, operands: Vec<Operand>, what: &str) -> (Vec<Operand>, Type) {
         let mut common = Type::Unknown;
         for operand in &operands {
             match common.unify(&operand.ty) {
@@ -366,7 +372,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// An integer where a float is wanted becomes one.
-    pub(super) fn converted(&mut self, operand: Operand, wanted: &Type) -> Operand {
+    fn converted(&mut self, operand: Operand, wanted: &Type) -> Operand {
         if operand.ty == Type::Int && *wanted == Type::Float {
             let span = operand.span.clone();
             return self.emit(Node::Call(Builtin::Float, vec![operand.id]), Type::Float, &span);
@@ -375,7 +381,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Reports an operand that is not of the wanted type; converts one that can be.
-    pub(super) fn wanted(&mut self, operand: Operand, wanted: &Type, by: &str) -> Operand {
+    fn wanted(&mut self, operand: Operand, wanted: &Type, by: &str) -> Operand {
         match wanted.unify(&operand.ty) {
             Some(ty) if ty == *wanted || operand.ty.is_unknown() => self.converted(operand, wanted),
             _ => {

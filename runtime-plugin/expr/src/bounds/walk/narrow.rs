@@ -2,10 +2,10 @@
 //!
 //! Only ever adds facts that hold wherever the condition does; what it cannot use it leaves.
 
-use super::extent::Extent;
-use super::ints::{Ints, floor};
-use super::term::{Term, TermId};
-use super::walk::{Stop, Walk};
+use super::{Stop, Walk};
+use crate::bounds::extent::Extent;
+use crate::bounds::ints::{Ints, floor};
+use crate::bounds::term::{Term, TermId};
 use crate::node::{BinaryOp, Builtin, Expr, UnaryOp};
 use crate::value::Value;
 

@@ -4,15 +4,14 @@
 
 use std::ops::Range;
 
-use super::calls::shifted;
-use super::error::{ErrorClass, ExprError, listed, nearest};
-use super::node::{Builtin, DeviceFact, Node, NodeId};
-use super::print::Names;
-use super::resolve::{Argument, ERROR_LIMIT, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, DEVICE, Entity, TensorKind};
-use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
+use super::{Argument, ERROR_LIMIT, Operand, Resolver};
 use crate::data_type::DataType;
+use crate::error::{ErrorClass, ExprError, listed, nearest};
+use crate::node::{Builtin, DeviceFact, Node, NodeId};
+use crate::print::Names;
+use crate::scope::{BUILTIN_FORMS, DEVICE, Entity, TensorKind};
+use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
 
 impl Resolver<'_> {
@@ -177,7 +176,7 @@ impl Resolver<'_> {
         let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
             root = self.push(
-                shifted(node, |child| child.saturating_add(base)),
+                node.map_children(|child| child.saturating_add(base)),
                 height,
                 span.clone(),
                 Type::Unknown,

@@ -5,11 +5,11 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::error::ExprError;
-use super::foreign;
-use super::node::{BinaryOp, Builtin, Node};
-use super::resolve::{Operand, Resolver};
-use super::scope::Kind;
+use super::{Operand, Resolver};
+use crate::error::ExprError;
+use crate::foreign;
+use crate::node::{BinaryOp, Builtin, Node};
+use crate::scope::Kind;
 use crate::value::Value;
 
 /// A kind, or nothing yet: the element of an empty array, or something that has been reported as wrong.

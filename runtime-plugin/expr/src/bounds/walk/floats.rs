@@ -1,7 +1,7 @@
 //! Floats, as far as rounding keeps order: ranges of finite numbers.
 
-use super::extent::Extent;
-use super::walk::{Bounded, Walk};
+use super::{Bounded, Walk};
+use crate::bounds::extent::Extent;
 use crate::node::{BinaryOp, Builtin};
 
 impl Walk<'_> {

@@ -1,19 +1,23 @@
 //! The walk over a term that bounds it.
 
-use super::arrays::LONGEST;
-use super::extent::{Extent, at_most, equal, less};
-use super::facts::Facts;
-use super::given::RangeEnvironment;
-use super::ints::{Ints, Wide, corners, divisors, floor};
-use super::term::{Term, TermId, Terms};
+mod arrays;
+mod floats;
+mod narrow;
+
+use crate::bounds::extent::{Extent, at_most, equal, less};
+use crate::bounds::facts::Facts;
+use crate::bounds::given::RangeEnvironment;
+use crate::bounds::ints::{Ints, Wide, corners, divisors, floor};
+use crate::bounds::term::{Term, TermId, Terms};
 use crate::node::{BinaryOp, Expr, UnaryOp};
 use crate::ops::{self, EvalError, STEP_LIMIT};
 use crate::value::Value;
+use arrays::LONGEST;
 
 /// Why a walk has no result.
 ///
 /// Only a contradiction proves anything about values: no case satisfies the facts, so the place is never evaluated. An error
-/// says that cases may exist and that all of them fail. [`Walk::given`] turns a contradiction within a side into `None`, so
+/// says that cases may exist and that all of them fail. A conditional turns a contradiction within a side into `None`, so
 /// that only the facts outside of the side can still contradict each other.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stop {
@@ -31,7 +35,7 @@ impl From<EvalError> for Stop {
 
 impl Stop {
     /// Whether the values are at fault, so that what is not evaluated does no harm.
-    pub(super) fn is_lazy(&self) -> bool {
+    fn is_lazy(&self) -> bool {
         match self {
             Stop::Error(error) => error.is_about_values(),
             Stop::Contradiction => true,
@@ -41,19 +45,19 @@ impl Stop {
 
 /// A walk with what it has learned.
 pub struct Walk<'a> {
-    pub(super) terms: &'a Terms,
-    pub(super) env: &'a dyn RangeEnvironment,
-    pub(super) facts: Facts,
-    pub(super) locals: Vec<(u32, Extent)>,
+    terms: &'a Terms,
+    env: &'a dyn RangeEnvironment,
+    facts: Facts,
+    locals: Vec<(u32, Extent)>,
     /// Whether everything so far has a value.
-    pub(super) total: bool,
+    total: bool,
     steps: usize,
     /// No evaluation takes more steps.
-    pub(super) cost: u64,
-    pub(super) depth: usize,
+    cost: u64,
+    depth: usize,
 }
 
-pub(super) type Bounded = Result<Extent, Stop>;
+type Bounded = Result<Extent, Stop>;
 
 impl<'a> Walk<'a> {
     /// A walk over `terms` under `facts`, of at most `steps` steps.
@@ -76,14 +80,14 @@ impl<'a> Walk<'a> {
         self.facts
     }
 
-    pub(super) fn charge(&mut self, steps: usize) -> Result<(), Stop> {
+    fn charge(&mut self, steps: usize) -> Result<(), Stop> {
         self.cost = self.cost.saturating_add(steps as u64);
         self.steps = self.steps.checked_sub(steps).ok_or(EvalError::TooManySteps)?;
         Ok(())
     }
 
     /// Nothing is proved about what follows.
-    pub(super) fn unsure(&mut self, range: Extent) -> Bounded {
+    fn unsure(&mut self, range: Extent) -> Bounded {
         self.total = false;
         Ok(range)
     }
@@ -128,7 +132,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a term is, from an earlier look at it if there was one: cheap, and may be wider than need be.
-    pub(super) fn glance(&mut self, id: TermId) -> Bounded {
+    fn glance(&mut self, id: TermId) -> Bounded {
         if let Some(seen) = self.facts.seen(id) {
             let seen = seen.clone();
             self.charge(seen.size())?;
@@ -214,7 +218,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The rank of a tensor, as far as the environment says.
-    pub(super) fn rank(&self, tensor: u32) -> Ints {
+    fn rank(&self, tensor: u32) -> Ints {
         let (low, high) = self.env.rank(tensor).map_or(self.env.rank_range(tensor), |rank| (rank, rank));
         let wide = |rank: usize| i64::try_from(rank).unwrap_or(i64::MAX);
         Ints::new(wide(low), wide(high)).unwrap_or(Ints::one(wide(low)))
@@ -286,11 +290,7 @@ impl<'a> Walk<'a> {
     }
 
     /// An exact range of integers, cut to those that fit.
-    pub(super) fn fitted(
-        &mut self,
-        (ends, grid): (Wide, (i128, i128)),
-        text: impl FnOnce() -> String,
-    ) -> Bounded {
+    fn fitted(&mut self, (ends, grid): (Wide, (i128, i128)), text: impl FnOnce() -> String) -> Bounded {
         let fits = |end: i128| i64::try_from(end).is_ok();
         self.total &= fits(ends.0) && fits(ends.1);
         match Ints::on_grid(ends, grid) {
@@ -426,7 +426,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn quotient(
+    fn quotient(
         &mut self,
         a: Ints,
         b: Ints,
@@ -473,4 +473,4 @@ impl<'a> Walk<'a> {
 }
 
 /// Axes that a tensor can have.
-const HIGHEST_AXIS: usize = super::given::HIGHEST_RANK;
+const HIGHEST_AXIS: usize = crate::bounds::given::HIGHEST_RANK;

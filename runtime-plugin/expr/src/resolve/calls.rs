@@ -6,12 +6,12 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
-use super::foreign;
-use super::node::{Builtin, Node, NodeId};
-use super::resolve::{Argument, Operand, Resolver};
-use super::scope::{BUILTIN_FORMS, Entity, Function, Kind};
-use super::syntax::{Syntax, SyntaxKind};
+use super::{Argument, Operand, Resolver};
+use crate::error::ExprError;
+use crate::foreign;
+use crate::node::{Builtin, Node, NodeId};
+use crate::scope::{BUILTIN_FORMS, Entity, Function, Kind};
+use crate::syntax::{Syntax, SyntaxKind};
 
 impl Resolver<'_> {
     pub(super) fn call(
@@ -142,7 +142,7 @@ impl Resolver<'_> {
     pub(super) fn taken(&mut self, start: usize) -> (Vec<Node>, Vec<Range<usize>>, Vec<usize>) {
         let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
         let nodes = self.nodes.split_off(start);
-        let nodes = nodes.iter().map(|node| shifted(node, |child| child.saturating_sub(base))).collect();
+        let nodes = nodes.iter().map(|node| node.map_children(|child| child.saturating_sub(base))).collect();
         (nodes, self.spans.split_off(start), self.heights.split_off(start))
     }
 }
@@ -150,28 +150,4 @@ impl Resolver<'_> {
 fn listed_functions<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.take(40).map(|name| format!("`{name}`")).collect();
     format!("the functions are {}", names.join(", "))
-}
-
-/// A node whose children moved.
-pub(super) fn shifted(node: &Node, moved: impl Fn(NodeId) -> NodeId) -> Node {
-    let all = |ids: &[NodeId]| ids.iter().map(|&id| moved(id)).collect();
-    match node {
-        Node::Array(items) => Node::Array(all(items)),
-        Node::Call(builtin, args) => Node::Call(*builtin, all(args)),
-        Node::Unary(op, operand) => Node::Unary(*op, moved(*operand)),
-        Node::Binary(op, left, right) => Node::Binary(*op, moved(*left), moved(*right)),
-        Node::Conditional { condition, then, otherwise } => Node::Conditional {
-            condition: moved(*condition),
-            then: moved(*then),
-            otherwise: moved(*otherwise),
-        },
-        Node::Index { array, index } => Node::Index { array: moved(*array), index: moved(*index) },
-        Node::Comprehension { slot, over, condition, body } => Node::Comprehension {
-            slot: *slot,
-            over: moved(*over),
-            condition: condition.map(&moved),
-            body: moved(*body),
-        },
-        leaf => leaf.clone(),
-    }
 }

@@ -5,15 +5,15 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
-use super::eval;
-use super::node::{Expr, Node};
-use super::ops::EvalError;
-use super::resolve::{Operand, Resolver, ScopeFacts};
-use super::scope::{Entity, TensorKind};
-use super::syntax::{Syntax, SyntaxKind};
 use super::types::Type;
+use super::{Operand, Resolver, ScopeFacts};
 use crate::data_type::DataType;
+use crate::error::ExprError;
+use crate::eval;
+use crate::node::{Expr, Node};
+use crate::ops::EvalError;
+use crate::scope::{Entity, TensorKind};
+use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
 
 /// The tensor that an argument names.

@@ -256,7 +256,7 @@ impl Running {
         self.loaded.assumed = device;
     }
 
-    /// The variants that may run, each with its steps, as the log is told of them.
+    /// The variants that may run, each with its steps, as in the log.
     #[cfg(test)]
     pub(super) fn told(&self) -> Vec<(usize, Vec<String>)> {
         let State::Ready(ready) = &self.state else { return Vec::new() };

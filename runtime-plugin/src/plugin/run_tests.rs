@@ -89,8 +89,8 @@ fn a_launch_fits_the_workspace_of_the_engine() {
     assert!(error.contains("need 1 bytes of workspace, and nothing says that any is reserved"), "{error}");
 }
 
-/// Runs a test again in a process of its own, which finds the stand-in for the driver, and returns true there: the driver is the
-/// process's, and the other tests have none.
+/// Runs a test again in a child process that finds the stand-in for the driver, and returns true there. The other tests of this process need
+/// one without a driver.
 fn has_driver(test: &str) -> bool {
     const CHILD: &str = "CUBINDER_TEST_HAS_DRIVER";
     if std::env::var_os(CHILD).is_some() {
@@ -239,7 +239,7 @@ fn what_is_ready_is_for_one_tactic_and_its_shapes() {
         assert!(told[0].1[0].contains(grid), "{told:?}");
     }
     let error = announce_played(&mut running, &node, 9, 5).unwrap_err();
-    assert!(error.contains("there is no variant 9"), "{error}");
+    assert!(error.contains("no variant 9"), "{error}");
 }
 
 /// The stand-in has 128 multiprocessors, and each runs 6 blocks at once.

@@ -244,10 +244,10 @@ fn claims_that_a_frame_decides() {
     assert!(is_proved(Claim::Never(&overflow)), "it has no value");
     let number = p.expr("max(n, 9223372036854775807) + 1");
     assert!(is_proved(Claim::Within(&number, allowed)), "it has no value");
-    // 13 is no product of 2 or 3 and 5 or 6.
+    // Neither 2 nor 3 times 5 or 6 is 13.
     let product = p.expr("(i % 2 + 2) * (j % 2 + 5) != 13");
     assert!(is_proved(Claim::Always(&product)));
-    // Of a list no part is looked at alone.
+    // The region of a list is not narrowed.
     let Finding::Within(regions) = frame.look_at(Claim::Within(&outside, allowed), &mut meter) else {
         panic!()
     };

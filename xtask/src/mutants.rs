@@ -38,7 +38,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 12] = [
+const GROUPS: [Group; 13] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -101,11 +101,17 @@ const GROUPS: [Group; 12] = [
         tests: &["expr::", "proof::"],
     },
     Group {
+        name: "code",
+        package: "cubinder-code-object",
+        files: &["compiler/code-object/src/block_limits.rs", "compiler/code-object/src/cubin/ptx/usage.rs"],
+        tested_by: "cubinder-code-object",
+        programs: &["--lib"],
+        tests: &["block_limits::", "cubin::ptx::usage::"],
+    },
+    Group {
         name: "signature",
         package: "cubinder",
         files: &[
-            "compiler/src/block_limits.rs",
-            "compiler/src/cubin/ptx/usage.rs",
             "compiler/src/verify/args.rs",
             "compiler/src/verify/code.rs",
             "compiler/src/verify/pointee.rs",
@@ -113,14 +119,7 @@ const GROUPS: [Group; 12] = [
         ],
         tested_by: "cubinder",
         programs: &["--lib"],
-        tests: &[
-            "block_limits::",
-            "cubin::ptx::usage::",
-            "eval::occupancy::",
-            "foreign::",
-            "precompiled::",
-            "verify::",
-        ],
+        tests: &["eval::occupancy::", "foreign::", "precompiled::", "verify::"],
     },
     Group {
         name: "cache",

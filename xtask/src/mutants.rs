@@ -373,7 +373,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, signature, cache, files, fields, node, driver, run, logger"
+            "there is no group `guard`; there are reader, guards, launch, prover, code, signature, cache, files, fields, node, driver, run, logger"
         );
     }
 

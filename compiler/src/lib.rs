@@ -3,6 +3,7 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
+pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
 pub use cubinder_library as library;
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
@@ -26,13 +27,8 @@ pub mod nvrtc;
 pub mod tables;
 pub mod toolkit;
 
-pub mod block_limits;
-pub mod cubin;
-pub mod kernel_signature;
 pub mod kernel_text;
-pub mod loaded;
 pub mod precompiled;
-pub mod signature;
 pub mod thin;
 pub mod verify;
 

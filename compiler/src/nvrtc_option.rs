@@ -213,8 +213,8 @@ pub(crate) fn read_no_file(options: &[String]) -> bool {
     })
 }
 
-/// Which of the user's options NVRTC must not get, by index. A value may stand behind its option as an element of its own
-/// (`-D`, `X=1`); NVRTC itself judges whether the option takes one.
+/// The errors of the user's options, by index. A value may follow its option as the next element (`-D`, `X=1`); NVRTC itself
+/// judges whether the option takes one.
 #[must_use]
 pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, Diagnostic)> {
     let mut refused = Vec::new();
@@ -257,13 +257,13 @@ fn too_old(standard: &str) -> Diagnostic {
     .help("take `--std=c++14` or later; without the option it is C++17")
 }
 
-/// The standard that an option names by itself.
+/// The standard in an option such as `--std=c++17`.
 fn standard(option: &str) -> Option<&str> {
     option.strip_prefix("--std=").or_else(|| option.strip_prefix("-std="))
 }
 
 /// The macros that options define, each with the index of the option that has its name: `-DN=4`, `-D N=4`, `--define-macro=N`, and
-/// `-D` with the name as an element of its own.
+/// `-D` with the name as the next element.
 #[must_use]
 pub fn defined_names<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usize, &'o str)> {
     let mut names = Vec::new();

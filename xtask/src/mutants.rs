@@ -37,7 +37,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 12] = [
+const GROUPS: [Group; 13] = [
     Group {
         name: "reader",
         packages: &["cubinder-model"],
@@ -101,11 +101,17 @@ const GROUPS: [Group; 12] = [
         tests: &[],
     },
     Group {
+        name: "code",
+        packages: &["cubinder-code-object"],
+        files: &["compiler/code-object/src/block_limits.rs", "compiler/code-object/src/cubin/ptx/usage.rs"],
+        tested_by: &["cubinder-code-object"],
+        programs: &["--lib"],
+        tests: &["block_limits::", "cubin::ptx::usage::"],
+    },
+    Group {
         name: "signature",
         packages: &["cubinder"],
         files: &[
-            "compiler/src/block_limits.rs",
-            "compiler/src/cubin/ptx/usage.rs",
             "compiler/src/verify/args.rs",
             "compiler/src/verify/code.rs",
             "compiler/src/verify/pointee.rs",
@@ -113,14 +119,7 @@ const GROUPS: [Group; 12] = [
         ],
         tested_by: &["cubinder"],
         programs: &["--lib"],
-        tests: &[
-            "block_limits::",
-            "cubin::ptx::usage::",
-            "eval::occupancy::",
-            "foreign::",
-            "precompiled::",
-            "verify::",
-        ],
+        tests: &["eval::occupancy::", "foreign::", "precompiled::", "verify::"],
     },
     Group {
         name: "cache",
@@ -371,7 +370,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "`guard` is not a group; the groups are reader, guards, launch, prover, signature, cache, files, fields, node, driver, run, logger"
+            "`guard` is not a group; the groups are reader, guards, launch, prover, code, signature, cache, files, fields, node, driver, run, logger"
         );
     }
 

@@ -18,7 +18,7 @@ pub(crate) enum Found<'k> {
     Missing,
     /// It has the kernel, and the template arguments do not fit: why.
     TemplateMisfit(&'k Kernel, String),
-    /// It cannot be told.
+    /// The text does not decide it.
     Unsure(Doubt),
 }
 

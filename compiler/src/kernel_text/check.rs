@@ -1,7 +1,6 @@
 //! A plugin's launches against what the reader knows of their kernels.
 //!
-//! Owns finding the kernel that a launch names, and which mistakes can be told without a compiler. What fits is
-//! [`crate::verify`]'s to say; it is asked only about what is certain.
+//! [`crate::verify`] judges which arguments fit; only arguments of certain types are passed to it.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -33,8 +32,8 @@ pub struct Checked {
     pub unsure: Vec<Unsure>,
     /// What the manifest alone says of pointers of code that is there already, each once.
     pub unheld: Vec<Unheld>,
-    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. None where anything
-    /// is wrong.
+    /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. Empty after
+    /// an error.
     pub args: Vec<Bound>,
 }
 
@@ -169,8 +168,7 @@ fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
     }
 }
 
-/// A macro that the manifest's own options define, where it stands in the declaration of a kernel: the text is then not what it
-/// seems.
+/// The first macro that the manifest's options define and that a kernel's declaration uses: the text is then not what it seems.
 fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -> Option<String> {
     let options = &resolved.manifest.compile.options;
     let defined = defined_names(options.iter().map(|option| option.value.as_str()));
@@ -186,7 +184,7 @@ fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -
 /// One unit and the kernel that it launches.
 pub(super) struct Check<'a> {
     pub(super) unit: &'a Unit,
-    /// What is compiled for, as far as it is known.
+    /// The known targets.
     pub(super) targets: &'a [Target],
     pub(super) source: &'a Arc<Source>,
     pub(super) kernel: &'a Kernel,

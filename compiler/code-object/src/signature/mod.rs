@@ -1,6 +1,6 @@
 //! Reads kernels' parameter names and types from the debug information of a compile.
 //!
-//! It comes from `--device-debug`, in PTX or in cubins. No C++ text is read, and [`crate::verify`] judges whether arguments fit.
+//! It comes from `--device-debug`, in PTX or in cubins. No C++ text is read, and no argument is checked.
 
 mod dwarf;
 mod ptx;

@@ -189,7 +189,7 @@ mod tests {
         }
     }
     fn of(file: &str) -> Vec<u8> {
-        std::fs::read(format!("{}/../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
+        std::fs::read(format!("{}/../../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
     /// ptxas 12.9 writes no notes for these, and nvcc 13.0 does.

@@ -21,7 +21,7 @@ use cubinder_model::{KernelFacts, Target, TargetKind};
 
 use budget::Budget;
 pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};
-pub(crate) use ptx::opaque;
+pub use ptx::opaque;
 pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx, renamed};
 
 /// What a cubin says.

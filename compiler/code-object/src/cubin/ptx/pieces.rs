@@ -39,7 +39,7 @@ pub fn renamed(text: &[u8], name: &str, new: &str) -> Vec<u8> {
 }
 
 /// How long the piece is with which a text begins that is no word: a comment, a text between quotes, or one byte.
-pub(crate) fn opaque(text: &[u8]) -> usize {
+pub fn opaque(text: &[u8]) -> usize {
     let until = |from: usize, end: &[u8]| {
         let rest = text.get(from..).unwrap_or_default();
         rest.windows(end.len())

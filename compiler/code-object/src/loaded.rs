@@ -18,7 +18,7 @@ pub struct Loaded {
     pub kernels: Vec<KernelFacts>,
     /// What each of them demands of its launch, by symbol.
     pub rules: BTreeMap<String, LaunchRules>,
-    /// The parameters of those that the debug information of a cubin tells of, by symbol.
+    /// The kernels' parameters from the debug information of a cubin, by symbol.
     pub signatures: BTreeMap<String, Signature>,
     /// The release of CUDA that made a cubin, where it says so.
     pub release: Option<(u32, u32)>,
@@ -76,7 +76,7 @@ pub struct Argument {
 /// What a kernel does with the memory that it gets a pointer to.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
-    /// Whether it reads what was there before it began.
+    /// Whether it reads values from before the launch.
     pub read: Answer,
     /// Whether it writes.
     pub written: Answer,

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cubinder_model::{KernelFacts, KernelParam};
 
-pub(crate) use self::pieces::opaque;
+pub use self::pieces::opaque;
 pub use self::pieces::renamed;
 use self::scan::{Head, Module};
 use self::variable::{integer, size_of_type, variables};

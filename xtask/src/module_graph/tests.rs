@@ -73,7 +73,7 @@ const LEFT: [&str; 19] = [
     "cubinder cli::tune: notes, report",
     "cubinder_compiler check: claim, cooperative, remedy, settle",
     "cubinder_compiler compile: native, units",
-    "cubinder_compiler cubin::ptx: scan, variable",
+    "cubinder_code_object cubin::ptx: scan, variable",
     "cubinder_compiler cuda: chosen, in_body",
     "cubinder_compiler eval: device, inputs, node, types",
     "cubinder_compiler foreign: file, import, names",

@@ -1,6 +1,6 @@
 //! What `dlclose` leaves behind of the library: nothing.
 //!
-//! A program of its own: it counts the bytes that the whole process has allocated.
+//! A separate program: it counts the bytes that the whole process has allocated.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
 #![allow(clippy::expect_used)] // helpers of tests

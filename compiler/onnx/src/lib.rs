@@ -17,8 +17,8 @@ mod read;
 pub mod testing;
 mod wire;
 
-/// The messages of the format. Generated: `cargo test -p cubinder-onnx --test it generated` holds them against `onnx.proto` of the
-/// pinned `onnx` package, and writes them anew where `CUBINDER_UPDATE_ONNX=1` asks for it.
+/// The messages of the format. Generated: `cargo test -p cubinder-onnx --test it generated` compares them with `onnx.proto` of the
+/// pinned `onnx` package; `CUBINDER_UPDATE_ONNX=1` rewrites them.
 #[allow(missing_docs, clippy::all, unreachable_pub)]
 pub mod proto {
     include!("generated/onnx.rs");

@@ -5,7 +5,7 @@
 //! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_model::field`] and
 //! [`cubinder_launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
 //!
-//! What is said of TensorRT's parser was seen with TensorRT-RTX 1.7.1; `tests/tests/it/onnx.rs` holds the findings against it.
+//! Statements about TensorRT's parser were verified with TensorRT-RTX 1.7.1; `tests/tests/it/onnx.rs` compares the findings with it.
 
 mod annotate;
 mod bind;

@@ -4,7 +4,7 @@
 //! - `closing` counts the bytes that the process has allocated.
 //! - `enqueue_allocates_nothing` and `unloading_frees_everything` replace the allocator.
 //! - `gpu` uses the real driver, whose contexts belong to the process.
-//! - `meaning` loads the library and a driver of its own, whose device belongs to the process.
+//! - `meaning` loads the library and a stand-in for the driver, whose device belongs to the process.
 
 #![allow(unsafe_code)] // functions and addresses for a driver
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests

@@ -1,9 +1,9 @@
 //! The JSON Schema of manifests against the corpus: it accepts what the reader accepts, and refuses the mistakes that it can
 //! express.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use crate::support;
+use crate::support::{Project, corpus};
 use cubinder_compiler::diagnostic::{Code, Source};
 use cubinder_compiler::manifest::{json_schema::json_schema, read};
 use cubinder_compiler::resolve::compile;
@@ -28,15 +28,6 @@ const OF_FORM: [Code; 7] = [
 /// Of bad defaults, those that need no other key to be told.
 const OF_ANOTHER_TYPE: [&str; 3] =
     ["default_of_another_type", "default_of_array_no_array", "default_mixed_array"];
-
-fn manifests(folder: &str) -> Vec<PathBuf> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
-    let entries = std::fs::read_dir(folder).expect("the folder is there");
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
-    paths.retain(|path| path.extension().is_some_and(|extension| extension == "toml"));
-    paths.sort();
-    paths
-}
 
 /// The manifest as JSON; none where it is no TOML, or nothing that the toml crate makes values of.
 fn as_json(path: &Path) -> Option<Value> {
@@ -69,7 +60,7 @@ fn refusals(validator: &Validator, manifest: &Value) -> Vec<String> {
 #[test]
 fn good_manifests_are_valid() {
     let validator = validator();
-    for path in manifests("tests/data/ok").iter().chain(&manifests("manifests")) {
+    for path in corpus::manifests("tests/data/ok").iter().chain(&corpus::manifests("manifests")) {
         let manifest = as_json(path).expect("TOML");
         assert_eq!(refusals(&validator, &manifest), Vec::<String>::new(), "{}", path.display());
     }
@@ -79,7 +70,7 @@ fn good_manifests_are_valid() {
 fn bad_manifests_are_refused_where_the_schema_can_tell() {
     let validator = validator();
     let mut refused = 0;
-    for path in manifests("tests/data/bad") {
+    for path in corpus::manifests("tests/data/bad") {
         let diagnostics = read(&source::text(&path).expect("a text")).diagnostics;
         let stem = path.file_stem().and_then(|stem| stem.to_str()).expect("a plain name");
         let codes: Vec<Code> = diagnostics.iter().filter_map(|diagnostic| diagnostic.code).collect();
@@ -98,7 +89,7 @@ fn bad_manifests_are_refused_where_the_schema_can_tell() {
 /// A sign before a rank, and a word of the language as a parameter, which only the whole of the reading refuses.
 #[test]
 fn what_the_reader_refuses_late_is_refused() {
-    let mut all = manifests("tests/data/ok").into_iter();
+    let mut all = corpus::manifests("tests/data/ok").into_iter();
     let path = all.find(|path| path.ends_with("every_key.toml")).expect("it is there");
     let text = std::fs::read_to_string(path).expect("a text");
     let mut manifest: toml::Value = toml::Value::Table(toml::from_str(&text).expect("TOML"));
@@ -121,7 +112,7 @@ fn what_the_reader_refuses_late_is_refused() {
 
 #[test]
 fn the_command_prints_it() {
-    let run = support::Project::without_tools().run(&["schema"]);
+    let run = Project::without_tools().run(&["schema"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let printed: Value = serde_json::from_str(&run.stdout).expect("JSON");
     assert_eq!(printed, json_schema());
@@ -184,7 +175,7 @@ fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool 
 fn what_is_refused_is_wrong() {
     let validator = validator();
     let mut refused = 0;
-    for path in manifests("tests/data/ok") {
+    for path in corpus::manifests("tests/data/ok") {
         let text = std::fs::read_to_string(&path).expect("a text");
         let mut manifest = toml::Value::Table(toml::from_str(&text).expect("TOML"));
         make_finite(&mut manifest);

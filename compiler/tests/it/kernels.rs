@@ -1,8 +1,7 @@
-//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. The manifests
-//! of `tests/data/bad/compiled` get the messages that stand beside them.
+//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. `cases.rs` has
+//! the manifests of `tests/data/bad/compiled`.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::support;
 use crate::support::manifest::Sample;
@@ -10,7 +9,6 @@ use cubinder_compiler::compile::{Made, Progress, Request, bundle, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
-use rayon::prelude::*;
 
 /// A plugin of one input `x` and one output `y`.
 struct Case {
@@ -360,45 +358,4 @@ fn stated_limits_are_those_of_the_compiler() {
     // 16 bytes of pointers, and 4 an element. One more is not tried: NVRTC 13.0 refuses it, and may then crash in a later
     // compile or at the end of the process.
     assert_eq!(params(8187), Ok(()));
-}
-
-fn bad() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/bad/compiled")
-}
-
-/// The manifests that only a compile tells to be bad, by name.
-fn bad_manifests() -> BTreeSet<String> {
-    let names = std::fs::read_dir(bad()).unwrap().map(|entry| entry.unwrap().file_name());
-    names.filter_map(|name| name.to_str()?.strip_suffix(".toml").map(str::to_owned)).collect()
-}
-
-/// Each is compiled by the program itself: what NVRTC 13.0 refuses may crash it afterwards.
-#[test]
-fn bad_manifests_are_told_why_by_a_compile() {
-    let Some(project) = support::Project::new() else { return };
-    for entry in std::fs::read_dir(bad()).unwrap() {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap();
-        if !name.ends_with(".snap") {
-            project.write(name, std::fs::read(&path).unwrap());
-        }
-    }
-    let told = |name: String| {
-        let manifest = format!("{name}.toml");
-        let run = project.run(&["compile", &manifest, "--name", "bad", "--output", &format!("out/{name}")]);
-        assert!(!run.stderr.contains("panicked"), "{name}: {}", run.stderr);
-        let is_warned = run.stderr.starts_with("warning[");
-        assert!(is_warned || run.stderr.starts_with("error["), "{name}: {}{}", run.stdout, run.stderr);
-        assert_eq!(run.code, Some(i32::from(run.stderr.contains("error["))), "{name}: {}", run.stderr);
-        (name, project.plain(&run.stderr))
-    };
-    let all: Vec<(String, String)> =
-        bad_manifests().into_iter().collect::<Vec<_>>().into_par_iter().map(told).collect();
-    let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path(bad());
-    settings.set_prepend_module_to_snapshot(false);
-    settings.set_omit_expression(true);
-    for (name, text) in all {
-        settings.bind(|| insta::assert_snapshot!(name, text));
-    }
 }

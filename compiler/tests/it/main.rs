@@ -1,6 +1,6 @@
 //! Integration tests of the compiler. They are one program, because each program links the compiler.
 //!
-//! `compiler/tests/cases.rs` is a program of its own: each file of `tests/data/ok` and `tests/data/bad` is a test there.
+//! `compiler/tests/cases.rs` is a second program, in which each file of `tests/data/ok` and `tests/data/bad` is a test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 

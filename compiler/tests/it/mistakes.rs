@@ -1,5 +1,5 @@
 //! The mistakes that people make with a plugin, each made in the circular padding example: what `compile` and `check` say to it, and
-//! what they take. An attribute without a default that a node lacks is told when TensorRT makes the plugin: `tests/tests/it/engine.rs`.
+//! what they take. An attribute without a default that a node lacks is reported when TensorRT creates the plugin: `tests/tests/it/engine.rs`.
 
 use std::fs;
 use std::path::Path;

@@ -7,6 +7,7 @@
 // The helpers are tests too, though clippy cannot know.
 #![allow(clippy::unwrap_used)]
 
+pub mod corpus;
 #[path = "../../testing/sample.rs"]
 pub mod manifest;
 pub mod models;

@@ -470,12 +470,7 @@ fn what_was_measured_is_shown_where_the_rest_was_not() {
     failed.assert_code(1);
     let report = failed.report();
     assert_eq!((&report["result"], &report["errors"]), (&json!("failed"), &json!(1)));
-<<<<<<< ours
     let measured: Vec<Value> = self::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
-=======
-    let measured: Vec<Value> =
-        self::cases(&report).into_iter().map(|mut case| case["case"].take()).collect();
->>>>>>> theirs
     assert_eq!((measured, &report["written"]), (vec![json!("7 rows"), json!("300 rows")], &Value::Null));
     let notes = report["notes"].to_string();
     assert!(notes.contains("nothing was written") && notes.contains("`after` was not measured"), "{notes}");

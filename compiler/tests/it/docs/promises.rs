@@ -35,6 +35,11 @@ fn has_test(text: &str, name: &str) -> bool {
     lines.iter().enumerate().any(|(at, line)| line.starts_with(&head) && is_test(at))
 }
 
+/// Whether this file is a test of `compiler/tests/cases.rs`.
+fn is_case(word: &str) -> bool {
+    word.starts_with("tests/data/bad/") && word.ends_with(".toml")
+}
+
 #[test]
 fn every_promise_has_a_page_and_tests_that_exist() {
     let page =
@@ -50,7 +55,7 @@ fn every_promise_has_a_page_and_tests_that_exist() {
         if !link.contains("](../") {
             wrong.push(format!("no page: {promise}"));
         }
-        if !tests.contains("::") {
+        if !quoted(tests).any(|word| word.contains("::") || is_case(word)) {
             wrong.push(format!("no test: {promise}"));
         }
         for word in quoted(tests) {
@@ -59,6 +64,9 @@ fn every_promise_has_a_page_and_tests_that_exist() {
                 wrong.push(format!("no such file: {file} ({promise})"));
                 continue;
             };
+            if is_case(word) && !root().join(word).with_extension("snap").exists() {
+                wrong.push(format!("no snapshot: {word} ({promise})"));
+            }
             if word.contains("::") && !has_test(&text, function) {
                 wrong.push(format!("no such test: {word} ({promise})"));
             }

@@ -56,10 +56,9 @@ enum Command {
     #[command(long_about = test::LONG_ABOUT)]
     Test {
         /// Run only the checks and tests whose name contains NAME
-        #[arg(value_name = "NAME")]
-        filter: Option<String>,
-        /// Run also what only a release needs: the book, the matrix, and a second build in another folder
-        #[arg(long)]
+        name: Option<String>,
+        /// Run what only a release needs, and nothing else
+        #[arg(long, conflicts_with = "name")]
         release_checks: bool,
     },
     /// Write the generated tables of the reference anew
@@ -158,7 +157,7 @@ fn main() -> ExitCode {
 fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup { tests } => setup::run(tests)?,
-        Command::Test { filter, release_checks } => return Ok(test::run(filter.as_deref(), release_checks)),
+        Command::Test { name, release_checks } => return Ok(test::run(name.as_deref(), release_checks)),
         Command::Docs { check } => docs::run(check)?,
         Command::CompatFixtures => compat_fixtures::run()?,
         Command::Book => book::run()?,

@@ -10,6 +10,8 @@ use std::ffi::OsString;
 use std::io::Write;
 use std::process::{Command, ExitCode};
 
+use anyhow::Result;
+
 use crate::dist::{self, Checkout, Dist};
 use crate::setup::{self, BuildSystems};
 use crate::{artifacts, workspace};
@@ -19,14 +21,15 @@ pub(crate) const LONG_ABOUT: &str = "\
 Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as \
 errors, the release build as it is installed, the demo, all tests.
 
-With --release-checks, also what only a release needs: the book of the documentation, `cargo xtask matrix` (620 MB more), and the same release build from \
-another folder, whose bytes must be equal.
-
 A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
 is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line \
 that begins with `skipped: ` and says why; it counts as skipped, as an ignored one does.
 
-With NAME, set-up and build run as always, checks run if NAME is in their name, and cargo runs the tests whose names contain NAME.
+With NAME, set-up and builds run as usual, and then each check and each test of any program whose name contains NAME. Examples in doc comments \
+do not run.
+
+--release-checks runs what only a release needs: the release build from a copy of the checkout, which must give the same bytes; `cargo xtask matrix`, \
+which tries all releases of NVIDIA's libraries; and the book. A run without NAME names these checks in its summary.
 
 Tests find in their environment:
   CUBINDER_REQUIRE_TOOLKIT    1: a test that needs the fetched packages must fail, not skip, without them
@@ -47,14 +50,33 @@ Tests find in their environment:
   CUBINDER_TEST_NINJA         Ninja: those of this machine, else fetched";
 
 /// Runs the steps, prints the summary and returns the exit status. Failed steps are counted.
-pub(crate) fn run(filter: Option<&str>, release_checks: bool) -> ExitCode {
-    let mut report = Report::new(std::io::stdout(), filter);
-    steps(&mut report, release_checks);
+pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
+    let mut report = Report::new(std::io::stdout(), name);
+    if release_checks {
+        release_steps(&mut report);
+    } else {
+        steps(&mut report);
+        if name.is_none() {
+            report.note(
+                "not run: dist from another folder, book, matrix (`cargo xtask test --release-checks`)",
+            );
+        }
+    }
     report.finish()
 }
 
+/// Runs what only a release needs.
+fn release_steps(report: &mut Report<impl Write>) {
+    if let Some(dist) = report.prepare("dist", make_dist) {
+        report.verify("dist from another folder", |echo| again::same_from_another_folder(&dist, echo));
+        let built = dist.artifacts.environment();
+        report.check("matrix", xtask("matrix").env(artifacts::PREBUILT, "1").envs(built));
+    }
+    report.check("book", &mut xtask("book"));
+}
+
 /// Runs every step. A step still runs if one that it depends on has failed; its tests report what is missing.
-fn steps(report: &mut Report<impl Write>, release_checks: bool) {
+fn steps(report: &mut Report<impl Write>) {
     let toolchain = report.prepare("setup", |_| setup::ensure()?.environment());
     report.check("rustfmt", &mut cargo(&["fmt", "--all", "--", "--check"]));
     report.check("clippy", &mut cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
@@ -64,32 +86,31 @@ fn steps(report: &mut Report<impl Write>, release_checks: bool) {
         cargo(&["doc", "--workspace", "--no-deps", "--lib", "--bin", "xtask"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     );
-    // The tests run the installed form, the only release build.
-    let dist = report.prepare("dist", |echo| dist::make(&Checkout::this()?, &dist::folder(None), echo));
+    // What is tested is what is installed: there is no other release build.
+    let dist = report.prepare("dist", make_dist);
     let build_systems = report.prepare("build systems", |_| setup::build_systems());
     let frameworks = report.prepare("frameworks", |_| setup::packages::test_environment());
     let environment = environment(toolchain, frameworks, dist.as_ref(), build_systems.as_ref());
-    report.check(
-        "demo",
-        cargo(&["run", "--quiet", "--package", "xtask", "--", "demo"])
-            .env(artifacts::PREBUILT, "1")
-            .envs(environment.iter().cloned()),
-    );
-    if release_checks {
-        report.check("book", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "book"]));
-        report.check("matrix", &mut cargo(&["run", "--quiet", "--package", "xtask", "--", "matrix"]));
-        if let Some(dist) = &dist {
-            report.verify("dist from another folder", |echo| again::same_from_another_folder(dist, echo));
-        }
-    }
+    report.check("demo", xtask("demo").env(artifacts::PREBUILT, "1").envs(environment.iter().cloned()));
     report.suite("tests", |filter| {
         let mut command = cargo(&["test", "--workspace", "--no-fail-fast"]);
+        // rustdoc reads every crate before it applies the filter.
+        command.args(filter.map(|_| "--tests"));
         // Output of tests that pass is read too: a skipped one says so there.
         command.args(filter).args(["--", "--show-output"]).envs(environment.iter().cloned());
         // The reader of results knows no terminal colours.
         command.env("CARGO_TERM_COLOR", "never");
         command
     });
+}
+
+fn make_dist(echo: &mut dyn FnMut(&str)) -> Result<Dist> {
+    dist::make(&Checkout::this()?, &dist::folder(None), echo)
+}
+
+/// Another command of this program.
+fn xtask(name: &str) -> Command {
+    cargo(&["run", "--quiet", "--package", "xtask", "--", name])
 }
 
 fn cargo(arguments: &[&str]) -> Command {

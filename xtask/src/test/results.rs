@@ -90,9 +90,13 @@ impl Reader {
             self.start_program(Some(line.trim().to_owned()));
         } else if let Some(test) = line.strip_suffix(" ... FAILED") {
             let program = self.program.as_deref().unwrap_or_default();
-            self.results.failures.push(format!("{test} ({program})"));
-        } else if let Some((_, reason)) = line.split_once(" ... ignored, ") {
-            self.results.reasons.insert(reason.to_owned());
+            // libtest-mimic pads names.
+            self.results.failures.push(format!("{} ({program})", test.trim_end()));
+        } else if let Some((_, reason)) = line.split_once(" ... ignored") {
+            // `, REASON` of libtest, ` (REASON)` of libtest-mimic.
+            let of_mimic = reason.strip_prefix(" (").and_then(|rest| rest.strip_suffix(')'));
+            let reason = reason.strip_prefix(", ").or(of_mimic);
+            self.results.reasons.extend(reason.map(str::to_owned));
         }
     }
 
@@ -221,6 +225,36 @@ test result: FAILED. 1 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out; 
         assert_eq!(results.counts, counts(1, 1, 0));
         assert_eq!(results.failures, ["test a (Running tests/e2e.rs (target/debug/deps/e2e-1f))"]);
         assert!(results.outputs.iter().any(|line| line == "thread 'a' panicked"));
+    }
+
+    #[test]
+    fn a_program_of_libtest_mimic_is_read() {
+        let text = "     Running tests/cases.rs (target/debug/deps/cases-1f)
+
+running 3 tests
+test bad/alias          ... FAILED
+test bad/compiled/block ... ignored (no NVRTC or runtime library)
+test ok/every_key       ... ok
+
+failures:
+
+---- bad/alias ----
+test panicked: snapshot assertion for 'alias' failed in line 134
+
+
+failures:
+    bad/alias
+
+test result: FAILED. 1 passed; 1 failed; 1 ignored; 0 measured; 0 filtered out; finished in 26.59s
+
+";
+        let results = read(text, false);
+        assert_eq!(results.counts, counts(1, 1, 1));
+        assert_eq!(
+            results.failures,
+            ["test bad/alias (Running tests/cases.rs (target/debug/deps/cases-1f))"]
+        );
+        assert_eq!(Vec::from_iter(results.reasons), ["no NVRTC or runtime library"]);
     }
 
     #[test]

@@ -38,8 +38,9 @@ pub(crate) fn run() -> Result<()> {
     println!("wrote {}", show(&files.model));
 
     step(3, "TensorRT-RTX's builder makes engines, no GPU needed");
-    let plain = build(&workshop, &files, &[&files.ops], &[], &files.plain_plan)?;
-    build(&workshop, &files, &[&files.ops_for_code, &files.code], &[&files.code], &files.embedded_plan)?;
+    let plain = build(&workshop, &files, &[files.ops.as_path()], &[], &files.plain_plan)?;
+    let code = files.code.as_path();
+    build(&workshop, &files, &[&files.ops_for_code, code], &[code], &files.embedded_plan)?;
 
     step(4, "the code in the engines is what was compiled");
     prove_fields(&workshop, &files)?;
@@ -102,15 +103,12 @@ fn compile(workshop: &Workshop, files: &Files) -> Result<()> {
 fn build(
     workshop: &Workshop,
     files: &Files,
-    plugins: &[&PathBuf],
-    serialize: &[&PathBuf],
+    plugins: &[&Path],
+    serialize: &[&Path],
     output: &Path,
 ) -> Result<Built> {
-    let plugins: Vec<&Path> = plugins.iter().map(|path| path.as_path()).collect();
-    let serialize: Vec<&Path> = serialize.iter().map(|path| path.as_path()).collect();
     let profiles = [vec![format!("x={PROFILE}")]];
-    let engine =
-        Engine { plugins: &plugins, serialize: &serialize, profiles: &profiles, ..Engine::default() };
+    let engine = Engine { plugins, serialize, profiles: &profiles, ..Engine::default() };
     let built = workshop.engine(&files.model, &engine, output)?;
     println!("wrote {} ({} bytes, TensorRT-RTX {})", show(output), built.plan_bytes, built.tensorrt_rtx);
     for warning in &built.warnings {

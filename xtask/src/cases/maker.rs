@@ -148,16 +148,7 @@ impl<'a> Maker<'a> {
         let seed = self.references.len() + 1;
         let prefix = format!("run{seed}");
         let reference = self.workshop.reference(network, shape, &self.folder.join(&prefix), seed)?;
-        let run = Run {
-            prefix,
-            inputs: reference.inputs,
-            outputs: reference.outputs,
-            offset: 0,
-            graph: false,
-            apart: false,
-            apart_offset: 0,
-            profile: 0,
-        };
+        let run = Run { prefix, inputs: reference.inputs, outputs: reference.outputs, ..Run::default() };
         self.references.insert(key, run.clone());
         Ok(run)
     }

@@ -59,7 +59,7 @@ impl Plan {
 }
 
 /// One inference. The file of a tensor is `PREFIX.NAME`.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Run {
     pub(crate) prefix: String,
     pub(crate) inputs: Vec<Tensor>,

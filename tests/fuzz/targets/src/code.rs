@@ -13,8 +13,9 @@ use cubinder_compiler::precompiled::{self, Held};
 use cubinder_compiler::resolve;
 use cubinder_model::KernelFacts;
 
+use crate::Target;
+use crate::seeds::{self, SECOND_FILE, SEPARATOR};
 use crate::show::{show, show_refusal};
-use crate::{Target, seeds};
 
 /// The reader of cubins.
 pub static CUBIN: Target =
@@ -26,9 +27,6 @@ pub static PTX: Target = Target::new("ptx", ptx, seeds::ptx, include_str!("../..
 /// The readers of what Triton writes beside its code.
 pub static TRITON: Target =
     Target::new("triton", triton, seeds::triton, include_str!("../../dictionaries/triton.dict"));
-
-/// What stands between two files of one input.
-pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
 
 /// So many kernels of a file are imported.
 const MOST_KERNELS: usize = 4;
@@ -137,9 +135,6 @@ fn accepted(loaded: &Loaded, kind: CodeKind) {
         }
     }
 }
-
-/// Stands between the texts of an input: JSON and Triton's text of one compile, those of another, and lines of constants.
-pub(crate) const SEPARATOR: u8 = 0x1e;
 
 fn triton(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

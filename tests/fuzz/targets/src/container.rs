@@ -13,19 +13,16 @@ use cubinder_model::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENC
 use cubinder_model::provenance::{self, Section};
 use cubinder_model::{Bundle, Digest, Plugin, Provenance, Variant};
 
+use crate::Target;
 use crate::bundles::{CODE, packed_code};
 use crate::manifest::evaluate_subject;
+use crate::seeds::{self, HEADER_BYTES, RECORD_HEADER_BYTES, REFERENCE_HEADER_BYTES};
 use crate::show::{show, show_refusal, show_table};
-use crate::{Target, seeds};
 
 /// The reader of containers.
 pub static TARGET: Target =
     Target::new("container", run, seeds::containers, include_str!("../../dictionaries/container.dict"));
 
-const HEADER_BYTES: usize = 64;
-const REFERENCE_HEADER_BYTES: usize = 22;
-/// Of the section that a record is.
-pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 const CODE_ALIGNMENT: usize = 64;
 
 /// Knows shapes, and one attribute.
@@ -127,17 +124,6 @@ fn framed(kind: u32, body: &[u8]) -> Vec<u8> {
     bytes.extend(digest.0);
     bytes.extend(body);
     bytes
-}
-
-/// The model of a container that was written.
-pub(crate) fn model(container: &[u8]) -> Vec<u8> {
-    if container.starts_with(&REFERENCE_MAGIC) {
-        return container.get(REFERENCE_HEADER_BYTES..).unwrap_or_default().to_vec();
-    }
-    let body = container.get(HEADER_BYTES..).unwrap_or_default();
-    let Some((length, rest)) = body.split_first_chunk() else { return Vec::new() };
-    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
-    rest.get(..length).unwrap_or_default().to_vec()
 }
 
 fn read(bytes: &[u8]) {

@@ -10,13 +10,23 @@ use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::resolve;
 use cubinder_compiler::trial::{Array, data, npy};
 use cubinder_expr::{DataType, Value};
-use cubinder_model::container::{write_bundle, write_node, write_node_reference};
+use cubinder_model::container::{REFERENCE_MAGIC, write_bundle, write_node, write_node_reference};
 use cubinder_model::provenance::{self, Compiler, File, Headers, Origin, Read};
 use cubinder_model::{Bundle, Digest, Node, NodeReference, Provenance};
 
 use crate::bundles::{bundle, packed_code};
-use crate::code::{SECOND_FILE, SEPARATOR};
-use crate::container::{self, RECORD_HEADER_BYTES};
+
+/// Separates two files of code in one input.
+pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
+/// Separates the texts of an input for Triton: JSON and Triton's text of one compile, those of another, and lines of constants.
+pub(crate) const SEPARATOR: u8 = 0x1e;
+
+/// Header of a bundle or a node.
+pub(crate) const HEADER_BYTES: usize = 64;
+/// Header of a node reference.
+pub(crate) const REFERENCE_HEADER_BYTES: usize = 22;
+/// Header of the section of a provenance record.
+pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 
 /// The root of the checkout.
 #[must_use]
@@ -238,6 +248,17 @@ fn strings(value: &toml::Value, found: &mut BTreeSet<String>) {
     }
 }
 
+/// Returns the model of a container that was written.
+fn model(container: &[u8]) -> Vec<u8> {
+    if container.starts_with(&REFERENCE_MAGIC) {
+        return container.get(REFERENCE_HEADER_BYTES..).unwrap_or_default().to_vec();
+    }
+    let body = container.get(HEADER_BYTES..).unwrap_or_default();
+    let Some((length, rest)) = body.split_first_chunk() else { return Vec::new() };
+    let length = usize::try_from(u64::from_le_bytes(*length)).unwrap_or(usize::MAX);
+    rest.get(..length).unwrap_or_default().to_vec()
+}
+
 /// The models of the manifests that are right, in each kind of container.
 pub(crate) fn containers() -> Vec<Vec<u8>> {
     let folders = ["manifests", "tests/data/ok", "tests/data/run"];
@@ -246,9 +267,9 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
     for text in texts {
         let Ok(resolved) = resolve::compile(&Source::new("seed.toml", text)) else { continue };
         let mut bundle = bundle(&resolved, true);
-        all.push(container::model(&write_bundle(&bundle)));
+        all.push(model(&write_bundle(&bundle)));
         let packed = Bundle { code: vec![packed_code()], ..bundle.clone() };
-        all.push(container::model(&write_bundle(&packed)));
+        all.push(model(&write_bundle(&packed)));
         all.push(write_bundle(&packed));
         let plugin = bundle.plugins.swap_remove(0);
         let values =
@@ -263,7 +284,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
             row: Some(0),
             input_ranks,
         };
-        all.push(container::model(&write_node_reference(&reference)));
+        all.push(model(&write_node_reference(&reference)));
         let node = Node {
             workspace_bytes: None,
             producer: bundle.producer,
@@ -272,7 +293,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
             input_ranks: reference.input_ranks.clone(),
             code: bundle.code,
         };
-        all.push(container::model(&write_node(&node)));
+        all.push(model(&write_node(&node)));
     }
     all.extend(records());
     all

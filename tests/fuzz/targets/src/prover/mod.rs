@@ -4,6 +4,7 @@
 //! there, is `tree`'s to say, which shares no code with the product. The product's own evaluation is compared with it as well.
 
 mod generate;
+mod meaning;
 mod tree;
 mod world;
 
@@ -19,7 +20,8 @@ use cubinder_model::Variant;
 
 use crate::Target;
 use generate::{Manifest, Role, Size, Slot};
-use tree::{Meaning, Tree};
+use meaning::Meaning;
+use tree::Tree;
 use world::{HELD, OUTPUT, World};
 
 /// Random manifests with everything that is proved of them.

@@ -4,7 +4,7 @@ use cubinder_expr::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_launch::proof::Case;
 
-use super::tree::Meaning;
+use super::meaning::Meaning;
 
 /// By index: two inputs, a shape input, the output.
 pub(super) const TENSORS: [&str; 4] = ["x", "w", "k", "y"];

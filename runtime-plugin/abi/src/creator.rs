@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::fields::{Field, FieldNames};
 use crate::plugin::{self, Plugin};
 use crate::raw::{APILanguage, InterfaceInfo, PluginField, PluginFieldCollection, TensorRTPhase};
-use crate::thunk::{caught, slice, tell};
+use crate::thunk::{caught, run_report_hook, slice};
 use crate::vtable::{CreatorSlots, This, VTable, VersionedSlots};
 use crate::{logger, rtti};
 
@@ -55,7 +55,7 @@ pub trait Creator: CreatorBase {
 }
 
 /// A kind of creator: which interface its objects serve.
-trait Family: Sized + 'static {
+trait CreatorKind: Sized + 'static {
     /// Who makes the plugins.
     type Implementor: CreatorBase;
     type Slots: 'static;
@@ -67,15 +67,15 @@ trait Family: Sized + 'static {
 
 /// A creator as C++ sees it.
 #[repr(C)]
-struct CreatorObject<F: Family> {
-    vptr: *const F::Slots,
-    implementor: F::Implementor,
+struct CreatorObject<K: CreatorKind> {
+    vptr: *const K::Slots,
+    implementor: K::Implementor,
 }
 
 /// Creators of the kind V3One.
-struct One<C>(PhantomData<fn() -> C>);
+struct V3One<C>(PhantomData<fn() -> C>);
 
-impl<C: Creator> Family for One<C> {
+impl<C: Creator> CreatorKind for V3One<C> {
     type Implementor = C;
     type Slots = CreatorSlots;
 
@@ -97,10 +97,10 @@ const fn table<Slots>(slots: Slots) -> VTable<Slots> {
 }
 
 /// The slots that every interface begins with.
-const fn versioned<F: Family>() -> VersionedSlots {
+const fn versioned<K: CreatorKind>() -> VersionedSlots {
     VersionedSlots {
         get_api_language,
-        get_interface_info: get_interface_info::<F>,
+        get_interface_info: get_interface_info::<K>,
         destroy,
         destroy_and_free: destroy,
     }
@@ -151,7 +151,7 @@ impl CreatorList {
     /// Adds a creator. TensorRT refuses a library whole when one of its (name, version, namespace) is
     /// registered already.
     pub fn push<C: Creator>(&mut self, creator: C) {
-        let this = self.add::<One<C>>(creator);
+        let this = self.add::<V3One<C>>(creator);
         self.plain.push(this);
     }
 
@@ -164,15 +164,15 @@ impl CreatorList {
         self.add::<quick::Quick<C>>(creator);
     }
 
-    fn add<F: Family>(&mut self, implementor: F::Implementor) -> This {
+    fn add<K: CreatorKind>(&mut self, implementor: K::Implementor) -> This {
         // One that cannot say its name is refused by TensorRT.
         let name =
             caught(|| Ok([implementor.name().to_bytes(), implementor.namespace().to_bytes()].concat()));
         self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
-        let object = Box::new(CreatorObject::<F> { vptr: F::VTABLE.vptr(), implementor });
+        let object = Box::new(CreatorObject::<K> { vptr: K::VTABLE.vptr(), implementor });
         let this = Box::into_raw(object).cast();
         self.all.push(this);
-        self.free.push(free::<F>);
+        self.free.push(free::<K>);
         this
     }
 
@@ -215,29 +215,29 @@ impl Drop for CreatorList {
 }
 
 /// # Safety
-/// `this` comes from [`CreatorList::add`] with the same `F` and is not used again.
-unsafe fn free<F: Family>(this: This) {
+/// `this` comes from [`CreatorList::add`] with the same `K` and is not used again.
+unsafe fn free<K: CreatorKind>(this: This) {
     // SAFETY: the caller's promise; `add` took it out of a `Box`.
-    drop(unsafe { Box::from_raw(this.cast::<CreatorObject<F>>()) });
+    drop(unsafe { Box::from_raw(this.cast::<CreatorObject<K>>()) });
 }
 
 /// # Safety
-/// `this` is a live creator of the kind `F`.
-unsafe fn creator<'a, F: Family>(this: This) -> &'a F::Implementor {
+/// `this` is a live creator of the kind `K`.
+unsafe fn creator<'a, K: CreatorKind>(this: This) -> &'a K::Implementor {
     // SAFETY: the caller's promise; only shared references to a creator exist.
-    unsafe { &(*this.cast::<CreatorObject<F>>()).implementor }
+    unsafe { &(*this.cast::<CreatorObject<K>>()).implementor }
 }
 
 /// Runs a method of the creator; a failure is reported and becomes `failure`.
-fn call<F: Family, R>(
-    creator: &F::Implementor,
+fn call<K: CreatorKind, R>(
+    creator: &K::Implementor,
     failure: R,
-    body: impl FnOnce(&F::Implementor) -> Result<R, Error>,
+    body: impl FnOnce(&K::Implementor) -> Result<R, Error>,
 ) -> R {
     match caught(|| body(creator)) {
         Ok(value) => value,
         Err(error) => {
-            tell(|| creator.report(&error));
+            run_report_hook(|| creator.report(&error));
             failure
         }
     }
@@ -247,8 +247,8 @@ unsafe extern "C" fn get_api_language(_this: This) -> APILanguage {
     APILanguage::CPP
 }
 
-unsafe extern "C" fn get_interface_info<F: Family>(_this: This) -> InterfaceInfo {
-    F::INFO
+unsafe extern "C" fn get_interface_info<K: CreatorKind>(_this: This) -> InterfaceInfo {
+    K::INFO
 }
 
 /// D1 and D0. A library's creators are like C++'s static ones: they belong to the library, and nobody deletes
@@ -262,8 +262,8 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     phase: TensorRTPhase,
 ) -> This {
     // SAFETY: TensorRT passes one of the library's creators.
-    let creator = unsafe { creator::<One<C>>(this) };
-    call::<One<C>, _>(creator, ptr::null_mut(), |creator| {
+    let creator = unsafe { creator::<V3One<C>>(this) };
+    call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: name, collection and fields are TensorRT's and outlive the call; nulls are checked.
         let (name, fields) = unsafe { (text(name), read_fields(fields, creator.needs_fields())?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
@@ -307,35 +307,35 @@ unsafe fn read_fields<'a>(
     fields.iter().enumerate().map(read).collect()
 }
 
-unsafe extern "C" fn get_field_names<F: Family>(this: This) -> *const PluginFieldCollection {
+unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const PluginFieldCollection {
     // SAFETY: TensorRT passes one of the library's creators.
-    let creator = unsafe { creator::<F>(this) };
-    call::<F, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
+    let creator = unsafe { creator::<K>(this) };
+    call::<K, _>(creator, ptr::null(), |creator| Ok(ptr::from_ref(creator.fields().as_raw())))
 }
 
 /// A text of the creator's, valid as long as it; an empty one after a panic.
 ///
 /// # Safety
 /// As for [`creator`].
-unsafe fn creator_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -> *const c_char {
+unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&K::Implementor) -> &CStr) -> *const c_char {
     // SAFETY: the caller's promise.
-    let creator = unsafe { creator::<F>(this) };
-    call::<F, _>(creator, c"".as_ptr(), |creator| Ok(text(creator).as_ptr()))
+    let creator = unsafe { creator::<K>(this) };
+    call::<K, _>(creator, c"".as_ptr(), |creator| Ok(text(creator).as_ptr()))
 }
 
-unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes one of the library's creators.
-    unsafe { creator_text::<F>(this, F::Implementor::name) }
+    unsafe { creator_text::<K>(this, K::Implementor::name) }
 }
 
-unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_version<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<F>(this, F::Implementor::version) }
+    unsafe { creator_text::<K>(this, K::Implementor::version) }
 }
 
-unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_namespace<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<F>(this, F::Implementor::namespace) }
+    unsafe { creator_text::<K>(this, K::Implementor::namespace) }
 }
 
 #[cfg(test)]

@@ -40,10 +40,10 @@ const WITHOUT_LOADING: c_int = libc::RTLD_NOLOAD | libc::RTLD_LAZY;
 impl Image {
     /// Returns the image that holds `address`, or `None` for other memory and for images of another namespace of the loader.
     pub(crate) fn holding(address: *const c_void) -> Option<Self> {
-        let place = place_of(address)?;
+        let image = find_listed(address)?;
         // SAFETY: not null; the loader owns the name as long as the image is mapped, which the caller's use of `address` implies.
-        let file = unsafe { CStr::from_ptr(place.file) }.to_owned();
-        Some(Self { file, base: place.base })
+        let file = unsafe { CStr::from_ptr(image.file) }.to_owned();
+        Some(Self { file, base: image.base })
     }
 
     /// Returns whether `address` lies in this image.
@@ -89,16 +89,16 @@ impl Drop for Pin {
 }
 
 /// An image as the loader lists it. The name is the loader's, and not null.
-struct Place {
+struct ListedImage {
     file: *const c_char,
     base: usize,
 }
 
 /// Searches the loader's list for the image that holds an address.
-fn place_of(address: *const c_void) -> Option<Place> {
+fn find_listed(address: *const c_void) -> Option<ListedImage> {
     struct Search {
         address: usize,
-        place: Option<Place>,
+        place: Option<ListedImage>,
     }
     unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
         // SAFETY: `dl_iterate_phdr` passes an entry of its list, and on the pointer that it got below.
@@ -115,7 +115,7 @@ fn place_of(address: *const c_void) -> Option<Place> {
         let is_found = first.contains(&search.address) || segments.any(|rest| rest.contains(&search.address));
         if is_found && !info.dlpi_name.is_null() {
             // Segments are in ascending order (ELF).
-            search.place = Some(Place { file: info.dlpi_name, base: first.start });
+            search.place = Some(ListedImage { file: info.dlpi_name, base: first.start });
         }
         c_int::from(is_found)
     }
@@ -127,7 +127,7 @@ fn place_of(address: *const c_void) -> Option<Place> {
 
 /// Returns where the image that holds `address` begins in memory.
 pub(crate) fn base_of(address: *const c_void) -> Option<usize> {
-    place_of(address).map(|place| place.base)
+    find_listed(address).map(|image| image.base)
 }
 
 /// The public part of `struct link_map` in `<link.h>`.

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::creator::CreatorList;
 use crate::error::Error;
 use crate::logger::Caller;
-use crate::thunk::{caught, tell};
+use crate::thunk::{caught, run_report_hook};
 use crate::vtable::This;
 use crate::{logger, panics};
 
@@ -75,7 +75,7 @@ impl Library {
             self.has_given_quick.fetch_or(too_old.is_none(), Ordering::Relaxed);
             if let Some(version) = too_old {
                 for op in creators.quick_names() {
-                    tell(|| logger::error(&left_out(op, version)));
+                    run_report_hook(|| logger::error(&left_out(op, version)));
                 }
             }
             return creators.for_registering(too_old.is_none());
@@ -105,7 +105,9 @@ impl Library {
 
     fn make_creators(&self) -> CreatorList {
         caught(self.list).unwrap_or_else(|error| {
-            tell(|| logger::error(&format!("cubinder: this plugin library registers nothing: {error}")));
+            run_report_hook(|| {
+                logger::error(&format!("cubinder: this plugin library registers nothing: {error}"));
+            });
             CreatorList::new()
         })
     }

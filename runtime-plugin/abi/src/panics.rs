@@ -16,24 +16,24 @@ use std::sync::Once;
 use crate::error::Error;
 
 /// Room for `file:line:column`.
-const PLACE_BYTES: usize = 160;
+const LOCATION_BYTES: usize = 160;
 
 /// A text of limited length that needs no destructor; what does not fit is cut.
 #[derive(Clone, Copy)]
-struct Place {
-    bytes: [u8; PLACE_BYTES],
+struct Location {
+    bytes: [u8; LOCATION_BYTES],
     length: usize,
 }
 
-impl Place {
-    const EMPTY: Self = Self { bytes: [0; PLACE_BYTES], length: 0 };
+impl Location {
+    const EMPTY: Self = Self { bytes: [0; LOCATION_BYTES], length: 0 };
 
     fn as_text(&self) -> String {
         String::from_utf8_lossy(&self.bytes[..self.length]).into_owned()
     }
 }
 
-impl Write for Place {
+impl Write for Location {
     fn write_str(&mut self, text: &str) -> std::fmt::Result {
         let room = &mut self.bytes[self.length..];
         let count = room.len().min(text.len());
@@ -44,11 +44,11 @@ impl Write for Place {
 }
 
 thread_local! {
-    // `Place` has no destructor, so nothing is registered for the thread's end.
-    static LAST: Cell<Place> = const { Cell::new(Place::EMPTY) };
+    // `Location` has no destructor, so nothing is registered for the thread's end.
+    static LAST: Cell<Location> = const { Cell::new(Location::EMPTY) };
 }
 
-const _: () = assert!(!std::mem::needs_drop::<Cell<Place>>());
+const _: () = assert!(!std::mem::needs_drop::<Cell<Location>>());
 
 /// Replaces the panic hook, once. Only for a plugin library, which has its own copy of Rust's runtime: in a
 /// Rust program it would silence the program's own panics.
@@ -58,7 +58,7 @@ pub(crate) fn install_silent_hook() {
 }
 
 fn remember(info: &PanicHookInfo<'_>) {
-    let mut place = Place::EMPTY;
+    let mut place = Location::EMPTY;
     if let Some(location) = info.location() {
         // Cannot fail: `write_str` above never does.
         let _ = write!(place, "{location}");
@@ -81,7 +81,7 @@ pub(crate) fn to_error(payload: Box<dyn Any + Send>) -> Error {
             }
         },
     };
-    let place = LAST.try_with(|last| last.replace(Place::EMPTY).as_text()).unwrap_or_default();
+    let place = LAST.try_with(|last| last.replace(Location::EMPTY).as_text()).unwrap_or_default();
     let place = if place.is_empty() { String::new() } else { format!(" at {place}") };
     Error::internal(format!("internal error in the plugin library: panicked{place}: {text}"))
 }
@@ -92,9 +92,9 @@ mod tests {
 
     #[test]
     fn a_place_that_is_too_long_is_cut() {
-        let mut place = Place::EMPTY;
+        let mut place = Location::EMPTY;
         write!(place, "{}", "x".repeat(500)).unwrap();
-        assert_eq!(place.as_text(), "x".repeat(PLACE_BYTES));
+        assert_eq!(place.as_text(), "x".repeat(LOCATION_BYTES));
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R, Error>) -> Result<R, Er
 
 /// Runs a report hook, which is the implementor's code too: a panic in it has nowhere left to go.
 #[cold]
-pub(crate) fn tell(report: impl FnOnce()) {
+pub(crate) fn run_report_hook(report: impl FnOnce()) {
     let _silent = caught(|| {
         report();
         Ok(())

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use std::ptr;
 
 use super::{
-    CreatorBase, Family, call, creator, get_field_names, get_plugin_name, get_plugin_namespace,
+    CreatorBase, CreatorKind, call, creator, get_field_names, get_plugin_name, get_plugin_namespace,
     get_plugin_version, read_fields, table, text, versioned,
 };
 use crate::error::Error;
@@ -37,7 +37,7 @@ pub trait QuickCreator: CreatorBase {
 /// Creators of the quick kind.
 pub(super) struct Quick<C>(PhantomData<fn() -> C>);
 
-impl<C: QuickCreator> Family for Quick<C> {
+impl<C: QuickCreator> CreatorKind for Quick<C> {
     type Implementor = C;
     type Slots = QuickCreatorSlots;
 

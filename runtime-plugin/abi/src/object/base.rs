@@ -5,7 +5,7 @@
 
 use std::ffi::{CStr, c_char};
 
-use super::{Build, Family, Interface, code, object};
+use super::{Build, Interface, PluginKind, code, object};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
 use crate::logger;
@@ -20,8 +20,7 @@ use crate::vtable::This;
 /// object: state that changes lives in atomics or locks. `Clone` is C++'s `clone`: TensorRT makes several,
 /// and the copies are independent. All of it also happens on machines without a GPU.
 ///
-/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has been
-/// told.
+/// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has run.
 pub trait PluginBase: Clone + Send + Sync + 'static {
     /// Name under which an engine finds the creator at run time. It may differ from the creator's that made
     /// this object.
@@ -44,7 +43,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error>;
 
-    /// Told types, formats and the profile that the engine is built for.
+    /// Receives types, formats and the profile that the engine is built for.
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
@@ -74,10 +73,10 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         None
     }
 
-    /// Told the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 if it is empty.
+    /// Sets the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 if it is empty.
     fn set_tactic(&self, tactic: i32) -> Result<(), Error>;
 
-    /// Told each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
+    /// Reports each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
     fn report(&self, error: &Error) {
         logger::error_of(self.core_name(), error);
     }
@@ -98,7 +97,7 @@ pub(crate) fn count(count: usize) -> Result<i32, Error> {
     i32::try_from(count).map_err(|_| Error::internal(format!("{count} does not fit into 32 bits")))
 }
 
-pub(crate) unsafe extern "C" fn configure_plugin<F: Family>(
+pub(crate) unsafe extern "C" fn configure_plugin<K: PluginKind>(
     this: This,
     inputs: *const DynamicPluginTensorDesc,
     input_count: i32,
@@ -107,11 +106,11 @@ pub(crate) unsafe extern "C" fn configure_plugin<F: Family>(
 ) -> i32 {
     // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
     let (object, inputs, outputs) =
-        unsafe { (object::<F, Build>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
+        unsafe { (object::<K, Build>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
     object.call(code, |plugin| plugin.configure(inputs, outputs).map(|()| 0))
 }
 
-pub(crate) unsafe extern "C" fn get_output_shapes<F: Family>(
+pub(crate) unsafe extern "C" fn get_output_shapes<K: PluginKind>(
     this: This,
     inputs: *const DimsExprs,
     input_count: i32,
@@ -125,7 +124,7 @@ pub(crate) unsafe extern "C" fn get_output_shapes<F: Family>(
     // the builder, which outlives the call, and `'b` of the implementor's method is shorter than it.
     let (object, inputs, shape_inputs, outputs, builder) = unsafe {
         (
-            object::<F, Build>(&this),
+            object::<K, Build>(&this),
             slice(inputs.cast::<Shape<'_>>(), input_count),
             slice(shape_inputs.cast::<Shape<'_>>(), shape_input_count),
             slice_to_fill(outputs.cast::<Shape<'_>>(), output_count, Shape::UNSET),
@@ -143,21 +142,21 @@ pub(crate) unsafe extern "C" fn get_output_shapes<F: Family>(
     })
 }
 
-pub(crate) unsafe extern "C" fn get_nb_outputs<F: Family>(this: This) -> i32 {
+pub(crate) unsafe extern "C" fn get_nb_outputs<K: PluginKind>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<F, Build>(&this) };
+    let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.output_count()))
 }
 
 /// Writes as many tactics as there is room for; fewer tactics are an error.
-pub(crate) unsafe extern "C" fn get_valid_tactics<F: Family>(
+pub(crate) unsafe extern "C" fn get_valid_tactics<K: PluginKind>(
     this: This,
     tactics: *mut i32,
     tactic_count: i32,
 ) -> i32 {
     // SAFETY: as in `configure_plugin`; TensorRT hands over room for as many tactics as `getNbTactics` said,
     // or none.
-    let (object, room) = unsafe { (object::<F, Build>(&this), slice_to_fill(tactics, tactic_count, 0)) };
+    let (object, room) = unsafe { (object::<K, Build>(&this), slice_to_fill(tactics, tactic_count, 0)) };
     object.call(code, |plugin| {
         let tactics = plugin.tactics()?;
         // TensorRT-RTX also asks with no room at all, for aliased and data-dependent plugins.
@@ -169,34 +168,34 @@ pub(crate) unsafe extern "C" fn get_valid_tactics<F: Family>(
     })
 }
 
-pub(crate) unsafe extern "C" fn get_nb_tactics<F: Family>(this: This) -> i32 {
+pub(crate) unsafe extern "C" fn get_nb_tactics<K: PluginKind>(this: This) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<F, Build>(&this) };
+    let object = unsafe { object::<K, Build>(&this) };
     object.call(|_| -1, |plugin| count(plugin.tactics()?.len()))
 }
 
 /// A text of the plugin's or null. It is valid as long as the plugin, which owns it and is never moved.
-unsafe fn text<F: Family>(this: This, text: fn(&F::Implementor) -> Option<&CStr>) -> *const c_char {
+unsafe fn text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> Option<&CStr>) -> *const c_char {
     // SAFETY: the slots below pass on what TensorRT called them with.
-    let object = unsafe { object::<F, Build>(&this) };
+    let object = unsafe { object::<K, Build>(&this) };
     let failure = |_: &Error| std::ptr::null();
     object.call(failure, |plugin| Ok(text(plugin).map_or(std::ptr::null(), CStr::as_ptr)))
 }
 
-pub(crate) unsafe extern "C" fn get_timing_cache_id<F: Family>(this: This) -> *const c_char {
+pub(crate) unsafe extern "C" fn get_timing_cache_id<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: `this` is the build interface that TensorRT was given.
-    unsafe { text::<F>(this, F::Implementor::timing_cache_id) }
+    unsafe { text::<K>(this, K::Implementor::timing_cache_id) }
 }
 
-pub(crate) unsafe extern "C" fn get_metadata_string<F: Family>(this: This) -> *const c_char {
+pub(crate) unsafe extern "C" fn get_metadata_string<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { text::<F>(this, F::Implementor::metadata) }
+    unsafe { text::<K>(this, K::Implementor::metadata) }
 }
 
 /// The input that an output shares memory with, or -1.
-pub(crate) unsafe extern "C" fn get_aliased_input<F: Family>(this: This, output: i32) -> i32 {
+pub(crate) unsafe extern "C" fn get_aliased_input<K: PluginKind>(this: This, output: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<F, Build>(&this) };
+    let object = unsafe { object::<K, Build>(&this) };
     object.call(
         |_| -1,
         |plugin| {
@@ -207,8 +206,8 @@ pub(crate) unsafe extern "C" fn get_aliased_input<F: Family>(this: This, output:
 }
 
 /// Of the build and of the runtime interface.
-pub(crate) unsafe extern "C" fn set_tactic<F: Family, I: Interface>(this: This, tactic: i32) -> i32 {
+pub(crate) unsafe extern "C" fn set_tactic<K: PluginKind, I: Interface>(this: This, tactic: i32) -> i32 {
     // SAFETY: TensorRT passes its own object.
-    let object = unsafe { object::<F, I>(&this) };
+    let object = unsafe { object::<K, I>(&this) };
     object.call(code, |plugin| plugin.set_tactic(tactic).map(|()| 0))
 }

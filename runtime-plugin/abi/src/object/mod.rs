@@ -12,16 +12,16 @@ use crate::error::Error;
 use crate::logger;
 use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
 use crate::rtti;
-use crate::thunk::{caught, tell};
+use crate::thunk::{caught, run_report_hook};
 use crate::vtable::{CoreSlots, PluginSlots, This, VTable, VersionedSlots};
 pub use base::PluginBase;
 
 /// A kind of plugin: which interfaces its objects serve beside `IPluginV3`.
-pub(crate) trait Family: Sized + 'static {
+pub(crate) trait PluginKind: Sized + 'static {
     /// Who does the work.
     type Implementor: PluginBase;
     /// What an object keeps for its thunks beside the implementor.
-    type Kept: Default + Send + Sync;
+    type State: Default + Send + Sync;
     type BuildSlots: 'static;
     type RuntimeSlots: 'static;
 
@@ -34,12 +34,12 @@ pub(crate) trait Family: Sized + 'static {
     fn build_info() -> InterfaceInfo;
 
     /// What a clone begins with.
-    fn kept_by_clone(kept: &Self::Kept) -> Self::Kept;
+    fn clone_state(state: &Self::State) -> Self::State;
 }
 
 /// The vptrs of an object, first in it and in this order, so their offsets do not depend on its kind.
 #[repr(C)]
-struct Faces<Build, Runtime> {
+struct Vptrs<Build, Runtime> {
     plugin: *const PluginSlots,
     core: *const CoreSlots,
     build: *const Build,
@@ -48,12 +48,12 @@ struct Faces<Build, Runtime> {
 
 /// One plugin as C++ sees it: a class that derives from the four interfaces.
 #[repr(C)]
-pub(crate) struct Object<F: Family> {
-    faces: Faces<F::BuildSlots, F::RuntimeSlots>,
-    pub(crate) kept: F::Kept,
+pub(crate) struct Object<K: PluginKind> {
+    vptrs: Vptrs<K::BuildSlots, K::RuntimeSlots>,
+    pub(crate) state: K::State,
     /// `None` where cloning or attaching failed: TensorRT crashes on null there, so it gets an object that
     /// always fails.
-    pub(crate) implementor: Option<F::Implementor>,
+    pub(crate) implementor: Option<K::Implementor>,
 }
 
 /// One of the interfaces inside an [`Object`].
@@ -61,57 +61,57 @@ pub(crate) trait Interface {
     /// Where its vptr stands.
     const OFFSET: usize;
     /// What `getInterfaceInfo` says.
-    fn info<F: Family>() -> InterfaceInfo;
+    fn info<K: PluginKind>() -> InterfaceInfo;
 }
 
 pub(crate) const fn info(kind: &'static CStr, major: i32) -> InterfaceInfo {
     InterfaceInfo { kind: kind.as_ptr(), major, minor: 0 }
 }
 
-pub(crate) struct Whole;
+pub(crate) struct PluginV3;
 pub(crate) struct Core;
 pub(crate) struct Build;
 pub(crate) struct Runtime;
 
-impl Interface for Whole {
-    const OFFSET: usize = offset_of!(Faces<(), ()>, plugin);
-    fn info<F: Family>() -> InterfaceInfo {
+impl Interface for PluginV3 {
+    const OFFSET: usize = offset_of!(Vptrs<(), ()>, plugin);
+    fn info<K: PluginKind>() -> InterfaceInfo {
         info(c"PLUGIN", 1)
     }
 }
 impl Interface for Core {
-    const OFFSET: usize = offset_of!(Faces<(), ()>, core);
-    fn info<F: Family>() -> InterfaceInfo {
-        F::CORE_INFO
+    const OFFSET: usize = offset_of!(Vptrs<(), ()>, core);
+    fn info<K: PluginKind>() -> InterfaceInfo {
+        K::CORE_INFO
     }
 }
 impl Interface for Build {
-    const OFFSET: usize = offset_of!(Faces<(), ()>, build);
-    fn info<F: Family>() -> InterfaceInfo {
-        F::build_info()
+    const OFFSET: usize = offset_of!(Vptrs<(), ()>, build);
+    fn info<K: PluginKind>() -> InterfaceInfo {
+        K::build_info()
     }
 }
 impl Interface for Runtime {
-    const OFFSET: usize = offset_of!(Faces<(), ()>, runtime);
-    fn info<F: Family>() -> InterfaceInfo {
-        F::RUNTIME_INFO
+    const OFFSET: usize = offset_of!(Vptrs<(), ()>, runtime);
+    fn info<K: PluginKind>() -> InterfaceInfo {
+        K::RUNTIME_INFO
     }
 }
 
 /// The vtables that look the same for every kind of plugin.
-struct Vtables<F>(std::marker::PhantomData<F>);
+struct Vtables<K>(std::marker::PhantomData<K>);
 
-impl<F: Family> Vtables<F> {
-    const PLUGIN: &'static VTable<PluginSlots> = &table::<Whole, _>(PluginSlots {
-        versioned: versioned::<F, Whole>(),
+impl<K: PluginKind> Vtables<K> {
+    const PLUGIN: &'static VTable<PluginSlots> = &table::<PluginV3, _>(PluginSlots {
+        versioned: versioned::<K, PluginV3>(),
         get_capability_interface,
-        clone: clone::<F>,
+        clone: clone::<K>,
     });
     const CORE: &'static VTable<CoreSlots> = &table::<Core, _>(CoreSlots {
-        versioned: versioned::<F, Core>(),
-        get_plugin_name: get_plugin_name::<F>,
-        get_plugin_version: get_plugin_version::<F>,
-        get_plugin_namespace: get_plugin_namespace::<F>,
+        versioned: versioned::<K, Core>(),
+        get_plugin_name: get_plugin_name::<K>,
+        get_plugin_version: get_plugin_version::<K>,
+        get_plugin_namespace: get_plugin_namespace::<K>,
     });
 }
 
@@ -121,32 +121,32 @@ pub(crate) const fn table<I: Interface, Slots: Copy>(slots: Slots) -> VTable<Slo
 }
 
 /// The slots that every interface begins with.
-pub(crate) const fn versioned<F: Family, I: Interface>() -> VersionedSlots {
+pub(crate) const fn versioned<K: PluginKind, I: Interface>() -> VersionedSlots {
     VersionedSlots {
         get_api_language,
-        get_interface_info: get_interface_info::<F, I>,
-        destroy: destroy::<F, I>,
-        destroy_and_free: destroy_and_free::<F, I>,
+        get_interface_info: get_interface_info::<K, I>,
+        destroy: destroy::<K, I>,
+        destroy_and_free: destroy_and_free::<K, I>,
     }
 }
 
-impl<F: Family> Object<F> {
-    pub(crate) fn boxed(implementor: Option<F::Implementor>, kept: F::Kept) -> Box<Self> {
-        // The markers above speak of `Faces<(), ()>`; all of its pointers are thin, so `repr(C)` puts them at the same place for every
+impl<K: PluginKind> Object<K> {
+    pub(crate) fn boxed(implementor: Option<K::Implementor>, state: K::State) -> Box<Self> {
+        // The markers above speak of `Vptrs<(), ()>`; all of its pointers are thin, so `repr(C)` puts them at the same place for every
         // kind.
         const {
-            assert!(offset_of!(Self, faces) == 0);
-            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, core) == Core::OFFSET);
-            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, build) == Build::OFFSET);
-            assert!(offset_of!(Faces<F::BuildSlots, F::RuntimeSlots>, runtime) == Runtime::OFFSET);
+            assert!(offset_of!(Self, vptrs) == 0);
+            assert!(offset_of!(Vptrs<K::BuildSlots, K::RuntimeSlots>, core) == Core::OFFSET);
+            assert!(offset_of!(Vptrs<K::BuildSlots, K::RuntimeSlots>, build) == Build::OFFSET);
+            assert!(offset_of!(Vptrs<K::BuildSlots, K::RuntimeSlots>, runtime) == Runtime::OFFSET);
         }
-        let faces = Faces {
-            plugin: Vtables::<F>::PLUGIN.vptr(),
-            core: Vtables::<F>::CORE.vptr(),
-            build: F::BUILD.vptr(),
-            runtime: F::RUNTIME.vptr(),
+        let vptrs = Vptrs {
+            plugin: Vtables::<K>::PLUGIN.vptr(),
+            core: Vtables::<K>::CORE.vptr(),
+            build: K::BUILD.vptr(),
+            runtime: K::RUNTIME.vptr(),
         };
-        Box::new(Self { faces, kept, implementor })
+        Box::new(Self { vptrs, state, implementor })
     }
 
     /// Runs a method of the implementor; a failure is reported and becomes `failure`'s value.
@@ -154,7 +154,7 @@ impl<F: Family> Object<F> {
     pub(crate) fn call<'a, R>(
         &'a self,
         failure: impl FnOnce(&Error) -> R,
-        body: impl FnOnce(&'a F::Implementor) -> Result<R, Error>,
+        body: impl FnOnce(&'a K::Implementor) -> Result<R, Error>,
     ) -> R {
         match caught(|| self.implementor.as_ref().ok_or_else(missing).and_then(body)) {
             Ok(value) => value,
@@ -167,7 +167,7 @@ impl<F: Family> Object<F> {
 
     #[cold]
     fn report(&self, error: &Error) {
-        tell(|| match &self.implementor {
+        run_report_hook(|| match &self.implementor {
             Some(implementor) => implementor.report(error),
             None => logger::error(error.text()),
         });
@@ -180,50 +180,50 @@ fn missing() -> Error {
 }
 
 /// Gives an object up to C++: an `IPluginV3*`, freed through its D0.
-pub(crate) fn release<F: Family>(object: Box<Object<F>>) -> This {
+pub(crate) fn release<K: PluginKind>(object: Box<Object<K>>) -> This {
     Box::into_raw(object).cast()
 }
 
 /// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
-pub(crate) fn into_raw<F: Family>(implementor: F::Implementor) -> This {
-    release(Object::<F>::boxed(Some(implementor), F::Kept::default()))
+pub(crate) fn into_raw<K: PluginKind>(implementor: K::Implementor) -> This {
+    release(Object::<K>::boxed(Some(implementor), K::State::default()))
 }
 
 /// The object around an interface. It is borrowed from the thunk's own `this`, so no reference outlives the call: C++ may delete the object
 /// afterwards.
 ///
 /// # Safety
-/// `this` is the interface `I` of a live object that [`into_raw`] made for the same `F`.
+/// `this` is the interface `I` of a live object that [`into_raw`] made for the same `K`.
 #[inline]
-pub(crate) unsafe fn object<F: Family, I: Interface>(this: &This) -> &Object<F> {
+pub(crate) unsafe fn object<K: PluginKind, I: Interface>(this: &This) -> &Object<K> {
     // SAFETY: `this` was made from the object's own pointer by adding `I::OFFSET`, so going back stays inside
     // it; only shared references to an object ever exist until its destructor.
-    unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<F>>() }
+    unsafe { &*this.byte_sub(I::OFFSET).cast::<Object<K>>() }
 }
 
 unsafe extern "C" fn get_api_language(_this: This) -> APILanguage {
     APILanguage::CPP
 }
 
-unsafe extern "C" fn get_interface_info<F: Family, I: Interface>(_this: This) -> InterfaceInfo {
-    I::info::<F>()
+unsafe extern "C" fn get_interface_info<K: PluginKind, I: Interface>(_this: This) -> InterfaceInfo {
+    I::info::<K>()
 }
 
 /// D1: for an object in memory of the caller's.
-unsafe extern "C" fn destroy<F: Family, I: Interface>(this: This) {
+unsafe extern "C" fn destroy<K: PluginKind, I: Interface>(this: This) {
     // A destructor that panics has nobody to tell: TensorRT's logger may be gone by then.
     let _silent = caught(|| {
         // SAFETY: the caller gives up the object; no reference to it is left.
-        unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<F>>()) };
+        unsafe { std::ptr::drop_in_place(this.byte_sub(I::OFFSET).cast::<Object<K>>()) };
         Ok(())
     });
 }
 
 /// D0: C++'s `delete`, through any of the interfaces.
-unsafe extern "C" fn destroy_and_free<F: Family, I: Interface>(this: This) {
+unsafe extern "C" fn destroy_and_free<K: PluginKind, I: Interface>(this: This) {
     let _silent = caught(|| {
         // SAFETY: the caller gives up the object, which `release` took out of a `Box`.
-        drop(unsafe { Box::from_raw(this.byte_sub(I::OFFSET).cast::<Object<F>>()) });
+        drop(unsafe { Box::from_raw(this.byte_sub(I::OFFSET).cast::<Object<K>>()) });
         Ok(())
     });
 }
@@ -239,38 +239,38 @@ unsafe extern "C" fn get_capability_interface(this: This, kind: PluginCapability
     unsafe { this.byte_add(offset) }
 }
 
-unsafe extern "C" fn clone<F: Family>(this: This) -> This {
+unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
     // SAFETY: TensorRT passes the object it was given.
-    let object = unsafe { object::<F, Whole>(&this) };
+    let object = unsafe { object::<K, PluginV3>(&this) };
     object.call(
-        |_| release(Object::<F>::boxed(None, F::Kept::default())),
+        |_| release(Object::<K>::boxed(None, K::State::default())),
         |implementor| {
-            let kept = F::kept_by_clone(&object.kept);
-            Ok(release(Object::<F>::boxed(Some(implementor.clone()), kept)))
+            let state = K::clone_state(&object.state);
+            Ok(release(Object::<K>::boxed(Some(implementor.clone()), state)))
         },
     )
 }
 
 /// A text of the core interface. TensorRT does not expect null there, so a failure is an empty one.
-unsafe fn core_text<F: Family>(this: This, text: fn(&F::Implementor) -> &CStr) -> *const c_char {
+unsafe fn core_text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> &CStr) -> *const c_char {
     // SAFETY: the slots below pass on what TensorRT called them with.
-    let object = unsafe { object::<F, Core>(&this) };
+    let object = unsafe { object::<K, Core>(&this) };
     object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor).as_ptr()))
 }
 
-unsafe extern "C" fn get_plugin_name<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: `this` is the core interface that TensorRT was given.
-    unsafe { core_text::<F>(this, F::Implementor::core_name) }
+    unsafe { core_text::<K>(this, K::Implementor::core_name) }
 }
 
-unsafe extern "C" fn get_plugin_version<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_version<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<F>(this, F::Implementor::core_version) }
+    unsafe { core_text::<K>(this, K::Implementor::core_version) }
 }
 
-unsafe extern "C" fn get_plugin_namespace<F: Family>(this: This) -> *const c_char {
+unsafe extern "C" fn get_plugin_namespace<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<F>(this, F::Implementor::core_namespace) }
+    unsafe { core_text::<K>(this, K::Implementor::core_namespace) }
 }
 
 /// Failure value of the methods that return a code.

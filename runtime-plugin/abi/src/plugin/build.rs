@@ -3,7 +3,7 @@
 //! Owns: conversion between C++ arrays and Rust slices while an engine is built. Never: no decision about
 //! types or shapes.
 
-use super::{One, Plugin, PluginObject};
+use super::{Plugin, PluginObject, V3One};
 use crate::error::Error;
 use crate::object::base::{self, UNSET, types_are_set};
 use crate::object::{Build, code, object};
@@ -14,18 +14,18 @@ use crate::vtable::{BuildSlots, This, VersionedSlots};
 pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
     BuildSlots {
         versioned,
-        configure_plugin: base::configure_plugin::<One<P>>,
+        configure_plugin: base::configure_plugin::<V3One<P>>,
         get_output_data_types: get_output_data_types::<P>,
-        get_output_shapes: base::get_output_shapes::<One<P>>,
+        get_output_shapes: base::get_output_shapes::<V3One<P>>,
         supports_format_combination: supports_format_combination::<P>,
-        get_nb_outputs: base::get_nb_outputs::<One<P>>,
+        get_nb_outputs: base::get_nb_outputs::<V3One<P>>,
         get_workspace_size: get_workspace_size::<P>,
-        get_valid_tactics: base::get_valid_tactics::<One<P>>,
-        get_nb_tactics: base::get_nb_tactics::<One<P>>,
-        get_timing_cache_id: base::get_timing_cache_id::<One<P>>,
+        get_valid_tactics: base::get_valid_tactics::<V3One<P>>,
+        get_nb_tactics: base::get_nb_tactics::<V3One<P>>,
+        get_timing_cache_id: base::get_timing_cache_id::<V3One<P>>,
         get_format_combination_limit: get_format_combination_limit::<P>,
-        get_metadata_string: base::get_metadata_string::<One<P>>,
-        get_aliased_input: base::get_aliased_input::<One<P>>,
+        get_metadata_string: base::get_metadata_string::<V3One<P>>,
+        get_aliased_input: base::get_aliased_input::<V3One<P>>,
     }
 }
 
@@ -33,7 +33,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> BuildSlots {
 /// `this` is the build interface of a live object of `P`.
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
-    unsafe { object::<One<P>, Build>(this) }
+    unsafe { object::<V3One<P>, Build>(this) }
 }
 
 unsafe extern "C" fn get_output_data_types<P: Plugin>(

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use crate::error::Error;
 use crate::fields::FieldSet;
 use crate::logger;
-use crate::object::{self, Build, Family, Object, PluginBase, Runtime, info, release, table, versioned};
+use crate::object::{self, Build, Object, PluginBase, PluginKind, Runtime, info, release, table, versioned};
 use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorDesc};
 use crate::thunk::caught;
 use crate::vtable::{BuildSlots, RuntimeSlots, This, VTable};
@@ -88,10 +88,10 @@ pub trait Plugin: PluginBase {
 const UNKNOWN: i32 = -1;
 
 /// Plugins of the kind V3One.
-struct One<P>(PhantomData<fn() -> P>);
+struct V3One<P>(PhantomData<fn() -> P>);
 
 /// A plugin of this kind as C++ sees it.
-type PluginObject<P> = Object<One<P>>;
+type PluginObject<P> = Object<V3One<P>>;
 
 /// Tensors at the last `onShapeChange`: `enqueue` passes arrays without their lengths.
 struct Counts {
@@ -135,9 +135,9 @@ fn build_version(full: Option<i32>) -> i32 {
     if full.is_some_and(|version| version < 100_300) { 1 } else { 2 }
 }
 
-impl<P: Plugin> Family for One<P> {
+impl<P: Plugin> PluginKind for V3One<P> {
     type Implementor = P;
-    type Kept = Counts;
+    type State = Counts;
     type BuildSlots = BuildSlots;
     type RuntimeSlots = RuntimeSlots;
 
@@ -152,8 +152,8 @@ impl<P: Plugin> Family for One<P> {
         info(c"PLUGIN_V3ONE_BUILD", build_version(logger::caller().full_version()))
     }
 
-    fn kept_by_clone(kept: &Counts) -> Counts {
-        kept.get().map_or_else(|_| Counts::default(), |(inputs, outputs)| Counts::new(inputs, outputs))
+    fn clone_state(state: &Counts) -> Counts {
+        state.get().map_or_else(|_| Counts::default(), |(inputs, outputs)| Counts::new(inputs, outputs))
     }
 }
 
@@ -174,7 +174,7 @@ fn attach<P: Plugin>(object: &PluginObject<P>) -> This {
 
 /// Hands a plugin over to C++: an `IPluginV3*`, freed through its D0.
 pub fn into_raw<P: Plugin>(implementor: P) -> This {
-    object::into_raw::<One<P>>(implementor)
+    object::into_raw::<V3One<P>>(implementor)
 }
 
 /// The `cudaStream_t` and the workspace need no type of their own here.

@@ -5,7 +5,7 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use super::{One, Opaque, Plugin, PluginObject, attach};
+use super::{Opaque, Plugin, PluginObject, V3One, attach};
 use crate::object::base::set_tactic;
 use crate::object::{Runtime, code, object};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
@@ -15,7 +15,7 @@ use crate::vtable::{RuntimeSlots, This, VersionedSlots};
 pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots {
     RuntimeSlots {
         versioned,
-        set_tactic: set_tactic::<One<P>, Runtime>,
+        set_tactic: set_tactic::<V3One<P>, Runtime>,
         on_shape_change: on_shape_change::<P>,
         enqueue: enqueue::<P>,
         attach_to_context: attach_to_context::<P>,
@@ -28,7 +28,7 @@ pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots 
 #[inline]
 unsafe fn this_object<P: Plugin>(this: &This) -> &PluginObject<P> {
     // SAFETY: the caller's promise.
-    unsafe { object::<One<P>, Runtime>(this) }
+    unsafe { object::<V3One<P>, Runtime>(this) }
 }
 
 unsafe extern "C" fn on_shape_change<P: Plugin>(
@@ -41,7 +41,7 @@ unsafe extern "C" fn on_shape_change<P: Plugin>(
     // SAFETY: TensorRT passes its own object, and arrays of these lengths that outlive the call.
     let (object, inputs, outputs) =
         unsafe { (this_object::<P>(&this), slice(inputs, input_count), slice(outputs, output_count)) };
-    object.kept.set(input_count, output_count);
+    object.state.set(input_count, output_count);
     object.call(code, |plugin| plugin.on_shape_change(inputs, outputs).map(|()| 0))
 }
 
@@ -57,7 +57,7 @@ unsafe extern "C" fn enqueue<P: Plugin>(
     // SAFETY: TensorRT passes its own object.
     let object = unsafe { this_object::<P>(&this) };
     object.call(code, |plugin| {
-        let (input_count, output_count) = object.kept.get()?;
+        let (input_count, output_count) = object.state.get()?;
         // SAFETY: the arrays have as many elements as those of the last `onShapeChange`, which speaks of the
         // same tensors; what the pointers in them lead to is TensorRT's promise to every plugin.
         unsafe {

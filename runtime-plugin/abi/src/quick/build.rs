@@ -186,7 +186,7 @@ unsafe extern "C" fn get_launch_params<P: QuickPlugin>(
             builder.ok_or_else(|| Error::invalid("getLaunchParams was called without a builder"))?;
         let builder = builder.with_purpose("a launch parameter or scalar argument");
         let launch = plugin.launch(inputs, in_out.tensors, in_out.input_count, &builder)?;
-        receiver.take(&launch, &object.kept).map(|()| 0)
+        receiver.take(&launch, &object.state).map(|()| 0)
     })
 }
 

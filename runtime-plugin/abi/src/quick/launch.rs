@@ -97,12 +97,12 @@ impl<'a> Receiver<'a> {
     }
 
     /// Hands a launch over. Whatever TensorRT refuses is an error that names it.
-    pub(super) fn take(&self, launch: &QuickLaunch<'_>, kept: &SymExprs) -> Result<(), Error> {
-        self.take_params(launch, kept)?;
-        self.take_scalars(&launch.scalars, kept)
+    pub(super) fn take(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<(), Error> {
+        self.take_params(launch, sym_exprs)?;
+        self.take_scalars(&launch.scalars, sym_exprs)
     }
 
-    fn take_params(&self, launch: &QuickLaunch<'_>, kept: &SymExprs) -> Result<(), Error> {
+    fn take_params(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<(), Error> {
         let QuickLaunch { grid, block, shared_bytes, .. } = launch;
         let (this, slots) = self.params;
         let setters = [
@@ -114,7 +114,7 @@ impl<'a> Receiver<'a> {
             ("setBlockZ", slots.set_block_z),
             ("setSharedMem", slots.set_shared_mem),
         ];
-        let exprs = kept.keep(grid.iter().chain(block).chain([shared_bytes]).copied());
+        let exprs = sym_exprs.keep(grid.iter().chain(block).chain([shared_bytes]).copied());
         setters.iter().zip(exprs).try_for_each(|((name, set), expr)| {
             // SAFETY: `this` and its slots belong to a live object; the expression lives as long as the plugin.
             taken(unsafe { set(this, expr) }, || format!("a launch parameter: {name}"))
@@ -122,14 +122,14 @@ impl<'a> Receiver<'a> {
     }
 
     /// The number goes over also where it is 0: the place may hold another launch's.
-    fn take_scalars(&self, scalars: &[Expr<'_>], kept: &SymExprs) -> Result<(), Error> {
+    fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<(), Error> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;
         // SAFETY: `this` and its slots belong to a live object.
         taken(unsafe { (slots.set_nb_sym_exprs)(this, count) }, || {
             format!("{count} scalar arguments: setNbSymExprs")
         })?;
-        (0..count).zip(kept.keep(scalars.iter().copied())).try_for_each(|(index, expr)| {
+        (0..count).zip(sym_exprs.keep(scalars.iter().copied())).try_for_each(|(index, expr)| {
             // SAFETY: as above; the expression lives as long as the plugin.
             taken(unsafe { (slots.set_sym_expr)(this, index, expr) }, || {
                 format!("scalar argument {index} of {count}: setSymExpr")

@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 
 use crate::error::Error;
 use crate::expr::{Expr, ExprBuilder, Shape};
-use crate::object::{self, Build, Family, Object, PluginBase, Runtime, info, table, versioned};
+use crate::object::{self, Build, Object, PluginBase, PluginKind, Runtime, info, table, versioned};
 use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorDesc};
 use crate::vtable::{QuickBuildSlots, QuickRuntimeSlots, This, VTable};
 use launch::SymExprs;
@@ -92,9 +92,9 @@ struct Quick<P>(PhantomData<fn() -> P>);
 /// A plugin of this kind as C++ sees it.
 type QuickObject<P> = Object<Quick<P>>;
 
-impl<P: QuickPlugin> Family for Quick<P> {
+impl<P: QuickPlugin> PluginKind for Quick<P> {
     type Implementor = P;
-    type Kept = SymExprs;
+    type State = SymExprs;
     type BuildSlots = QuickBuildSlots;
     type RuntimeSlots = QuickRuntimeSlots;
 
@@ -111,7 +111,7 @@ impl<P: QuickPlugin> Family for Quick<P> {
     }
 
     /// Expressions belong to the object that handed them over.
-    fn kept_by_clone(_kept: &SymExprs) -> SymExprs {
+    fn clone_state(_state: &SymExprs) -> SymExprs {
         SymExprs::default()
     }
 }

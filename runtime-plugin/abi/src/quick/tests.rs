@@ -68,25 +68,25 @@ fn dynamic() -> DynamicPluginTensorDesc {
 #[repr(C)]
 struct FakeImplementation<Slots> {
     vptr: *const Slots,
-    place: *const Place,
+    place: *const Recorder,
 }
 
 #[derive(Default)]
-struct Place {
+struct Recorder {
     params: RefCell<Vec<(usize, This)>>,
     scalars: RefCell<Vec<This>>,
     calls: RefCell<usize>,
     refused: Option<usize>,
 }
 
-impl Place {
+impl Recorder {
     fn answer(&self) -> bool {
         let call = self.calls.replace_with(|calls| *calls + 1);
         self.refused != Some(call)
     }
 }
 
-fn place<'a>(this: This) -> &'a Place {
+fn place<'a>(this: This) -> &'a Recorder {
     // SAFETY: both implementations have the same layout, and the place outlives the call.
     unsafe { &*(*this.cast::<FakeImplementation<c_void>>()).place }
 }
@@ -149,7 +149,7 @@ static SCALARS: SymExprsSlots = SymExprsSlots {
 };
 
 /// Calls `getLaunchParams` with a first extent of 1024.
-fn launch(plugin: This, place: &Place, builder: &FakeBuilder) -> i32 {
+fn launch(plugin: This, place: &Recorder, builder: &FakeBuilder) -> i32 {
     let params = FakeImplementation { vptr: &raw const PARAMS, place };
     let scalars = FakeImplementation { vptr: &raw const SCALARS, place };
     let params = IKernelLaunchParams { vptr: null(), implementation: (&raw const params).cast_mut().cast() };
@@ -332,7 +332,7 @@ fn format_combinations_of_another_length_are_refused() {
 fn a_launch_reaches_every_setter_and_outlives_the_call() {
     let (plugin, record) = probe(Mood::Well);
     let builder = FakeBuilder::new();
-    let (first, second) = (Place::default(), Place::default());
+    let (first, second) = (Recorder::default(), Recorder::default());
     assert_eq!(launch(plugin, &first, &builder), 0);
     let (this, build) = build(plugin);
     // SAFETY: a live interface.
@@ -357,7 +357,7 @@ fn a_launch_reaches_every_setter_and_outlives_the_call() {
 #[test]
 fn scalars_of_another_launch_are_taken_away() {
     let (plugin, _) = changed(Mood::Well, |probe| probe.scalar_count = 0);
-    let place = Place::default();
+    let place = Recorder::default();
     place.scalars.borrow_mut().push(null_mut());
     assert_eq!(launch(plugin, &place, &FakeBuilder::new()), 0);
     assert!(place.scalars.borrow().is_empty());
@@ -380,7 +380,7 @@ fn what_tensorrt_refuses_of_a_launch_is_named() {
     ];
     let (plugin, record) = probe(Mood::Well);
     for (number, refusal) in refusals.iter().enumerate() {
-        let place = Place { refused: Some(number), ..Place::default() };
+        let place = Recorder { refused: Some(number), ..Recorder::default() };
         assert_eq!(launch(plugin, &place, &FakeBuilder::new()), Error::INTERNAL);
         assert_eq!(record.last_report().text(), *refusal);
         assert_eq!(*place.calls.borrow(), number + 1, "nothing is set after a refusal");
@@ -393,7 +393,7 @@ fn a_launch_needs_places_and_a_builder() {
     let (plugin, record) = probe(Mood::Well);
     let builder = FakeBuilder::new();
     let empty = IKernelLaunchParams { vptr: null(), implementation: null_mut() };
-    let place = Place::default();
+    let place = Recorder::default();
     let params = FakeImplementation { vptr: &raw const PARAMS, place: &raw const place };
     let params = IKernelLaunchParams { vptr: null(), implementation: (&raw const params).cast_mut().cast() };
     let scalars = FakeImplementation { vptr: &raw const SCALARS, place: &raw const place };
@@ -489,7 +489,7 @@ fn enqueue(plugin: This) -> i32 {
 fn the_runtime_interface_has_a_tactic_and_nothing_to_run() {
     let (plugin, record) = probe(Mood::Well);
     let (this, runtime) = runtime(plugin);
-    let place = Place::default();
+    let place = Recorder::default();
     let builder = FakeBuilder::new();
     // SAFETY: a live interface.
     unsafe {
@@ -516,12 +516,12 @@ fn clones_are_independent() {
     assert_ne!(copy, plugin);
     assert_eq!(record.alive.load(Ordering::Relaxed), 2);
     let builder = FakeBuilder::new();
-    let place = Place::default();
+    let place = Recorder::default();
     let (this, slots) = build(plugin);
     // SAFETY: a live interface.
     assert_eq!(unsafe { (slots.set_tactic)(this, 5) }, 0);
     assert_eq!(launch(copy, &place, &builder), 0);
-    assert_eq!(launch(plugin, &Place::default(), &builder), 0);
+    assert_eq!(launch(plugin, &Recorder::default(), &builder), 0);
     delete(plugin);
     // The copy's expressions belong to the copy, and so does its tactic.
     assert_eq!(read(&builder, place.params.borrow()[6].1), (0, 2, Some(0)));
@@ -554,7 +554,7 @@ fn failures(plugin: This) -> Vec<i64> {
             (build.get_nb_tactics)(this).into(),
             (build.get_timing_cache_id)(this).addr() as i64,
             (build.get_metadata_string)(this).addr() as i64,
-            launch(plugin, &Place::default(), &FakeBuilder::new()).into(),
+            launch(plugin, &Recorder::default(), &FakeBuilder::new()).into(),
             kernel.into(),
             (build.set_tactic)(this, 5).into(),
             (runtime.set_tactic)(runtime_this, 5).into(),
@@ -578,7 +578,7 @@ fn panics_become_failure_values() {
 #[test]
 fn errors_keep_their_code() {
     let (plugin, record) = probe(Mood::Failing);
-    assert_eq!(launch(plugin, &Place::default(), &FakeBuilder::new()), FAILURE);
+    assert_eq!(launch(plugin, &Recorder::default(), &FakeBuilder::new()), FAILURE);
     assert_eq!(kernel(plugin).0, FAILURE);
     assert_eq!(record.last_report(), Error::new(FAILURE, "asked to fail"));
     delete(plugin);

@@ -58,7 +58,7 @@ impl std::error::Error for Undecided {}
 pub struct Choice {
     /// Each refers to steps before it only, so that it ends.
     steps: Box<[Step]>,
-    entry: Next,
+    entry: Successor,
 }
 
 /// Looks at one address.
@@ -68,12 +68,12 @@ struct Step {
     tensor: usize,
     /// The bits that are zero in an aligned address.
     mask: u64,
-    aligned: Next,
-    otherwise: Next,
+    aligned: Successor,
+    otherwise: Successor,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Next {
+enum Successor {
     /// The step with this index.
     Step(usize),
     /// The candidate with this index runs.
@@ -96,9 +96,9 @@ impl Choice {
         let mut next = self.entry;
         loop {
             match next {
-                Next::Take(candidate) => return Some(candidate),
-                Next::Nothing => return None,
-                Next::Step(step) => {
+                Successor::Take(candidate) => return Some(candidate),
+                Successor::Nothing => return None,
+                Successor::Step(step) => {
                     let step = self.steps.get(step)?;
                     let is_aligned = address(step.tensor)? & step.mask == 0;
                     next = if is_aligned { step.aligned } else { step.otherwise };
@@ -120,14 +120,14 @@ impl Decided {
         budget: &mut Steps,
     ) -> Result<Decided, Undecided> {
         let mut maker =
-            Maker { environment, budget, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
+            DiagramBuilder { environment, budget, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
         let mut candidates = Vec::new();
         let mut open = Vec::new();
-        let mut below = Next::Nothing;
+        let mut below = Successor::Nothing;
         for (variant, guard) in guards {
             match maker.without_addresses(variant, guard)? {
                 Verdict::Holds => {
-                    below = Next::Take(candidates.len());
+                    below = Successor::Take(candidates.len());
                     candidates.push(variant);
                     break;
                 }
@@ -139,13 +139,17 @@ impl Decided {
             }
         }
         for (variant, candidate, residual) in open.iter().rev() {
-            let mut way =
-                Way { variant: *variant, holds: Next::Take(*candidate), fails: below, seen: Vec::new() };
-            below = maker.decide(residual, &mut Vec::new(), &mut way)?;
+            let mut branches = GuardBranches {
+                variant: *variant,
+                holds: Successor::Take(*candidate),
+                fails: below,
+                seen: Vec::new(),
+            };
+            below = maker.decide(residual, &mut Vec::new(), &mut branches)?;
         }
         let mut entry = below;
         let (candidates, steps) = without_unreached(&candidates, maker.steps, &mut entry);
-        let choice = matches!(entry, Next::Step(_)).then_some(Choice { steps, entry });
+        let choice = matches!(entry, Successor::Step(_)).then_some(Choice { steps, entry });
         Ok(Decided { candidates, choice, without_value: maker.without_value })
     }
 
@@ -171,14 +175,18 @@ enum Verdict {
 
 /// Leaves out the steps and candidates that `entry` does not lead to. Guards behind one that turns out to hold for all addresses
 /// leave such steps.
-fn without_unreached(candidates: &[usize], steps: Vec<Step>, entry: &mut Next) -> (Vec<usize>, Box<[Step]>) {
+fn without_unreached(
+    candidates: &[usize],
+    steps: Vec<Step>,
+    entry: &mut Successor,
+) -> (Vec<usize>, Box<[Step]>) {
     let mut is_reached = vec![false; steps.len()];
     let mut is_taken = vec![false; candidates.len()];
-    let mut reach = |next: Next, is_reached: &mut [bool]| {
+    let mut reach = |next: Successor, is_reached: &mut [bool]| {
         let mark = match next {
-            Next::Step(step) => is_reached.get_mut(step),
-            Next::Take(candidate) => is_taken.get_mut(candidate),
-            Next::Nothing => None,
+            Successor::Step(step) => is_reached.get_mut(step),
+            Successor::Take(candidate) => is_taken.get_mut(candidate),
+            Successor::Nothing => None,
         };
         mark.into_iter().for_each(|mark| *mark = true);
     };
@@ -192,10 +200,10 @@ fn without_unreached(candidates: &[usize], steps: Vec<Step>, entry: &mut Next) -
     }
     let [step_places, candidate_places] = [&is_reached, &is_taken].map(|marks| places(marks));
     let place = |places: &[usize], old: usize| places.get(old).copied().unwrap_or(0);
-    let renumbered = |next: Next| match next {
-        Next::Step(step) => Next::Step(place(&step_places, step)),
-        Next::Take(candidate) => Next::Take(place(&candidate_places, candidate)),
-        Next::Nothing => Next::Nothing,
+    let renumbered = |next: Successor| match next {
+        Successor::Step(step) => Successor::Step(place(&step_places, step)),
+        Successor::Take(candidate) => Successor::Take(place(&candidate_places, candidate)),
+        Successor::Nothing => Successor::Nothing,
     };
     *entry = renumbered(*entry);
     let kept = candidates.iter().zip(&is_taken).filter(|(_, is_taken)| **is_taken);
@@ -219,21 +227,21 @@ fn places(marks: &[bool]) -> Vec<usize> {
     marks.iter().scan(0, count_before).collect()
 }
 
-/// An answer about an address.
+/// Whether an address is aligned.
 #[derive(Debug, Clone, Copy)]
-struct Fact {
+struct AlignmentAnswer {
     tensor: u32,
     bytes: u32,
     is_aligned: bool,
 }
 
-/// What is known, with some answers about addresses.
-struct Known<'a> {
+/// An environment with answers about the alignment of addresses.
+struct AlignmentEnvironment<'a> {
     environment: &'a dyn Environment,
-    facts: &'a [Fact],
+    facts: &'a [AlignmentAnswer],
 }
 
-impl Environment for Known<'_> {
+impl Environment for AlignmentEnvironment<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.environment.attribute(index)
     }
@@ -268,7 +276,8 @@ impl Environment for Known<'_> {
     }
 }
 
-struct Maker<'a> {
+/// Builds the decision diagram.
+struct DiagramBuilder<'a> {
     environment: &'a dyn Environment,
     budget: &'a mut Steps,
     steps: Vec<Step>,
@@ -276,16 +285,16 @@ struct Maker<'a> {
     visits: usize,
 }
 
-/// Where the parts of one guard lead.
-struct Way {
+/// The successors of one guard.
+struct GuardBranches {
     variant: usize,
-    holds: Next,
-    fails: Next,
+    holds: Successor,
+    fails: Successor,
     /// Residual guards that were seen before, and what they came to.
-    seen: Vec<(Expr, Next)>,
+    seen: Vec<(Expr, Successor)>,
 }
 
-impl Maker<'_> {
+impl DiagramBuilder<'_> {
     fn spend(&mut self, steps: usize) -> Result<(), Undecided> {
         self.budget.charge(steps).map_err(|_| Undecided::TooManySteps)
     }
@@ -294,7 +303,7 @@ impl Maker<'_> {
     fn without_addresses(&mut self, variant: usize, guard: Option<&Expr>) -> Result<Verdict, Undecided> {
         let Some(guard) = guard else { return Ok(Verdict::Holds) };
         self.spend(1)?;
-        let known = Known { environment: self.environment, facts: &[] };
+        let known = AlignmentEnvironment { environment: self.environment, facts: &[] };
         let residual = match self.budget.value(guard, &known) {
             Ok(Value::Bool(true)) => return Ok(Verdict::Holds),
             Ok(_) => return Ok(Verdict::Fails),
@@ -317,14 +326,19 @@ impl Maker<'_> {
 
     /// What a guard comes to after the answers `facts`, which are those that led to it: at most one for each of its questions, and
     /// so is the depth of the recursion.
-    fn decide(&mut self, residual: &Expr, facts: &mut Vec<Fact>, way: &mut Way) -> Result<Next, Undecided> {
+    fn decide(
+        &mut self,
+        residual: &Expr,
+        facts: &mut Vec<AlignmentAnswer>,
+        branches: &mut GuardBranches,
+    ) -> Result<Successor, Undecided> {
         self.visits += 1;
         if self.visits > VISIT_LIMIT {
             return Err(Undecided::TooManyWays);
         }
         let weight = weight(&residual.nodes);
         self.spend(weight)?;
-        let known = Known { environment: self.environment, facts };
+        let known = AlignmentEnvironment { environment: self.environment, facts };
         let questions = residual.nodes.iter().filter_map(|node| match *node {
             Node::Aligned { tensor, bytes } => Some((tensor, bytes, known.aligned(tensor, bytes).is_none())),
             _ => None,
@@ -336,23 +350,24 @@ impl Maker<'_> {
         }
         let Some((tensor, bytes)) = first else {
             return match self.budget.value(residual, &known) {
-                Ok(Value::Bool(true)) => Ok(way.holds),
-                Ok(_) => Ok(way.fails),
-                Err(error) => self.fails_with(way.variant, error).map(|()| way.fails),
+                Ok(Value::Bool(true)) => Ok(branches.holds),
+                Ok(_) => Ok(branches.fails),
+                Err(error) => self.fails_with(branches.variant, error).map(|()| branches.fails),
             };
         };
         // A residual that holds no answered question any more says by itself what it comes to.
         if is_folded {
-            let alike = |(seen, _): &&(Expr, Next)| seen.nodes.len() == residual.nodes.len();
-            self.spend(way.seen.iter().filter(alike).count().saturating_mul(weight))?;
-            if let Some((_, next)) = way.seen.iter().find(|(seen, _)| seen == residual) {
+            let alike = |(seen, _): &&(Expr, Successor)| seen.nodes.len() == residual.nodes.len();
+            self.spend(branches.seen.iter().filter(alike).count().saturating_mul(weight))?;
+            if let Some((_, next)) = branches.seen.iter().find(|(seen, _)| seen == residual) {
                 return Ok(*next);
             }
         }
         let [aligned, otherwise] = [true, false].map(|is_aligned| {
-            facts.push(Fact { tensor, bytes, is_aligned });
-            let rest = self.budget.bind(residual, &Known { environment: self.environment, facts });
-            let next = self.spend(1).and_then(|()| self.decide(&rest, facts, way));
+            facts.push(AlignmentAnswer { tensor, bytes, is_aligned });
+            let rest =
+                self.budget.bind(residual, &AlignmentEnvironment { environment: self.environment, facts });
+            let next = self.spend(1).and_then(|()| self.decide(&rest, facts, branches));
             facts.pop();
             next
         });
@@ -362,10 +377,10 @@ impl Maker<'_> {
         } else {
             let mask = u64::from(bytes.saturating_sub(1));
             self.steps.push(Step { tensor: tensor as usize, mask, aligned, otherwise });
-            Next::Step(self.steps.len() - 1)
+            Successor::Step(self.steps.len() - 1)
         };
         if is_folded {
-            way.seen.push((residual.clone(), next));
+            branches.seen.push((residual.clone(), next));
         }
         Ok(next)
     }

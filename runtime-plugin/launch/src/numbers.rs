@@ -120,13 +120,13 @@ impl Evaluated {
 
 pub(super) type Fault = (Role, Problem);
 
-/// What expressions are evaluated with.
-pub(super) struct Given<'a> {
+/// The environment of expressions, and the steps that are left.
+pub(super) struct ExprContext<'a> {
     pub(super) environment: &'a dyn Environment,
     pub(super) steps: &'a mut Steps,
 }
 
-impl Given<'_> {
+impl ExprContext<'_> {
     pub(super) fn value(&mut self, expr: &Expr) -> Result<Value, Problem> {
         let value = self.steps.value(expr, self.environment);
         value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
@@ -139,30 +139,30 @@ impl Given<'_> {
     }
 }
 
-/// What a launch may be given beside numbers.
+/// The tensors and scratch buffers that a launch may use.
 #[derive(Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct LaunchMemory<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) scratch: &'a [ScratchPlace],
 }
 
 /// Evaluates and checks a launch for a kernel that takes what `takes` says.
-pub(super) fn numbers_of(
-    place: Place<'_>,
+pub(super) fn evaluate_launch(
+    memory: LaunchMemory<'_>,
     launch: &Launch,
     takes: &Takes<'_>,
-    given: &mut Given<'_>,
+    context: &mut ExprContext<'_>,
 ) -> Result<Evaluated, Fault> {
-    let grid = grid(place, launch, given)?;
+    let grid = grid(memory, launch, context)?;
     if grid.contains(&0) {
         return Ok(Evaluated { grid, ..Evaluated::default() });
     }
-    let block = block(launch, takes, given)?;
-    let shared_bytes = shared_bytes(launch, takes, given)?;
-    let cluster = cluster(launch, grid, takes, given)?;
+    let block = block(launch, takes, context)?;
+    let shared_bytes = shared_bytes(launch, takes, context)?;
+    let cluster = cluster(launch, grid, takes, context)?;
     let mut arguments = Arguments::default();
     for arg in &launch.args {
-        arguments.add(place, arg, given)?;
+        arguments.add(memory, arg, context)?;
     }
     arguments.check(launch, takes.params)?;
     Ok(Evaluated { grid, block, shared_bytes, cluster, args: arguments.list, numbers: arguments.numbers })
@@ -170,22 +170,22 @@ pub(super) fn numbers_of(
 
 /// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
 /// something is empty that the launch is given.
-fn grid(place: Place<'_>, launch: &Launch, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+fn grid(memory: LaunchMemory<'_>, launch: &Launch, context: &mut ExprContext<'_>) -> Result<[u32; 3], Fault> {
     let mut extent = |axis: usize| {
         let role = Role::Grid(AXES[axis]);
-        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], given)
+        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], context)
     };
     let extents = [extent(0), extent(1), extent(2)];
     if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
-        let mut outputs = place.plugin.inputs.len()..place.plugin.tensor_count();
+        let mut outputs = memory.plugin.inputs.len()..memory.plugin.tensor_count();
         let is_empty = |arg: &Arg| match arg.value {
-            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => given.is_empty(tensor as usize),
+            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => context.is_empty(tensor as usize),
             ArgValue::Scratch(index) => {
-                place.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
+                memory.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
             }
             ArgValue::Scalar { .. } | ArgValue::Array { .. } => false,
         };
-        if outputs.any(|output| given.is_empty(output)) || launch.args.iter().any(is_empty) {
+        if outputs.any(|output| context.is_empty(output)) || launch.args.iter().any(is_empty) {
             return Ok(extents.map(|extent| extent.unwrap_or(0)));
         }
         let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
@@ -201,7 +201,7 @@ fn cluster(
     launch: &Launch,
     grid: [u32; 3],
     takes: &Takes<'_>,
-    given: &mut Given<'_>,
+    context: &mut ExprContext<'_>,
 ) -> Result<Option<[u32; 3]>, Fault> {
     let Some(extents) = &launch.cluster else { return Ok(None) };
     let missing = match takes.clusters {
@@ -213,7 +213,7 @@ fn cluster(
     let mut cluster = [0; 3];
     for axis in 0..3 {
         let most = i64::from(most);
-        cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, given) {
+        cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, context) {
             Err((role, Problem::TooLarge { value, most, .. })) => {
                 return Err((role, Problem::TooLarge { value, most, limit: Limit::Cluster }));
             }
@@ -236,11 +236,11 @@ fn cluster(
     Ok(Some(cluster))
 }
 
-fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u32; 3], Fault> {
+fn block(launch: &Launch, takes: &Takes<'_>, context: &mut ExprContext<'_>) -> Result<[u32; 3], Fault> {
     let mut block = [0; 3];
     for axis in 0..3 {
         let role = Role::Block(AXES[axis]);
-        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], given)?;
+        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], context)?;
     }
     // At most 1024 * 1024 * 64.
     let threads: i64 = block.iter().copied().map(i64::from).product();
@@ -249,8 +249,8 @@ fn block(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<[u
     Ok(block)
 }
 
-fn shared_bytes(launch: &Launch, takes: &Takes<'_>, given: &mut Given<'_>) -> Result<u32, Fault> {
-    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, given)?;
+fn shared_bytes(launch: &Launch, takes: &Takes<'_>, context: &mut ExprContext<'_>) -> Result<u32, Fault> {
+    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, context)?;
     at_most(Role::SharedBytes, i64::from(bytes), i64::from(takes.max_shared_bytes), Limit::Kernel)?;
     Ok(bytes)
 }
@@ -260,8 +260,14 @@ fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Result<(), Fault>
 }
 
 /// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
-fn bounded(role: Role, expr: &Expr, least: i64, most: i64, given: &mut Given<'_>) -> Result<u32, Fault> {
-    let found = match given.value(expr) {
+fn bounded(
+    role: Role,
+    expr: &Expr,
+    least: i64,
+    most: i64,
+    context: &mut ExprContext<'_>,
+) -> Result<u32, Fault> {
+    let found = match context.value(expr) {
         Ok(found) => found,
         Err(problem) => return Err((role, problem)),
     };
@@ -290,27 +296,32 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn add(&mut self, place: Place<'_>, arg: &Arg, given: &mut Given<'_>) -> Result<(), Fault> {
+    fn add(
+        &mut self,
+        memory: LaunchMemory<'_>,
+        arg: &Arg,
+        context: &mut ExprContext<'_>,
+    ) -> Result<(), Fault> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
             ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
-                let tensor = tensor_place(place.plugin, *tensor).map_err(fault)?;
+                let tensor = tensor_place(memory.plugin, *tensor).map_err(fault)?;
                 self.push(tensor, size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scratch(index) => {
-                let (index, count) = (*index, place.scratch.len());
-                let place = usize::try_from(index).ok().filter(|index| *index < count);
-                let place = place.ok_or_else(|| fault(Problem::NoSuchScratch { index, count }))?;
-                self.push(Passed::Scratch(place), size_of::<u64>(), align_of::<u64>());
+                let (index, count) = (*index, memory.scratch.len());
+                let buffer = usize::try_from(index).ok().filter(|index| *index < count);
+                let buffer = buffer.ok_or_else(|| fault(Problem::NoSuchScratch { index, count }))?;
+                self.push(Passed::Scratch(buffer), size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scalar { ty, expr } => {
-                let value = given.value(expr).map_err(fault)?;
+                let value = context.value(expr).map_err(fault)?;
                 let start = self.align_numbers(pack::alignment(*ty));
                 pack::append(&mut self.numbers, *ty, &value).map_err(fault)?;
                 self.push_numbers(start, value, pack::alignment(*ty));
             }
             ArgValue::Array { ty, len, expr } => {
-                let values = match given.value(expr).map_err(fault)? {
+                let values = match context.value(expr).map_err(fault)? {
                     Value::Array(values) => values,
                     found => return Err(fault(Problem::Kind { found, expected: "an array" })),
                 };

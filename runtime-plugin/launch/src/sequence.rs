@@ -8,7 +8,7 @@
 //! neither is asked for.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
-use super::numbers::{Evaluated, Fault, Given, Place, Takes, numbers_of};
+use super::numbers::{Evaluated, ExprContext, Fault, LaunchMemory, Takes, evaluate_launch};
 use super::steps::Steps;
 use super::workspace::{ScratchPlace, reserved};
 use cubinder_expr::data_type::DataType;
@@ -108,7 +108,7 @@ impl<'a> Sequencing<'a> {
         for scratch in &variant.scratch {
             let fault = |fault| this.error(Subject::Scratch(scratch.name.clone()), fault);
             let offset = this.sequence.workspace_bytes;
-            let bytes = scratch_bytes(scratch, &mut Given { environment, steps }).map_err(fault)?;
+            let bytes = scratch_bytes(scratch, &mut ExprContext { environment, steps }).map_err(fault)?;
             let end = reserved(bytes).and_then(|bytes| offset.checked_add(bytes)).and_then(reserved);
             let beyond = Problem::TooLarge {
                 value: i64::try_from(bytes).unwrap_or(i64::MAX),
@@ -153,7 +153,7 @@ impl<'a> Sequencing<'a> {
         expr: &Expr,
         steps: &mut Steps,
     ) -> Result<(), Box<LaunchError>> {
-        let value = Given { environment: self.environment, steps }.value(expr);
+        let value = ExprContext { environment: self.environment, steps }.value(expr);
         value.map(drop).map_err(|problem| {
             self.error(Subject::Launch(launch.kernel.clone()), (Role::Argument(name.to_owned()), problem))
         })
@@ -171,16 +171,16 @@ impl<'a> Sequencing<'a> {
     }
 
     fn doing(&self, step: &Step, takes: &Takes<'_>, steps: &mut Steps) -> Result<Doing, Fault> {
-        let mut given = Given { environment: self.environment, steps };
+        let mut context = ExprContext { environment: self.environment, steps };
         if let Some(when) = &step.when
-            && !is_true(when, &mut given)?
+            && !is_true(when, &mut context)?
         {
             return Ok(Doing::LeftOut);
         }
         match &step.work {
             Work::Launch(launch) => {
-                let place = Place { plugin: self.plugin, scratch: &self.sequence.scratch };
-                numbers_of(place, launch, takes, &mut given).map(Doing::Launch)
+                let place = LaunchMemory { plugin: self.plugin, scratch: &self.sequence.scratch };
+                evaluate_launch(place, launch, takes, &mut context).map(Doing::Launch)
             }
             Work::Fill(fill) => {
                 let bytes = self.filled_bytes(fill)?;
@@ -314,17 +314,17 @@ fn launch_error(
     Box::new(LaunchError { plugin: plugin.full_name(), subject, role, problem, shapes: shapes.collect() })
 }
 
-fn is_true(when: &Guard, given: &mut Given<'_>) -> Result<bool, Fault> {
+fn is_true(when: &Guard, context: &mut ExprContext<'_>) -> Result<bool, Fault> {
     let fault = |problem| (Role::Condition(when.text.clone()), problem);
-    match given.value(&when.expr).map_err(fault)? {
+    match context.value(&when.expr).map_err(fault)? {
         Value::Bool(value) => Ok(value),
         found => Err(fault(Problem::Kind { found, expected: "a boolean" })),
     }
 }
 
-fn scratch_bytes(scratch: &Scratch, given: &mut Given<'_>) -> Result<u64, Fault> {
+fn scratch_bytes(scratch: &Scratch, context: &mut ExprContext<'_>) -> Result<u64, Fault> {
     let fault = |problem| (Role::Bytes, problem);
-    match given.value(&scratch.bytes as &Expr).map_err(fault)? {
+    match context.value(&scratch.bytes as &Expr).map_err(fault)? {
         Value::Int(value) => u64::try_from(value).map_err(|_| fault(Problem::TooSmall { value, least: 0 })),
         found => Err(fault(Problem::Kind { found, expected: "an integer" })),
     }

@@ -52,8 +52,8 @@ impl<'e> Claim<'e> {
 /// By tensor: its shape, or what it holds.
 type Lists = Vec<Vec<i64>>;
 
-/// What a case came to.
-pub(super) enum Tried {
+/// The result of a trial.
+pub(super) enum TrialOutcome {
     /// It does not lie in the domain.
     Outside,
     /// The claim holds in it.
@@ -196,17 +196,17 @@ impl<'d, 'p> Trial<'d, 'p> {
         self.alignments.len() > 1 || self.devices.len() > 1 || self.has_sizes
     }
 
-    pub(super) fn run(&mut self, point: &Point) -> Tried {
+    pub(super) fn run(&mut self, point: &Point) -> TrialOutcome {
         if self.steps == 0 {
-            return Tried::Unknown;
+            return TrialOutcome::Unknown;
         }
         self.steps = self.steps.saturating_sub(1 + point.size() / 8);
-        let Some((values, inputs)) = self.inputs(point) else { return Tried::Outside };
+        let Some((values, inputs)) = self.inputs(point) else { return TrialOutcome::Outside };
         let attributes = point.attributes.get(..self.domain.plugin.attributes.len()).unwrap_or_default();
         let Some((shapes, sizes)) = self.shapes(attributes, &values, inputs) else {
-            return if self.steps == 0 { Tried::Unknown } else { Tried::Outside };
+            return if self.steps == 0 { TrialOutcome::Unknown } else { TrialOutcome::Outside };
         };
-        let mut result = Tried::Outside;
+        let mut result = TrialOutcome::Outside;
         let worlds = self
             .devices
             .iter()
@@ -220,11 +220,11 @@ impl<'d, 'p> Trial<'d, 'p> {
             }
             let value = evaluate_within(self.claim.expr(), &world, &mut self.steps);
             if self.steps == 0 {
-                return Tried::Unknown;
+                return TrialOutcome::Unknown;
             }
             if self.claim.is_refuted_by(&value) {
                 let has_values = values.iter().any(|values| !values.is_empty());
-                return Tried::Refuted(Case {
+                return TrialOutcome::Refuted(Case {
                     attributes: attributes.to_vec(),
                     values: if has_values { values } else { Vec::new() },
                     shapes,
@@ -232,9 +232,9 @@ impl<'d, 'p> Trial<'d, 'p> {
                     device,
                 });
             }
-            result = Tried::Holds;
+            result = TrialOutcome::Holds;
         }
-        if self.steps == 0 { Tried::Unknown } else { result }
+        if self.steps == 0 { TrialOutcome::Unknown } else { result }
     }
 
     /// What the inputs hold and their shapes, if the point lies in the domain as far as its attributes and these say.

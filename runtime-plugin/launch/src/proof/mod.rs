@@ -23,7 +23,7 @@ mod values;
 use std::sync::{Arc, OnceLock};
 
 use crate::Device;
-use case::{Claim, Point, Trial, Tried, most_elements};
+use case::{Claim, Point, Trial, TrialOutcome, most_elements};
 use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, STEP_LIMIT};
 use cubinder_model::model::{Attribute, Interval, Plugin, Requirement};
@@ -96,11 +96,11 @@ struct Frames<'p> {
     /// The whole, with ranks left open where they are.
     coarse: OnceLock<Option<Arc<Frame<'p>>>>,
     /// One for each choice of ranks.
-    fine: OnceLock<Arc<Fine<'p>>>,
+    fine: OnceLock<Arc<RankFrames<'p>>>,
 }
 
 #[derive(Debug)]
-struct Fine<'p> {
+struct RankFrames<'p> {
     ranks: Vec<Vec<Option<usize>>>,
     /// Each made when it is first needed.
     frames: Vec<OnceLock<Option<Frame<'p>>>>,
@@ -108,7 +108,7 @@ struct Fine<'p> {
     complete: bool,
 }
 
-impl<'p> Fine<'p> {
+impl<'p> RankFrames<'p> {
     /// None where no case lies in it.
     fn frame(&self, domain: &Domain<'p>, at: usize, meter: &mut Meter<'_>) -> Option<&Frame<'p>> {
         let (ranks, frame) = (self.ranks.get(at)?, self.frames.get(at)?);
@@ -316,8 +316,8 @@ impl<'p> Domain<'p> {
             let tried = trial.run(&point);
             meter.charge(steps - trial.steps);
             match tried {
-                Tried::Refuted(case) => Some(case),
-                Tried::Outside | Tried::Holds | Tried::Unknown => None,
+                TrialOutcome::Refuted(case) => Some(case),
+                TrialOutcome::Outside | TrialOutcome::Holds | TrialOutcome::Unknown => None,
             }
         })
     }
@@ -370,11 +370,11 @@ impl<'p> Domain<'p> {
         attributes || profile || ranks
     }
 
-    fn fine(&self, coarse: &Frame<'p>) -> Arc<Fine<'p>> {
+    fn fine(&self, coarse: &Frame<'p>) -> Arc<RankFrames<'p>> {
         let fine = self.frames.fine.get_or_init(|| {
             let (ranks, complete) = rank_tuples(&coarse.ranks());
             let frames = ranks.iter().map(|_| OnceLock::new()).collect();
-            Arc::new(Fine { ranks, frames, complete })
+            Arc::new(RankFrames { ranks, frames, complete })
         });
         Arc::clone(fine)
     }

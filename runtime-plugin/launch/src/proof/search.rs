@@ -3,7 +3,7 @@
 //! Bounds say where such a case would have to lie. Where these places hold few cases all are tried, so that the answer is certain;
 //! else those that are worth a try. Deterministic, and within a budget of evaluation steps.
 
-use super::case::{Claim, Point, Trial, Tried};
+use super::case::{Claim, Point, Trial, TrialOutcome};
 use super::frame::Region;
 use super::pool::Meter;
 use super::shrink::shrink;
@@ -46,7 +46,7 @@ pub(super) struct Search<'d, 'p> {
     first: usize,
     best: Option<(Point, Case)>,
     /// Where a first look found nothing.
-    open: Vec<Look>,
+    open: Vec<RegionSearch>,
     /// A frame was tried through.
     enumerated: bool,
     /// A frame was left, and nothing is known of it.
@@ -105,14 +105,14 @@ impl<'d, 'p> Search<'d, 'p> {
         }
         for region in regions {
             let Some(sample) = self.sample(region) else { continue };
-            let mut look = Look::new(sample);
+            let mut search = RegionSearch::new(sample);
             let given = self.give(LITTLE_STEPS.min(self.first));
-            let found = look.run(&mut self.trial, Effort::Little);
+            let found = search.run(&mut self.trial, Effort::Little);
             self.first -= self.taken(given);
             if let Some(point) = found {
                 return self.found(point);
             }
-            self.open.push(look);
+            self.open.push(search);
         }
         // Where no value is worth a try nothing is known either.
         self.unsure |= self.open.is_empty();
@@ -148,7 +148,7 @@ impl<'d, 'p> Search<'d, 'p> {
                 break;
             }
             let given = self.give(steps / (open.len() - at));
-            let found = open.get_mut(at).and_then(|look| look.run(&mut self.trial, Effort::More));
+            let found = open.get_mut(at).and_then(|search| search.run(&mut self.trial, Effort::More));
             steps -= self.taken(given);
             if let Some(point) = found {
                 self.found(point);
@@ -283,9 +283,9 @@ fn try_all(
                 best.as_ref().is_none_or(|(best, _)| point.key(domain.plugin) < best.key(domain.plugin));
             if least {
                 match trial.run(&point) {
-                    Tried::Refuted(case) => *best = Some((point, case)),
-                    Tried::Unknown => return false,
-                    Tried::Outside | Tried::Holds => {}
+                    TrialOutcome::Refuted(case) => *best = Some((point, case)),
+                    TrialOutcome::Unknown => return false,
+                    TrialOutcome::Outside | TrialOutcome::Holds => {}
                 }
             }
             if !advance(&mut choices, &sizes) {
@@ -314,8 +314,8 @@ enum Effort {
     More,
 }
 
-/// A look at one region.
-struct Look {
+/// The search in one region.
+struct RegionSearch {
     sample: Sample,
     base: Vec<usize>,
     /// Points of the domain: where moves start.
@@ -324,15 +324,15 @@ struct Look {
 }
 
 /// What a try came to: a point that refutes, or nothing more to do.
-type Found = Result<(), Option<Point>>;
+type AttemptResult = Result<(), Option<Point>>;
 
-impl Look {
-    fn new(sample: Sample) -> Look {
+impl RegionSearch {
+    fn new(sample: Sample) -> RegionSearch {
         // The least that is not empty.
         let least = |values: &Vec<i64>| values.iter().position(|&value| value > 0).unwrap_or(0);
         let attributes = sample.attributes.iter().map(|_| 0);
         let base = attributes.chain(sample.dims.iter().flatten().map(least)).collect();
-        Look { sample, base, anchors: Vec::new(), random: 0x9E37_79B9_7F4A_7C15 }
+        RegionSearch { sample, base, anchors: Vec::new(), random: 0x9E37_79B9_7F4A_7C15 }
     }
 
     fn run(&mut self, trial: &mut Trial<'_, '_>, effort: Effort) -> Option<Point> {
@@ -340,19 +340,19 @@ impl Look {
         found.err().flatten()
     }
 
-    fn attempt(&mut self, trial: &mut Trial<'_, '_>, choices: &[usize]) -> Found {
+    fn attempt(&mut self, trial: &mut Trial<'_, '_>, choices: &[usize]) -> AttemptResult {
         const MOST: usize = 6;
         let Some(point) = self.sample.point(choices) else { return Ok(()) };
         match trial.run(&point) {
-            Tried::Refuted(_) => Err(Some(point)),
-            Tried::Unknown => Err(None),
-            Tried::Holds
+            TrialOutcome::Refuted(_) => Err(Some(point)),
+            TrialOutcome::Unknown => Err(None),
+            TrialOutcome::Holds
                 if self.anchors.len() < MOST && !self.anchors.iter().any(|anchor| anchor == choices) =>
             {
                 self.anchors.push(choices.to_vec());
                 Ok(())
             }
-            Tried::Holds | Tried::Outside => Ok(()),
+            TrialOutcome::Holds | TrialOutcome::Outside => Ok(()),
         }
     }
 
@@ -366,7 +366,7 @@ impl Look {
         choices
     }
 
-    fn little(&mut self, trial: &mut Trial<'_, '_>) -> Found {
+    fn little(&mut self, trial: &mut Trial<'_, '_>) -> AttemptResult {
         let base = self.base.clone();
         self.attempt(trial, &base)?;
         for size in [0, 2, 1, 3, 4, 5, 8, 32, 256, i64::MAX, 1 << 16, 1 << 31] {
@@ -385,7 +385,7 @@ impl Look {
     }
 
     /// One attribute or one dimension changed, the last ones first.
-    fn each_alone(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> Found {
+    fn each_alone(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let sizes: Vec<usize> = self.sample.choices().collect();
         for (place, &size) in sizes.iter().enumerate().rev() {
             for choice in spread(size, most) {
@@ -399,7 +399,7 @@ impl Look {
         Ok(())
     }
 
-    fn more(&mut self, trial: &mut Trial<'_, '_>) -> Found {
+    fn more(&mut self, trial: &mut Trial<'_, '_>) -> AttemptResult {
         if self.anchors.is_empty() {
             self.at_random(trial, 300)?;
         }
@@ -412,7 +412,7 @@ impl Look {
     }
 
     /// Several dimensions changed alike: the same axis of every input, pairs, all.
-    fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> Found {
+    fn groups(&mut self, trial: &mut Trial<'_, '_>, from: &[usize], most: usize) -> AttemptResult {
         let values: Vec<i64> = {
             let mut values: Vec<i64> = self.sample.dims.iter().flatten().flatten().copied().collect();
             values.sort_unstable();
@@ -435,7 +435,7 @@ impl Look {
         Ok(())
     }
 
-    fn at_random(&mut self, trial: &mut Trial<'_, '_>, tries: usize) -> Found {
+    fn at_random(&mut self, trial: &mut Trial<'_, '_>, tries: usize) -> AttemptResult {
         let sizes: Vec<usize> = self.sample.choices().collect();
         for _ in 0..tries {
             let mut choices = self.base.clone();

@@ -2,7 +2,7 @@
 //!
 //! Every step leads to a point with a smaller key that still refutes, so it ends; it finds a small case, not surely the smallest.
 
-use super::case::{Point, Trial, Tried};
+use super::case::{Point, Trial, TrialOutcome};
 use super::values::groups;
 use super::{Case, Domain};
 use cubinder_expr::value::Value;
@@ -13,7 +13,7 @@ pub(super) fn shrink<'p>(
     trial: &mut Trial<'_, 'p>,
     point: Point,
 ) -> Option<(Point, Case)> {
-    let Tried::Refuted(case) = trial.run(&point) else { return None };
+    let TrialOutcome::Refuted(case) = trial.run(&point) else { return None };
     if domain.is_hasty {
         return Some((point, case));
     }
@@ -54,12 +54,12 @@ impl Shrinker<'_, '_, '_> {
             return false;
         }
         match self.trial.run(&point) {
-            Tried::Refuted(case) => {
+            TrialOutcome::Refuted(case) => {
                 self.best = point;
                 self.case = case;
                 true
             }
-            Tried::Outside | Tried::Holds | Tried::Unknown => false,
+            TrialOutcome::Outside | TrialOutcome::Holds | TrialOutcome::Unknown => false,
         }
     }
 

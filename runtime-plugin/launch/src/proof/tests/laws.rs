@@ -350,15 +350,15 @@ impl Claim {
     }
 }
 
-struct Made {
+struct GeneratedClaim {
     maker: Maker,
     assumed: Option<Expr>,
     expr: Expr,
     claim: Claim,
-    told: String,
+    description: String,
 }
 
-fn made(tape: &mut Tape<'_>, tiny: bool) -> Option<Made> {
+fn generate_claim(tape: &mut Tape<'_>, tiny: bool) -> Option<GeneratedClaim> {
     let maker = tape.plugin(tiny);
     let assumed = match tape.pick(3) {
         0 => Some(tape.condition(true)),
@@ -383,16 +383,16 @@ fn made(tape: &mut Tape<'_>, tiny: bool) -> Option<Made> {
     }
     let rules: Vec<&str> = maker.plugin.require.iter().map(|rule| rule.text.as_str()).collect();
     let shape = cubinder_expr::print(&maker.plugin.outputs[0].shape, &maker.plugin);
-    let told = format!(
+    let description = format!(
         "{claim:?} {text} assuming {assumed:?} requiring {rules:?} with y {shape} {:?} and inputs {:?} {:?}",
         maker.plugin.outputs[0].limits, maker.plugin.inputs, maker.plugin.attributes
     );
     let assumed = assumed.map(|text| maker.expr(&text));
     let expr = maker.expr(&text);
-    Some(Made { maker, assumed, expr, claim, told })
+    Some(GeneratedClaim { maker, assumed, expr, claim, description })
 }
 
-impl Made {
+impl GeneratedClaim {
     fn domain(&self) -> Domain<'_> {
         match &self.assumed {
             Some(assumed) => self.maker.domain().assuming(assumed),
@@ -432,8 +432,13 @@ impl Made {
         if let Verdict::Refuted(found) = verdict {
             let inputs = &found.shapes[..2];
             let again = self.case(&found.attributes, inputs, held_in(found));
-            assert_eq!(again.as_ref(), Some(found), "not in the domain: {}", self.told);
-            assert!(self.refutes(found), "{} does not refute {}", self.maker.describe(found), self.told);
+            assert_eq!(again.as_ref(), Some(found), "not in the domain: {}", self.description);
+            assert!(
+                self.refutes(found),
+                "{} does not refute {}",
+                self.maker.describe(found),
+                self.description
+            );
         }
     }
 }
@@ -443,7 +448,7 @@ fn held_in(case: &Case) -> &[i64] {
 }
 
 /// Every case of a plugin whose limits are tiny.
-fn all_cases(made: &Made, mut visit: impl FnMut(&Case)) {
+fn all_cases(generated: &GeneratedClaim, mut visit: impl FnMut(&Case)) {
     let element = [-1, 0, 2].map(Value::Int);
     let mut lists = vec![Value::Array(vec![])];
     for first in &element {
@@ -462,7 +467,7 @@ fn all_cases(made: &Made, mut visit: impl FnMut(&Case)) {
             for (flag, mode) in [(true, "a"), (false, "a"), (true, "b"), (false, "b")] {
                 let attributes = [Value::Int(n), list.clone(), Value::Bool(flag), Value::Str(mode.into())];
                 for held in [0, 1] {
-                    if let Some(case) = made.case(&attributes, &[x.clone(), vec![w]], &[held]) {
+                    if let Some(case) = generated.case(&attributes, &[x.clone(), vec![w]], &[held]) {
                         visit(&case);
                     }
                 }
@@ -483,27 +488,27 @@ proptest! {
         bytes in prop::collection::vec(any::<u8>(), 0..120),
         worlds in prop::collection::vec(any::<u8>(), 0..600),
     ) {
-        let Some(made) = made(&mut Tape(bytes.iter()), false) else { return Ok(()) };
-        let domain = made.domain();
-        let verdict = made.claim.verdict(&domain, &made.expr);
-        made.check_verdict(&verdict);
+        let Some(generated) = generate_claim(&mut Tape(bytes.iter()), false) else { return Ok(()) };
+        let domain = generated.domain();
+        let verdict = generated.claim.verdict(&domain, &generated.expr);
+        generated.check_verdict(&verdict);
         let proved = verdict == Verdict::Proved;
-        let quick = matches!(made.claim, Claim::Always) && domain.proves(&made.expr);
-        prop_assert!(proved || !quick, "{}", made.told);
+        let quick = matches!(generated.claim, Claim::Always) && domain.proves(&generated.expr);
+        prop_assert!(proved || !quick, "{}", generated.description);
         let mut tape = Tape(worlds.iter());
         for _ in 0..40 {
-            let attributes = tape.values(&made.maker.plugin, false);
+            let attributes = tape.values(&generated.maker.plugin, false);
             let inputs = tape.shapes();
             let held = tape.held();
-            let Some(case) = made.case(&attributes, &inputs, &held) else { continue };
-            prop_assert!(!(proved && made.refutes(&case)), "{} refutes {}", made.maker.describe(&case), made.told);
+            let Some(case) = generated.case(&attributes, &inputs, &held) else { continue };
+            prop_assert!(!(proved && generated.refutes(&case)), "{} refutes {}", generated.maker.describe(&case), generated.description);
             // Over the attributes and the shape of that case alone.
             let profile: Vec<Vec<Interval>> =
                 case.shapes[..3].iter().map(|shape| shape.iter().map(|&dim| Interval { min: dim / 2, max: dim }).collect()).collect();
-            let near = made.domain().with_attributes(&attributes).with_profile(&profile);
-            let verdict = made.claim.verdict(&near, &made.expr);
-            made.check_verdict(&verdict);
-            prop_assert!(!(verdict == Verdict::Proved && made.refutes(&case)), "{} refutes {}", made.maker.describe(&case), made.told);
+            let near = generated.domain().with_attributes(&attributes).with_profile(&profile);
+            let verdict = generated.claim.verdict(&near, &generated.expr);
+            generated.check_verdict(&verdict);
+            prop_assert!(!(verdict == Verdict::Proved && generated.refutes(&case)), "{} refutes {}", generated.maker.describe(&case), generated.description);
         }
     }
 }
@@ -513,23 +518,23 @@ proptest! {
 
     #[test]
     fn over_few_cases_the_answer_is_exact(bytes in prop::collection::vec(any::<u8>(), 0..120)) {
-        let Some(made) = made(&mut Tape(bytes.iter()), true) else { return Ok(()) };
-        let verdict = made.claim.verdict(&made.domain(), &made.expr);
-        made.check_verdict(&verdict);
+        let Some(generated) = generate_claim(&mut Tape(bytes.iter()), true) else { return Ok(()) };
+        let verdict = generated.claim.verdict(&generated.domain(), &generated.expr);
+        generated.check_verdict(&verdict);
         let mut least: Option<Case> = None;
-        all_cases(&made, |case| {
-            if made.refutes(case) && least.as_ref().is_none_or(|least| elements(case) < elements(least)) {
+        all_cases(&generated, |case| {
+            if generated.refutes(case) && least.as_ref().is_none_or(|least| elements(case) < elements(least)) {
                 least = Some(case.clone());
             }
         });
         match (&verdict, &least) {
             (Verdict::Proved, None) | (Verdict::Open, _) => {}
             (Verdict::Refuted(found), Some(least)) => {
-                prop_assert!(elements(found) >= elements(least), "{}", made.told);
+                prop_assert!(elements(found) >= elements(least), "{}", generated.description);
             }
-            _ => prop_assert!(false, "{:?} but {:?}: {}", verdict, least, made.told),
+            _ => prop_assert!(false, "{:?} but {:?}: {}", verdict, least, generated.description),
         }
-        let is_known = verdict != Verdict::Open || !made.has_few_cases();
-        prop_assert!(is_known || least.is_none(), "{:?} was not found: {}", least, made.told);
+        let is_known = verdict != Verdict::Open || !generated.has_few_cases();
+        prop_assert!(is_known || least.is_none(), "{:?} was not found: {}", least, generated.description);
     }
 }

@@ -38,7 +38,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 13] = [
+const GROUPS: [Group; 14] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -130,7 +130,6 @@ const GROUPS: [Group; 13] = [
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
-            "compiler/src/nvrtc_option.rs",
         ],
         tested_by: "cubinder",
         programs: &["--lib"],
@@ -142,8 +141,15 @@ const GROUPS: [Group; 13] = [
             "nvrtc::session::include_graphs::a_file_before",
             "nvrtc::session::tests::",
             "nvrtc::tests::",
-            "nvrtc_option::",
         ],
+    },
+    Group {
+        name: "options",
+        package: "cubinder-manifest",
+        files: &["compiler/manifest/src/nvrtc_option.rs"],
+        tested_by: "cubinder-manifest",
+        programs: &["--lib"],
+        tests: &["nvrtc_option::"],
     },
     Group {
         name: "files",
@@ -373,7 +379,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, code, signature, cache, files, fields, node, driver, run, logger"
+            "there is no group `guard`; there are reader, guards, launch, prover, code, signature, cache, options, files, fields, node, driver, run, logger"
         );
     }
 

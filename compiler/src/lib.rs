@@ -5,17 +5,12 @@
 
 pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
 pub use cubinder_library as library;
+use cubinder_manifest::placeholder;
+pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
 pub mod check;
-pub mod config;
-pub mod file_kind;
-pub mod library_name;
-pub mod manifest;
-pub mod nvrtc_option;
-mod placeholder;
 pub mod project;
-pub mod resolve;
 
 pub mod checkup;
 pub mod codegen;
@@ -24,7 +19,6 @@ mod directives;
 pub mod installation;
 pub mod manifest_names;
 pub mod nvrtc;
-pub mod tables;
 pub mod toolkit;
 
 pub mod kernel_text;

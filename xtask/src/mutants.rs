@@ -37,7 +37,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 13] = [
+const GROUPS: [Group; 14] = [
     Group {
         name: "reader",
         packages: &["cubinder-model"],
@@ -130,7 +130,6 @@ const GROUPS: [Group; 13] = [
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
-            "compiler/src/nvrtc_option.rs",
         ],
         tested_by: &["cubinder"],
         programs: &["--lib"],
@@ -142,8 +141,15 @@ const GROUPS: [Group; 13] = [
             "nvrtc::session::include_graphs::a_file_before",
             "nvrtc::session::tests::",
             "nvrtc::tests::",
-            "nvrtc_option::",
         ],
+    },
+    Group {
+        name: "options",
+        packages: &["cubinder-manifest"],
+        files: &["compiler/manifest/src/nvrtc_option.rs"],
+        tested_by: &["cubinder-manifest"],
+        programs: &["--lib"],
+        tests: &["nvrtc_option::"],
     },
     Group {
         name: "files",

@@ -1,6 +1,6 @@
 //! The words in capitals that `cubinder import` leaves in a manifest: while any of them is there, nothing else that is wrong is worth telling.
 //!
-//! Owns that they are told once, all together. How they are spelt is [`crate::foreign::import`]'s.
+//! Reports all of them as one error. [`crate::placeholder`] has the words.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! The files of tables.
 //!
-//! Owns reading them, and what must be so of their bytes. What a table is the manifest says ([`crate::manifest`]), what kernels see of it
-//! [`crate::codegen`].
+//! Reads them and checks their bytes against the manifest ([`crate::manifest`]).
 
 use std::sync::Arc;
 

@@ -5,12 +5,12 @@
 //! stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
 mod compile;
-pub(crate) mod form;
+pub mod form;
 pub mod json_schema;
 pub mod keys;
-pub(crate) mod literal;
+mod literal;
 mod syntax;
-pub(crate) mod table;
+mod table;
 mod v1;
 
 use std::ops::Range;
@@ -207,7 +207,7 @@ pub type TypeDecl = Parameter<DataType>;
 pub type FormatDecl = Parameter<Format>;
 
 /// What a parameter of the table of variants stands for.
-pub(crate) trait Alternative: Copy + Ord + 'static {
+pub trait Alternative: Copy + Ord + 'static {
     /// `type`
     const WHAT: &'static str;
     /// `an element type`

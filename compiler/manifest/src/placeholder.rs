@@ -3,60 +3,60 @@
 //! Owns how they are spelt, and finding those that are still there. No manifest declares them.
 
 /// The type of a tensor's elements.
-pub(crate) const ELEMENT: &str = "TYPE_OF_ELEMENTS";
+pub const ELEMENT: &str = "TYPE_OF_ELEMENTS";
 /// The blocks of a grid.
-pub(crate) const BLOCKS: &str = "NUMBER_OF_BLOCKS";
+pub const BLOCKS: &str = "NUMBER_OF_BLOCKS";
 /// The programs of a grid of Triton's.
-pub(crate) const PROGRAMS: &str = "NUMBER_OF_PROGRAMS";
+pub const PROGRAMS: &str = "NUMBER_OF_PROGRAMS";
 /// The threads of a block.
-pub(crate) const THREADS: &str = "NUMBER_OF_THREADS";
+pub const THREADS: &str = "NUMBER_OF_THREADS";
 /// Dynamic shared memory.
-pub(crate) const SHARED_BYTES: &str = "BYTES_OF_SHARED_MEMORY";
+pub const SHARED_BYTES: &str = "BYTES_OF_SHARED_MEMORY";
 
 /// Words that have a name behind them.
 const WITH_A_NAME: [&str; 5] = ["SHAPE_OF_", "TENSOR_", "VALUE_OF_", "CONSTANT_", "WHERE_"];
 
 /// The shape of an output.
-pub(crate) fn shape_of(name: &str) -> String {
+pub fn shape_of(name: &str) -> String {
     format!("SHAPE_OF_{name}")
 }
 
 /// The tensor that a pointer is bound to.
-pub(crate) fn tensor(name: &str) -> String {
+pub fn tensor(name: &str) -> String {
     format!("TENSOR_{name}")
 }
 
 /// What a parameter gets.
-pub(crate) fn value_of(name: &str) -> String {
+pub fn value_of(name: &str) -> String {
     format!("VALUE_OF_{name}")
 }
 
 /// That what a parameter gets is an integer of so many bits: whoever replaces [`value_of`] replaces it here, too.
-pub(crate) fn fits(name: &str, bits: u32) -> String {
+pub fn fits(name: &str, bits: u32) -> String {
     let value = value_of(name);
     let most = i64::MAX >> 64_u32.saturating_sub(bits);
     format!("{} <= ({value}) and ({value}) <= {most}", -most - 1)
 }
 
 /// What a parameter was fixed to.
-pub(crate) fn constant_of(name: &str) -> String {
+pub fn constant_of(name: &str) -> String {
     format!("CONSTANT_{name}")
 }
 
 /// When a parameter is a word, which no manifest can compare.
-pub(crate) fn where_it_is(name: &str, word: &str) -> String {
+pub fn where_it_is(name: &str, word: &str) -> String {
     let clean: String = word.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("WHERE_{name}_IS_{clean}")
 }
 
 /// A type of which only the size is known.
-pub(crate) fn unknown_type(bytes: u32) -> String {
+pub fn unknown_type(bytes: u32) -> String {
     format!("TYPE_OF_{bytes}_BYTES")
 }
 
 /// Whether a word is one of these.
 #[must_use]
-pub(crate) fn is_unsaid(word: &str) -> bool {
+pub fn is_unsaid(word: &str) -> bool {
     let is_type = || {
         let bytes = word.strip_prefix("TYPE_OF_").and_then(|rest| rest.strip_suffix("_BYTES"));
         bytes.is_some_and(|bytes| bytes.parse::<u32>().is_ok())

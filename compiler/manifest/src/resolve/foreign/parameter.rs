@@ -163,7 +163,7 @@ pub(super) fn param(
 }
 
 /// What all parts of a type with this name are, and its bytes; absent for `void`. Nothing where it is no name of the manifest's or CUDA's.
-pub(crate) fn element(name: &str) -> Option<(Leaf, Option<u32>)> {
+pub fn element(name: &str) -> Option<(Leaf, Option<u32>)> {
     named(name).map(|element| (element.leaf, element.size))
 }
 

@@ -53,7 +53,7 @@ const RESERVED: &[(&[&str], &str)] = &[
 ];
 
 /// The options that take one of `ptxas`, in the same element or the next.
-pub(crate) const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
+pub const PTXAS: [&str; 2] = ["ptxas-options", "Xptxas"];
 
 /// Options of `ptxas` that read options from a file, which may change when nothing else does.
 const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
@@ -194,7 +194,8 @@ fn not_the_users(option: &str, why: &str) -> Diagnostic {
 }
 
 /// Whether all of these options are known to read no file. They have passed [`check_options`].
-pub(crate) fn read_no_file(options: &[String]) -> bool {
+#[must_use]
+pub fn read_no_file(options: &[String]) -> bool {
     let mut of_ptxas = false;
     options.iter().all(|option| {
         if std::mem::take(&mut of_ptxas) {
@@ -309,7 +310,9 @@ fn is_one_of_ptxas(option: &str) -> bool {
     is_named(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }
 
-pub(crate) fn is_named(option: &str, names: &[&str]) -> bool {
+/// Whether an option, without its dashes and value, has one of these names.
+#[must_use]
+pub fn is_named(option: &str, names: &[&str]) -> bool {
     let name = option.trim_start_matches('-').split('=').next().unwrap_or_default();
     option.starts_with('-') && names.contains(&name)
 }

@@ -18,34 +18,32 @@ use crate::rules;
 const LONGEST_QUOTE: usize = 120;
 
 /// The text being read and what has been found wrong with it.
-pub(crate) struct Form<'s> {
+pub struct Form<'s> {
     source: &'s Arc<Source>,
     diagnostics: Vec<Diagnostic>,
     /// Whether a whole section was something else: then too much is missing to look for more mistakes.
     section_lost: bool,
-    /// What has been asked of each section, for the test that holds the key table against the readers.
-    #[cfg(test)]
-    pub(crate) asked: Vec<Asked>,
+    /// The keys asked of each section. Tests compare them with the reference.
+    pub asked: Vec<Asked>,
 }
 
 /// What a reader asked of one section.
-#[cfg(test)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub struct Asked {
     /// How errors call the section.
-    pub(crate) name: String,
+    pub name: String,
     /// The keys, in the order in which they were asked for.
-    pub(crate) keys: Vec<&'static str>,
+    pub keys: Vec<&'static str>,
     /// Those that must be there.
-    pub(crate) required: Vec<&'static str>,
+    pub required: Vec<&'static str>,
 }
 
 /// A table and which of its keys have been asked for.
-pub(crate) struct Section<'t> {
+pub struct Section<'t> {
     /// How errors call it: `[plugin]`.
     name: String,
     /// Where it begins.
-    pub(crate) range: Range<usize>,
+    pub range: Range<usize>,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
     required: Vec<&'static str>,
@@ -56,66 +54,63 @@ pub(crate) struct Section<'t> {
 
 /// A key with its value.
 #[derive(Clone)]
-pub(crate) struct Entry<'t> {
+pub struct Entry<'t> {
     /// The key, or for an element of an array the array's key.
-    pub(crate) key: String,
+    pub key: String,
     /// Where the key is.
-    pub(crate) key_range: Range<usize>,
+    pub key_range: Range<usize>,
     /// Where the value is.
-    pub(crate) range: Range<usize>,
+    pub range: Range<usize>,
     value: &'t DeValue<'t>,
 }
 
 impl<'s> Form<'s> {
-    pub(crate) fn new(source: &'s Arc<Source>) -> Form<'s> {
-        Form {
-            source,
-            diagnostics: Vec::new(),
-            section_lost: false,
-            #[cfg(test)]
-            asked: Vec::new(),
-        }
+    /// Starts reading a document.
+    pub fn new(source: &'s Arc<Source>) -> Form<'s> {
+        Form { source, diagnostics: Vec::new(), section_lost: false, asked: Vec::new() }
     }
 
     /// What has been found, in order of place.
-    pub(crate) fn into_diagnostics(mut self) -> Vec<Diagnostic> {
+    pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         sort(&mut self.diagnostics);
         self.diagnostics
     }
 
     /// Whether what was read is whole enough to look for more mistakes in it.
-    pub(crate) fn is_whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         !self.section_lost
     }
 
-    pub(crate) fn report(&mut self, diagnostic: Diagnostic) {
+    /// Adds a diagnostic.
+    pub fn report(&mut self, diagnostic: Diagnostic) {
         self.diagnostics.push(diagnostic);
     }
 
     /// How many mistakes have been found.
-    pub(crate) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.diagnostics.len()
     }
 
-    pub(crate) fn span(&self, range: Range<usize>) -> Span {
+    /// The span of a byte range of the document.
+    pub fn span(&self, range: Range<usize>) -> Span {
         Span::new(self.source, range)
     }
 
     /// What the author wrote there, where it is short enough to be repeated in a message.
-    pub(crate) fn written(&self, range: &Range<usize>) -> Option<&'s str> {
+    pub fn written(&self, range: &Range<usize>) -> Option<&'s str> {
         let text = self.source.text.get(range.clone())?;
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
     /// The text as a TOML document. Where it is none, that is reported, and nothing is read from the rest.
-    pub(crate) fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
+    pub fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
         let (document, errors) = DeTable::parse_recoverable(&self.source.text);
         self.diagnostics.extend(syntax::explain(self.source, &errors));
         errors.is_empty().then_some(document)
     }
 
     /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
-    pub(crate) fn require<'t>(
+    pub fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
         key: &'static str,
@@ -133,13 +128,12 @@ impl<'s> Form<'s> {
     }
 
     /// Reports every key that nobody asked for and every required one that is missing.
-    pub(crate) fn finish(&mut self, section: &Section<'_>) {
+    pub fn finish(&mut self, section: &Section<'_>) {
         self.finish_except(section, &[]);
     }
 
     /// The same, but for unknown keys in `reported`, about which more has been said.
-    pub(crate) fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
-        #[cfg(test)]
+    pub fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
         self.asked.push(Asked {
             name: section.name.clone(),
             keys: section.known.clone(),
@@ -176,7 +170,7 @@ impl<'s> Form<'s> {
     }
 
     /// How to mend a key that stands in the table at `child` and belongs to the one around it.
-    pub(crate) fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
+    pub fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
         let place = match self.header(child) {
             Some(header) => format!("write it above `{header}`"),
             None => "write it there".to_owned(),
@@ -194,7 +188,7 @@ impl<'s> Form<'s> {
 
     /// Reports keys that `section` lacks and that stand in the table `child` of it: these. An optional one is meant for `section`
     /// where `is_meant` says so.
-    pub(crate) fn below(
+    pub fn below(
         &mut self,
         section: &mut Section<'_>,
         child: &Entry<'_>,
@@ -220,7 +214,7 @@ impl<'s> Form<'s> {
     }
 
     /// Nothing more is looked for: too much depends on what is wrong.
-    pub(crate) fn give_up(&mut self) {
+    pub fn give_up(&mut self) {
         self.section_lost = true;
     }
 
@@ -230,13 +224,14 @@ impl<'s> Form<'s> {
     }
 
     /// The error for a value of another type than its key takes.
-    pub(crate) fn misfit(&self, entry: &Entry<'_>, expected: &str) -> Diagnostic {
+    pub fn misfit(&self, entry: &Entry<'_>, expected: &str) -> Diagnostic {
         Diagnostic::error(format!("`{}` must be {expected}", entry.key))
             .code(rules::WRONG_VALUE)
             .at(self.span(entry.range.clone()), format!("found {}", describe(entry.value)))
     }
 
-    pub(crate) fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
+    /// A string with its place in the file.
+    pub fn text(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(value) => {
                 Some(Text::new(&self.source.text, entry.range.clone(), value.clone().into_owned()))
@@ -248,12 +243,13 @@ impl<'s> Form<'s> {
         }
     }
 
-    pub(crate) fn string(&mut self, entry: &Entry<'_>) -> Option<Located<String>> {
+    /// A string.
+    pub fn string(&mut self, entry: &Entry<'_>) -> Option<Located<String>> {
         self.text(entry).map(|text| Located { value: text.value, range: text.range })
     }
 
     /// An expression: a string, or a number or boolean that stands for itself.
-    pub(crate) fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
+    pub fn expression(&mut self, entry: &Entry<'_>) -> Option<Text> {
         match entry.value {
             DeValue::String(_) => self.text(entry),
             // The expression language reads numbers as TOML writes them, save for underscores and prefixes.
@@ -277,7 +273,8 @@ impl<'s> Form<'s> {
         }
     }
 
-    pub(crate) fn integer(&mut self, entry: &Entry<'_>) -> Option<i64> {
+    /// An integer.
+    pub fn integer(&mut self, entry: &Entry<'_>) -> Option<i64> {
         let DeValue::Integer(integer) = entry.value else {
             self.wrong_type(entry, "an integer");
             return None;
@@ -294,7 +291,7 @@ impl<'s> Form<'s> {
     }
 
     /// A finite float.
-    pub(crate) fn float(&mut self, entry: &Entry<'_>) -> Option<f64> {
+    pub fn float(&mut self, entry: &Entry<'_>) -> Option<f64> {
         let DeValue::Float(float) = entry.value else {
             self.wrong_type(entry, "a float");
             return None;
@@ -309,7 +306,8 @@ impl<'s> Form<'s> {
         value
     }
 
-    pub(crate) fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
+    /// A table; errors call it `name`.
+    pub fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
         match entry.value {
             DeValue::Table(table) => Some(Section {
                 name,
@@ -338,7 +336,7 @@ impl<'s> Form<'s> {
     }
 
     /// The elements of an array.
-    pub(crate) fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
+    pub fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
             self.wrong_type(entry, expected);
@@ -347,7 +345,7 @@ impl<'s> Form<'s> {
     }
 
     /// The elements of an array of strings or numbers. One that stands alone only lacks its brackets.
-    pub(crate) fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
+    pub fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
             let mut diagnostic = self.misfit(entry, expected);
@@ -361,7 +359,7 @@ impl<'s> Form<'s> {
     }
 
     /// The tables of an array of tables, `[[name]]`; none where the key is absent.
-    pub(crate) fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
+    pub fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
         let Some(entry) = root.take(key) else { return Vec::new() };
         let expected = format!("an array of tables, each beginning with `[[{key}]]`");
         let Some(items) = entry.items() else {
@@ -379,7 +377,7 @@ impl<'s> Form<'s> {
     }
 
     /// The lines of the table `[key]`, in the file's order; none where the key is absent.
-    pub(crate) fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
+    pub fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
         let Some(entry) = parent.take(key) else { return Vec::new() };
         match self.table(&entry, format!("[{key}]")) {
             Some(section) => section.entries(),
@@ -391,13 +389,13 @@ impl<'s> Form<'s> {
     }
 
     /// An array of strings.
-    pub(crate) fn strings(&mut self, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    pub fn strings(&mut self, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
         let items = self.values(entry, "an array of strings")?;
         Some(items.iter().filter_map(|item| self.string(item)).collect())
     }
 
     /// `debug`: whether line information is asked for. There is nothing else to ask for.
-    pub(crate) fn line_information(&mut self, entry: &Entry<'_>) -> Option<bool> {
+    pub fn line_information(&mut self, entry: &Entry<'_>) -> Option<bool> {
         if entry.value.as_str() == Some("line") {
             return Some(true);
         }
@@ -411,7 +409,7 @@ impl<'s> Form<'s> {
     }
 
     /// Checks that a name can stand in expressions and in C++. A wrong one is reported and used as it is.
-    pub(crate) fn identifier(&mut self, name: &Located<String>, what: &str) {
+    pub fn identifier(&mut self, name: &Located<String>, what: &str) {
         if is_identifier(&name.value) {
             return;
         }
@@ -425,14 +423,14 @@ impl<'s> Form<'s> {
 
 impl Text {
     /// A text that a value of another type stands for.
-    pub(crate) fn stands_for(range: Range<usize>, value: String) -> Text {
+    pub fn stands_for(range: Range<usize>, value: String) -> Text {
         Text::new("", range, value)
     }
 }
 
 impl<'t> Section<'t> {
     /// The document's root table.
-    pub(crate) fn root(table: &'t DeTable<'t>) -> Section<'t> {
+    pub fn root(table: &'t DeTable<'t>) -> Section<'t> {
         Section {
             name: String::new(),
             range: 0..0,
@@ -445,44 +443,44 @@ impl<'t> Section<'t> {
     }
 
     /// The same section of a table of `above`.
-    pub(crate) fn within(self, above: &'static Table) -> Section<'t> {
+    pub fn within(self, above: &'static Table) -> Section<'t> {
         Section { above: Some(above), ..self }
     }
 
     /// The same section, called otherwise in errors.
-    pub(crate) fn called(self, name: &str) -> Section<'t> {
+    pub fn called(self, name: &str) -> Section<'t> {
         Section { name: name.to_owned(), ..self }
     }
 
     /// Whether a key that must be there is not.
-    pub(crate) fn lacks(&self, key: &str) -> bool {
+    pub fn lacks(&self, key: &str) -> bool {
         self.missing.iter().any(|(missing, _)| *missing == key)
     }
 
     /// Says nothing of a missing key: what was said elsewhere explains it.
-    pub(crate) fn forgive(&mut self, key: &str) {
+    pub fn forgive(&mut self, key: &str) {
         self.missing.retain(|(missing, _)| *missing != key);
     }
 
     /// Whether there is such a key, known or not.
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub fn has(&self, key: &str) -> bool {
         self.table.iter().any(|(name, _)| name.get_ref() == key)
     }
 
     /// How errors call it.
-    pub(crate) fn title(&self) -> String {
+    pub fn title(&self) -> String {
         if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) }
     }
 
     /// The value of a key, which is now known to belong here.
-    pub(crate) fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
+    pub fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
         let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
         Some(entry(name, value))
     }
 
     /// All keys and values in the file's order.
-    pub(crate) fn entries(&self) -> Vec<Entry<'t>> {
+    pub fn entries(&self) -> Vec<Entry<'t>> {
         let mut entries: Vec<Entry<'t>> = self.table.iter().map(|(name, value)| entry(name, value)).collect();
         entries.sort_by_key(|entry| entry.key_range.start);
         entries
@@ -500,21 +498,22 @@ fn entry<'t>(name: &Spanned<std::borrow::Cow<'t, str>>, value: &'t Spanned<DeVal
 
 impl<'t> Entry<'t> {
     /// The key as a name with its place.
-    pub(crate) fn name(&self) -> Located<String> {
+    pub fn name(&self) -> Located<String> {
         Located { value: self.key.clone(), range: self.key_range.clone() }
     }
 
     /// What the value is, for errors.
-    pub(crate) fn found(&self) -> String {
+    pub fn found(&self) -> String {
         describe(self.value)
     }
 
-    pub(crate) fn value(&self) -> &'t DeValue<'t> {
+    /// The value as TOML.
+    pub fn value(&self) -> &'t DeValue<'t> {
         self.value
     }
 
     /// The lines in the file's order, where the value is a table.
-    pub(crate) fn lines(&self) -> Option<Vec<Entry<'t>>> {
+    pub fn lines(&self) -> Option<Vec<Entry<'t>>> {
         let DeValue::Table(table) = self.value else { return None };
         let mut entries: Vec<Entry<'t>> = table.iter().map(|(name, value)| entry(name, value)).collect();
         entries.sort_by_key(|entry| entry.key_range.start);
@@ -522,7 +521,7 @@ impl<'t> Entry<'t> {
     }
 
     /// The elements, where the value is an array.
-    pub(crate) fn items(&self) -> Option<Vec<Entry<'t>>> {
+    pub fn items(&self) -> Option<Vec<Entry<'t>>> {
         match self.value {
             DeValue::Array(items) => Some(items.iter().map(|item| self.element(item)).collect()),
             _ => None,
@@ -535,19 +534,19 @@ impl<'t> Entry<'t> {
 }
 
 /// Whether a name is made of ASCII letters, digits and `_`, and does not begin with a digit.
-pub(crate) fn is_identifier(name: &str) -> bool {
+pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
 /// What a string holds, for errors.
-pub(crate) fn found(text: &str) -> String {
+pub fn found(text: &str) -> String {
     if text.is_empty() { "this is empty".to_owned() } else { format!("found `{text}`") }
 }
 
 /// Names between backticks, with commas.
-pub(crate) fn list(names: &[&str]) -> String {
+pub fn list(names: &[&str]) -> String {
     const MAX_SHOWN: usize = 40;
     let shown: Vec<String> = names.iter().take(MAX_SHOWN).map(|name| format!("`{name}`")).collect();
     match names.len().saturating_sub(MAX_SHOWN) {

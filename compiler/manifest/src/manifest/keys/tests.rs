@@ -150,7 +150,7 @@ fn the_file_must_have_what_the_table_says() {
 
 /// The good manifests.
 fn corpus() -> Vec<Toml> {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ok");
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/ok");
     let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
     let manifests = paths.filter(|path| path.extension().is_some_and(|extension| extension == "toml"));
     manifests.map(|path| toml::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()).collect()

@@ -1,7 +1,6 @@
 //! Kernels that other compilers made: which `[[code]]` serves a row, and what a launch of it binds.
 //!
-//! Owns that each row has exactly one, and what their parameters mean there. Never reads a file: what the code says of itself is
-//! [`crate::foreign`]'s.
+//! Owns that each row has exactly one, and what their parameters mean there. Never reads a file of code.
 
 mod assumed;
 mod parameter;
@@ -24,7 +23,7 @@ use crate::manifest::{
 };
 use crate::rules;
 
-pub(crate) use parameter::element;
+pub use parameter::element;
 
 pub(super) use assumed::{assumptions, conjoined, conjuncts};
 

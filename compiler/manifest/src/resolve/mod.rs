@@ -39,7 +39,7 @@ use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::manifest::{self, MAX_RANK, Manifest, TableData, TableType};
 use crate::rules;
 use expression::Compiler;
-pub(crate) use foreign::element;
+pub use foreign::element;
 pub use foreign::{ForeignCode, ForeignFile};
 use rows::Row;
 pub use usage::UnusedName;
@@ -214,7 +214,7 @@ pub struct Wrong {
 
 impl Resolved {
     /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. `in_kernels` are the names
-    /// that the kernels' texts take from the generated header: [`crate::manifest_names::manifest_names`].
+    /// that the kernels' texts take from the generated header.
     #[must_use]
     pub fn unused(&self, in_kernels: &BTreeSet<String>) -> Vec<Diagnostic> {
         let unused = self.unused_names.iter().filter(|unused| !in_kernels.contains(&unused.name));
@@ -431,7 +431,7 @@ fn input(decl: &manifest::InputDecl) -> Input {
 
 /// A path that a manifest names, against the manifest's folder. Nothing is folded away: `..` behind a link means what the
 /// file system says.
-pub(crate) fn beside(source: &Source, path: &str) -> PathBuf {
+pub fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 

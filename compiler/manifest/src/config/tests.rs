@@ -123,7 +123,7 @@ proptest! {
 /// The tables and the example of `docs/cubinder-toml.md`.
 #[test]
 fn the_reference_has_the_keys_that_are_read() {
-    let page = include_str!("../../../docs/cubinder-toml.md");
+    let page = include_str!("../../../../docs/cubinder-toml.md");
     let rows: Vec<(&str, &str)> =
         page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).collect();
     let named: Vec<&str> =

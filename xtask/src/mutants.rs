@@ -38,7 +38,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 14] = [
+const GROUPS: [Group; 15] = [
     Group {
         name: "reader",
         package: "cubinder-bundle",
@@ -126,7 +126,6 @@ const GROUPS: [Group; 14] = [
         package: "cubinder",
         files: &[
             "compiler/src/cache/dependencies.rs",
-            "compiler/src/directives.rs",
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
@@ -135,13 +134,20 @@ const GROUPS: [Group; 14] = [
         programs: &["--lib"],
         tests: &[
             "cache::",
-            "directives::",
             "nvrtc::options::",
             "nvrtc::session::builds::",
             "nvrtc::session::include_graphs::a_file_before",
             "nvrtc::session::tests::",
             "nvrtc::tests::",
         ],
+    },
+    Group {
+        name: "directives",
+        package: "cubinder-cuda-text",
+        files: &["compiler/cuda-text/src/directives.rs"],
+        tested_by: "cubinder-cuda-text",
+        programs: &["--lib"],
+        tests: &["directives::"],
     },
     Group {
         name: "options",
@@ -379,7 +385,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "there is no group `guard`; there are reader, guards, launch, prover, code, signature, cache, options, files, fields, node, driver, run, logger"
+            "there is no group `guard`; there are reader, guards, launch, prover, code, signature, cache, directives, options, files, fields, node, driver, run, logger"
         );
     }
 

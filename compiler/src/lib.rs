@@ -4,6 +4,8 @@
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
 pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
+use cubinder_cuda_text::directives;
+pub use cubinder_cuda_text::{cuda, manifest_names};
 pub use cubinder_library as library;
 use cubinder_manifest::placeholder;
 pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
@@ -14,10 +16,7 @@ pub mod project;
 
 pub mod checkup;
 pub mod codegen;
-pub mod cuda;
-mod directives;
 pub mod installation;
-pub mod manifest_names;
 pub mod nvrtc;
 pub mod toolkit;
 

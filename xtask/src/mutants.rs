@@ -37,7 +37,7 @@ struct Group {
     tests: &'static [&'static str],
 }
 
-const GROUPS: [Group; 14] = [
+const GROUPS: [Group; 15] = [
     Group {
         name: "reader",
         packages: &["cubinder-model"],
@@ -126,7 +126,6 @@ const GROUPS: [Group; 14] = [
         packages: &["cubinder"],
         files: &[
             "compiler/src/cache/dependencies.rs",
-            "compiler/src/directives.rs",
             "compiler/src/nvrtc/options.rs",
             "compiler/src/nvrtc/session.rs",
             "compiler/src/nvrtc/session/entry.rs",
@@ -135,13 +134,20 @@ const GROUPS: [Group; 14] = [
         programs: &["--lib"],
         tests: &[
             "cache::",
-            "directives::",
             "nvrtc::options::",
             "nvrtc::session::builds::",
             "nvrtc::session::include_graphs::a_file_before",
             "nvrtc::session::tests::",
             "nvrtc::tests::",
         ],
+    },
+    Group {
+        name: "directives",
+        packages: &["cubinder-cuda-text"],
+        files: &["compiler/cuda-text/src/directives.rs"],
+        tested_by: &["cubinder-cuda-text"],
+        programs: &["--lib"],
+        tests: &["directives::"],
     },
     Group {
         name: "options",

@@ -74,7 +74,7 @@ const LEFT: [&str; 17] = [
     "cubinder_compiler check: claim, cooperative, remedy, settle",
     "cubinder_compiler compile: native, units",
     "cubinder_code_object cubin::ptx: scan, variable",
-    "cubinder_compiler cuda: chosen, in_body",
+    "cubinder_cuda_text cuda: chosen, in_body",
     "cubinder_compiler eval: device, inputs, node, types",
     "cubinder_compiler foreign: file, import, names",
     "cubinder_compiler foreign::import::triton: constants, doubts, options",

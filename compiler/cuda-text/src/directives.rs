@@ -12,15 +12,16 @@ use std::path::Path;
 
 /// Something in a text that makes the compile depend on more than the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Directive {
+pub struct Directive {
     /// The byte of the text where the word stands.
-    pub(crate) at: usize,
-    pub(crate) kind: Kind,
+    pub at: usize,
+    /// What it makes the compile depend on.
+    pub kind: Kind,
 }
 
 /// What it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub enum Kind {
     /// `"name"`: looked for beside the file first.
     Quoted(Vec<u8>),
     /// `<name>`: looked for in the include folders only.
@@ -33,7 +34,7 @@ pub(crate) enum Kind {
 
 impl Directive {
     /// The name that is included, where it is in the text and is UTF-8.
-    pub(crate) fn name(&self) -> Option<&str> {
+    pub fn name(&self) -> Option<&str> {
         match &self.kind {
             Kind::Quoted(name) | Kind::Angled(name) => str::from_utf8(name).ok(),
             Kind::Computed | Kind::Time => None,
@@ -42,12 +43,12 @@ impl Directive {
 }
 
 /// The path that an include directive names.
-pub(crate) fn path_of(name: &[u8]) -> &Path {
+pub fn path_of(name: &[u8]) -> &Path {
     Path::new(OsStr::from_bytes(name))
 }
 
 /// Whether a text includes nothing but headers of CUDA, which use no names of the manifest.
-pub(crate) fn includes_only_cuda_headers(text: &str) -> bool {
+pub fn includes_only_cuda_headers(text: &str) -> bool {
     directives(text).iter().all(|directive| match &directive.kind {
         Kind::Angled(name) => name.starts_with(b"cuda_"),
         Kind::Quoted(_) | Kind::Computed => false,
@@ -60,7 +61,7 @@ const LOOKUPS: [&str; 3] = ["__has_include", "__has_include_next", "__has_embed"
 const TIMES: [&str; 3] = ["__DATE__", "__TIME__", "__TIMESTAMP__"];
 
 /// The directives of a text, in its order.
-pub(crate) fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
+pub fn directives(text: impl AsRef<[u8]>) -> Vec<Directive> {
     let text = text.as_ref();
     let joined = Joined::new(text);
     let mut found = Vec::new();
@@ -99,17 +100,18 @@ fn is_named_as_lookup(word: &str) -> bool {
 
 /// What a text has of the words that macros can build with `##`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Pasting {
-    /// Whether it has a word that begins or ends one of [`LOOKUPS`] or [`TIMES`] and little else: `__has_`, `TIME__`.
-    pub(crate) piece: bool,
+pub struct Pasting {
+    /// Whether it has a word that starts or ends an operator or macro that counts, and little else: `__has_`, `TIME__`.
+    pub piece: bool,
     /// Whether it has `_` or `__` as a word.
-    pub(crate) underscore: bool,
+    pub underscore: bool,
     /// Whether it has the operator.
-    pub(crate) operator: bool,
+    pub operator: bool,
 }
 
 impl Pasting {
-    pub(crate) fn of(text: &[u8]) -> Pasting {
+    /// Scans a text.
+    pub fn of(text: &[u8]) -> Pasting {
         let joined = Joined::new(text);
         let has = |operator: &[u8]| joined.text.windows(operator.len()).any(|bytes| bytes == operator);
         let mut found = Pasting { operator: has(b"##") || has(b"%:%:"), ..Pasting::default() };
@@ -125,7 +127,7 @@ impl Pasting {
     }
 
     /// Adds what another text has.
-    pub(crate) fn add(&mut self, other: Pasting) {
+    pub fn add(&mut self, other: Pasting) {
         self.piece |= other.piece;
         self.underscore |= other.underscore;
         self.operator |= other.operator;
@@ -133,7 +135,7 @@ impl Pasting {
 
     /// Whether macros may build a word that the scan does not see. The operator may be in a header that is built into the
     /// compiler; `_` alone is also a name.
-    pub(crate) fn may_build_a_word(self) -> bool {
+    pub fn may_build_a_word(self) -> bool {
         self.piece || (self.underscore && self.operator)
     }
 }

@@ -8,8 +8,8 @@ mod chosen;
 mod declaration;
 mod in_body;
 mod lexer;
-pub(crate) mod lookup;
-pub(crate) mod name;
+pub mod lookup;
+pub mod name;
 mod parameter;
 mod reader;
 mod shared;
@@ -19,9 +19,9 @@ mod waits;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-pub(crate) use lexer::{Token, TokenKind, lex, word};
+pub use lexer::{Token, TokenKind, lex, word};
 pub use reader::read;
-pub(crate) use surroundings::is_cuda_header;
+pub use surroundings::is_cuda_header;
 
 /// The kernels of a text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -193,7 +193,7 @@ impl std::fmt::Display for Doubt {
 }
 
 /// The token that ends last before a place of a text; nothing where a preprocessor line is between them.
-pub(crate) fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
+pub fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
     let lexed = lexer::lex(text);
     let index = lexed.tokens.partition_point(|token| token.range.end <= at);
     let token = lexed.tokens.get(index.checked_sub(1)?)?;
@@ -202,7 +202,7 @@ pub(crate) fn token_before(text: &str, at: usize) -> Option<Range<usize>> {
 }
 
 /// Where the parameters of a kernel are in its file, where just one declaration can be meant.
-pub(crate) fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
+pub fn parameters_of(kernel: &str, text: &str) -> Option<Range<usize>> {
     let path = name::parse(kernel)?.path;
     let kernels = read(text).kernels;
     let mut named = kernels.iter().filter(|kernel| kernel.is_named(&path));

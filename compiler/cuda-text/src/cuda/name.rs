@@ -9,24 +9,24 @@ use crate::kernel_signature::{Leaf, ParamType};
 
 /// `outer::scale<float, 4>` in its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Name {
+pub struct Name {
     /// `outer::scale`
-    pub(crate) path: String,
+    pub path: String,
     /// The template arguments, where there are angle brackets.
-    pub(crate) arguments: Option<Vec<Argument>>,
+    pub arguments: Option<Vec<Argument>>,
 }
 
 /// A template argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Argument {
+pub struct Argument {
     /// As it is written.
-    pub(crate) text: String,
+    pub text: String,
     /// What it is for certain; nothing where a declaration elsewhere decides.
-    pub(crate) kind: Option<TemplateKind>,
+    pub kind: Option<TemplateKind>,
 }
 
 /// Takes a kernel's name apart; nothing where it is none.
-pub(crate) fn parse(name: &str) -> Option<Name> {
+pub fn parse(name: &str) -> Option<Name> {
     let open = name.find('<').unwrap_or(name.len());
     let path: String = name.get(..open)?.split_whitespace().collect();
     if open == name.len() {
@@ -60,28 +60,28 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
 
 /// A parameter's type with the template arguments put in.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Resolved {
+pub struct Resolved {
     /// As C++ writes it: `const float*`.
-    pub(crate) spelling: String,
+    pub spelling: String,
     /// What it takes, where that is certain.
-    pub(crate) ty: Option<ParamType>,
+    pub ty: Option<ParamType>,
     /// Whether the pointee is known: its `const` is all that there is.
-    pub(crate) knows_pointee: bool,
+    pub knows_pointee: bool,
 }
 
 /// What names stand for in one row of the table of variants.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Meanings<'a> {
+pub struct Meanings<'a> {
     /// The kernel, with its template parameters.
-    pub(crate) kernel: &'a Kernel,
+    pub kernel: &'a Kernel,
     /// What they are.
-    pub(crate) arguments: &'a [Argument],
+    pub arguments: &'a [Argument],
     /// The types that the manifest declares.
-    pub(crate) types: &'a [(String, DataType)],
+    pub types: &'a [(String, DataType)],
     /// The constants that the manifest declares.
-    pub(crate) constants: &'a [(String, Value)],
+    pub constants: &'a [(String, Value)],
     /// Known names that the text gives another meaning.
-    pub(crate) own_types: &'a [String],
+    pub own_types: &'a [String],
 }
 
 impl Meanings<'_> {
@@ -102,7 +102,7 @@ impl Meanings<'_> {
 }
 
 /// What a kernel's parameter is in a row.
-pub(crate) fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
+pub fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
     let own_types = meanings.own_types;
     let pointee = |name: &str| pointee(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
@@ -185,7 +185,7 @@ fn is_single(base: &str) -> bool {
 }
 
 /// Whether every CUDA text knows a type of this name.
-pub(crate) fn is_known_type(name: &str) -> bool {
+pub fn is_known_type(name: &str) -> bool {
     pointee(name).is_some()
 }
 

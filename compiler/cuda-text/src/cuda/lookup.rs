@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::rules;
 
 /// The result of a lookup.
-pub(crate) enum Found<'k> {
+pub enum Found<'k> {
     /// This kernel, with these template arguments.
     Kernel(&'k Kernel, Vec<Argument>),
     /// The text has no such kernel, for certain.
@@ -22,7 +22,8 @@ pub(crate) enum Found<'k> {
     Unsure(Doubt),
 }
 
-pub(crate) fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
+/// Looks a kernel up by the name that a manifest gives.
+pub fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
     let Some(name) = name::parse(name) else { return Found::Unsure(Doubt::Syntax) };
     let named: Vec<&Kernel> = kernels.kernels.iter().filter(|kernel| kernel.is_named(&name.path)).collect();
     if named.is_empty() {
@@ -110,7 +111,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
 
 /// Why a compiler knows no such kernel, where the text tells; `said` is what the compiler said about it.
 #[must_use]
-pub(crate) fn explain_unknown(
+pub fn explain_unknown(
     kernel: &str,
     span: &Span,
     source: &Arc<Source>,
@@ -146,7 +147,8 @@ pub(crate) fn explain_unknown(
     }
 }
 
-pub(crate) fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
+/// The error for a kernel that the text does not have.
+pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MOST: usize = 16;
     let diagnostic = not_a_kernel(kernel, span, file);
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
@@ -214,7 +216,8 @@ fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
     all.iter().find(|kernel| kernel.name == name)
 }
 
-pub(crate) fn template_misfit(
+/// The error for template arguments that do not fit.
+pub fn template_misfit(
     name: &str,
     span: &Span,
     source: &Arc<Source>,
@@ -236,7 +239,7 @@ pub(crate) fn template_misfit(
 }
 
 /// A template argument that nothing declares. `declared` is what a kernel's template arguments can name of the manifest.
-pub(crate) fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
+pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
     let at = word_in(span, name);
     let ty = DataType::from_name(name).map(DataType::cuda_name);
     let message = match ty {
@@ -261,7 +264,7 @@ pub(crate) fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) ->
 }
 
 /// The place of a word in a place; all of it where it is not there.
-pub(crate) fn word_in(span: &Span, name: &str) -> Span {
+pub fn word_in(span: &Span, name: &str) -> Span {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
     let lexed = lex(text.trim_matches(['"', '\'']));
     let shift = text.len() - text.trim_start_matches(['"', '\'']).len();

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// What a token is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum TokenKind {
+pub enum TokenKind {
     /// A name or a keyword.
     Word,
     /// A number.
@@ -20,22 +20,24 @@ pub(crate) enum TokenKind {
 
 /// A token and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Token {
-    pub(crate) kind: TokenKind,
-    pub(crate) range: Range<usize>,
+pub struct Token {
+    /// Its kind.
+    pub kind: TokenKind,
+    /// Its bytes in the text.
+    pub range: Range<usize>,
 }
 
 /// A preprocessor line.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Directive {
+pub struct Directive {
     /// How many tokens of the text come before it.
-    pub(crate) before: usize,
+    pub before: usize,
     /// What follows the `#`: the directive's name and its arguments.
-    pub(crate) tokens: Vec<Token>,
+    pub tokens: Vec<Token>,
 }
 
 /// The text of a token; empty where there is none.
-pub(crate) fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
+pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
@@ -103,15 +105,15 @@ pub(super) fn at_commas<'l>(text: &str, tokens: &'l [Token]) -> Option<Vec<&'l [
 
 /// A text in its parts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Lexed {
-    pub(crate) tokens: Vec<Token>,
-    pub(crate) directives: Vec<Directive>,
+pub struct Lexed {
+    pub tokens: Vec<Token>,
+    pub directives: Vec<Directive>,
     /// Whether the text has what is not understood here: a name over two lines, or a digraph.
-    pub(crate) is_odd: bool,
+    pub is_odd: bool,
 }
 
 /// Takes a text apart.
-pub(crate) fn lex(text: &str) -> Lexed {
+pub fn lex(text: &str) -> Lexed {
     let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, is_odd: false };
     let mut lexed = Lexed::default();
     let mut begins_line = true;

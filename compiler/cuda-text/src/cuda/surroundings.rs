@@ -64,7 +64,7 @@ const HEADERS: [&str; 26] = [
 const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
 
 /// Whether a header is one of CUDA's by its name.
-pub(crate) fn is_cuda_header(name: &str) -> bool {
+pub fn is_cuda_header(name: &str) -> bool {
     HEADERS.contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 

@@ -1,0 +1,16 @@
+//! Reads CUDA C++ without a compiler: kernels, include directives, and the names that a text uses of its manifest.
+
+pub mod cuda;
+pub mod directives;
+pub mod manifest_names;
+
+use cubinder_code_object::kernel_signature;
+use cubinder_source::{diagnostic, rules};
+
+#[cfg(test)]
+#[path = "../../testing"]
+mod test_support {
+    mod cuda_pieces;
+
+    pub(crate) use cuda_pieces::cuda_pieces;
+}

@@ -123,14 +123,14 @@ const GROUPS: [Group; 15] = [
     },
     Group {
         name: "cache",
-        packages: &["cubinder"],
+        packages: &["cubinder-nvrtc"],
         files: &[
-            "compiler/src/cache/dependencies.rs",
-            "compiler/src/nvrtc/options.rs",
-            "compiler/src/nvrtc/session.rs",
-            "compiler/src/nvrtc/session/entry.rs",
+            "compiler/nvrtc/src/cache/dependencies.rs",
+            "compiler/nvrtc/src/nvrtc/options.rs",
+            "compiler/nvrtc/src/nvrtc/session.rs",
+            "compiler/nvrtc/src/nvrtc/session/entry.rs",
         ],
-        tested_by: &["cubinder"],
+        tested_by: &["cubinder-nvrtc"],
         programs: &["--lib"],
         tests: &[
             "cache::",

@@ -6,8 +6,8 @@
 pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
 use cubinder_cuda_text::directives;
 pub use cubinder_cuda_text::{cuda, manifest_names};
+pub use cubinder_import::foreign;
 pub use cubinder_library as library;
-use cubinder_manifest::placeholder;
 pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
 pub use cubinder_nvrtc::{cache, codegen, installation, nvrtc, toolkit};
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
@@ -28,7 +28,6 @@ pub mod compile;
 
 pub mod cases;
 pub mod eval;
-pub mod foreign;
 pub mod inspect;
 pub mod new;
 pub mod onnx;

@@ -117,7 +117,7 @@ const GROUPS: [Group; 15] = [
             "compiler/src/verify/pointee.rs",
             "compiler/src/verify/targets.rs",
         ],
-        tested_by: &["cubinder"],
+        tested_by: &["cubinder", "cubinder-import"],
         programs: &["--lib"],
         tests: &["eval::occupancy::", "foreign::", "precompiled::", "verify::"],
     },

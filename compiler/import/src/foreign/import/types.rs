@@ -7,7 +7,7 @@ const MAX_SYMBOL: usize = 4096;
 
 /// A parameter as a symbol has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Mangled {
+pub enum Mangled {
     /// A pointer to this, to `const` or not.
     Pointer(String, bool),
     /// A number.
@@ -22,17 +22,17 @@ pub(crate) enum Mangled {
 
 /// What a symbol of C++ says, as it is written there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Demangled {
+pub struct Demangled {
     /// The name alone: `perm`.
-    pub(crate) name: String,
+    pub name: String,
     /// The name with the arguments of its template: `perm<float, 1>`.
-    pub(crate) instance: String,
+    pub instance: String,
     /// The name with all that it stands in: `ops::Outer<int>::perm`.
-    pub(crate) qualified: String,
+    pub qualified: String,
     /// Both: `ops::Outer<int>::perm<float, 1>`.
-    pub(crate) full: String,
+    pub full: String,
     /// The types of its parameters: `float const*`.
-    pub(crate) params: Vec<String>,
+    pub params: Vec<String>,
 }
 
 /// The most bytes that a symbol is written out to: what it repeats by reference can double with every few letters.
@@ -52,7 +52,7 @@ impl std::fmt::Write for Bounded {
 }
 
 /// What a symbol tells; nothing where it is a plain one, or too long.
-pub(crate) fn demangle(symbol: &str) -> Option<Demangled> {
+pub fn demangle(symbol: &str) -> Option<Demangled> {
     if symbol.len() > MAX_SYMBOL || !symbol.starts_with("_Z") {
         return None;
     }
@@ -143,7 +143,7 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
 }
 
 /// A parameter as C++ writes it.
-pub(crate) fn mangled(text: &str) -> Mangled {
+pub fn mangled(text: &str) -> Mangled {
     if let Some((of, rest)) =
         text.split_once('<').and_then(|(head, rest)| Some((head, rest.strip_suffix('>')?)))
     {
@@ -231,7 +231,7 @@ fn element(text: &str) -> Option<String> {
 }
 
 /// What a pointer of C++ points to, as manifests call it.
-pub(crate) fn demangled_pointee(text: &str) -> Option<String> {
+pub fn demangled_pointee(text: &str) -> Option<String> {
     element(text)
 }
 

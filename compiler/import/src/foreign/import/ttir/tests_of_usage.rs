@@ -23,7 +23,7 @@ fn of_text(text: &str) -> Vec<String> {
 
 /// Of a kernel of `tests/data/ttir/kernels.py`, as Triton 3.9 wrote it.
 fn of_kernel(name: &str) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ttir");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/ttir");
     of_text(&std::fs::read_to_string(folder.join(name).with_extension("ttir")).unwrap())
 }
 

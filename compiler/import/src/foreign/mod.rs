@@ -1,6 +1,6 @@
 //! Reads the files of precompiled code.
 //!
-//! Owns which files can be used ([`read`]) and which of them serves a target ([`serving`]); [`crate::precompiled`] checks launches of the code.
+//! Owns which files can be used ([`read`]) and which of them serves a target ([`serving`]); `cubinder-analysis` checks launches of the code.
 //! Never compiles or links anything: a file is taken as it is or refused with what to do.
 
 mod file;

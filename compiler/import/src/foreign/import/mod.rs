@@ -7,7 +7,7 @@ mod files;
 mod text;
 mod triton;
 mod ttir;
-pub(crate) mod types;
+pub mod types;
 
 pub use files::{files, found};
 pub use text::{check_paths, write};

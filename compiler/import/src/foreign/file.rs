@@ -244,7 +244,7 @@ mod tests {
     /// As CuPy and Numba write them: both are what the run time takes.
     #[test]
     fn a_byte_too_few_or_a_nul_too_many_is_mended() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/code/scale.sm_90.cubin");
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/code/scale.sm_90.cubin");
         let whole = std::fs::read(path).unwrap();
         let short = whole[..whole.len() - 1].to_vec();
         assert_eq!(parse(short, CodeKind::Cubin).unwrap().bytes, whole);

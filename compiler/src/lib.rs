@@ -3,8 +3,8 @@
 //! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
+pub use cubinder_analysis::{check, kernel_text, precompiled, verify};
 pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
-use cubinder_cuda_text::directives;
 pub use cubinder_cuda_text::{cuda, manifest_names};
 pub use cubinder_import::foreign;
 pub use cubinder_library as library;
@@ -12,15 +12,11 @@ pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_opt
 pub use cubinder_nvrtc::{cache, codegen, installation, nvrtc, toolkit};
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
-pub mod check;
 pub mod project;
 
 pub mod checkup;
 
-pub mod kernel_text;
-pub mod precompiled;
 pub mod thin;
-pub mod verify;
 
 pub mod pack;
 
@@ -38,11 +34,9 @@ pub mod tuning;
 #[cfg(test)]
 #[path = "../testing"]
 mod test_support {
-    mod cuda_pieces;
     mod sample;
     mod units;
 
-    pub(crate) use cuda_pieces::cuda_pieces;
     pub(crate) use sample::Sample;
-    pub(crate) use units::{draft, nvrtc, resolved, show};
+    pub(crate) use units::{nvrtc, resolved, show};
 }

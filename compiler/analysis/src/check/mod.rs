@@ -41,7 +41,7 @@ mod witness;
 
 use cubinder_model::{Arg, KernelFacts, Target};
 
-pub(crate) use cluster::has_clusters;
+pub use cluster::has_clusters;
 pub use cubinder_launch::proof::{Case, Verdict};
 pub use route::{can_be_chosen, check_route};
 pub use witness::NamedCase;

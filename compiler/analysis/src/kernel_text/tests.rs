@@ -231,7 +231,7 @@ fn what_is_certain_is_what_the_compiler_says() {
     let target = "sm_80".parse().unwrap();
     let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)
         .unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
-    let signature = crate::signature::read(&raw.bytes, &raw.symbol).unwrap();
+    let signature = cubinder_code_object::signature::read(&raw.bytes, &raw.symbol).unwrap();
     let kernels = read(text);
     let kernel = &kernels.kernels[0];
     assert_eq!(kernel.certainty, Certainty::Exact);

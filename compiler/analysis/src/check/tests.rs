@@ -367,7 +367,7 @@ fn devices_are_those_of_the_targets() {
 #[test]
 fn nothing_is_claimed_of_sizes_that_kernels_write() {
     let text =
-        |shape: &str| include_str!("../../../tests/data/ok/sizes.toml").replace("[count, x.rank]", shape);
+        |shape: &str| include_str!("../../../../tests/data/ok/sizes.toml").replace("[count, x.rank]", shape);
     let claimed = |shape: &str| -> Vec<String> {
         let resolved = resolved("m.toml", &text(shape));
         let obligations = check(&resolved).obligations;

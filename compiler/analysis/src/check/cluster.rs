@@ -101,7 +101,7 @@ pub(super) fn multiples<'s>(
 const WITH_CLUSTERS: (u8, u8) = (9, 0);
 
 /// Whether GPUs of a target have clusters.
-pub(crate) const fn has_clusters(target: Target) -> bool {
+pub const fn has_clusters(target: Target) -> bool {
     let (major, minor) = WITH_CLUSTERS;
     target.arch.major > major || target.arch.major == major && target.arch.minor >= minor
 }

@@ -9,6 +9,7 @@ pub use cubinder_cuda_text::{cuda, manifest_names};
 pub use cubinder_import::foreign;
 pub use cubinder_library as library;
 pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
+pub use cubinder_node::{cases, eval, query, trial, tuning};
 pub use cubinder_nvrtc::{cache, codegen, installation, nvrtc, toolkit};
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
@@ -22,21 +23,6 @@ pub mod pack;
 
 pub mod compile;
 
-pub mod cases;
-pub mod eval;
 pub mod inspect;
 pub mod new;
 pub mod onnx;
-pub mod query;
-pub mod trial;
-pub mod tuning;
-
-#[cfg(test)]
-#[path = "../testing"]
-mod test_support {
-    mod sample;
-    mod units;
-
-    pub(crate) use sample::Sample;
-    pub(crate) use units::{nvrtc, resolved, show};
-}

@@ -117,7 +117,7 @@ const GROUPS: [Group; 15] = [
             "compiler/analysis/src/verify/pointee.rs",
             "compiler/analysis/src/verify/targets.rs",
         ],
-        tested_by: &["cubinder-analysis", "cubinder-import", "cubinder"],
+        tested_by: &["cubinder-analysis", "cubinder-import", "cubinder-node"],
         programs: &["--lib"],
         tests: &["eval::occupancy::", "foreign::", "precompiled::", "verify::"],
     },

@@ -75,7 +75,7 @@ const LEFT: [&str; 17] = [
     "cubinder_compiler compile: native, units",
     "cubinder_code_object cubin::ptx: scan, variable",
     "cubinder_cuda_text cuda: chosen, in_body",
-    "cubinder_compiler eval: device, inputs, node, types",
+    "cubinder_node eval: device, inputs, node, types",
     "cubinder_import foreign: file, import, names",
     "cubinder_import foreign::import::triton: constants, doubts, options",
     "cubinder_compiler inspect: declared, table",

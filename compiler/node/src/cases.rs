@@ -610,7 +610,7 @@ pub fn table(verdicts: &[Verdict]) -> String {
 mod tests {
     use super::*;
 
-    const PAGE: &str = include_str!("../../docs/cases.md");
+    const PAGE: &str = include_str!("../../../docs/cases.md");
 
     /// The page's example has every key, and its tables have the keys that are read, and what is required.
     #[test]

@@ -208,7 +208,7 @@ mod tests {
             Some((base, exponent)) => base.parse::<f64>().unwrap().powi(exponent.parse().unwrap()),
             None => text.parse().unwrap(),
         };
-        let page = include_str!("../../../docs/testing.md");
+        let page = include_str!("../../../../docs/testing.md");
         let table = page.split("| type | `atol` | `rtol` | |\n|---|---|---|---|\n").nth(1).unwrap();
         let mut checked = 0;
         for line in table.lines().take_while(|line| line.starts_with('|')) {

@@ -186,7 +186,7 @@ mod tests {
     use cubinder_model::{ArchSuffix, Target};
 
     use super::*;
-    use crate::block_limits::max_shared_bytes;
+    use cubinder_code_object::block_limits::max_shared_bytes;
 
     fn arch(target: &str) -> Arch {
         target.parse::<Target>().unwrap().arch

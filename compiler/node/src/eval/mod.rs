@@ -23,7 +23,7 @@ mod types;
 
 pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
-pub(crate) use launches::arg_type;
+pub use launches::arg_type;
 pub use node::{Outcome, evaluate, stated_alignment};
 pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,

@@ -300,7 +300,7 @@ mod tests {
     /// What made an engine may have written anything into it.
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        let text = include_str!("../../../manifests/elemwise_add_plugin.toml");
+        let text = include_str!("../../../../manifests/elemwise_add_plugin.toml");
         let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
         subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
         let query = Query::parse(&Written {

@@ -322,7 +322,7 @@ fn memory(arg: &ArgDraft) -> Option<Arg> {
 }
 
 /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
-pub(crate) fn arg_type(value: &ArgValue) -> String {
+pub fn arg_type(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) => "tensor".to_owned(),
         ArgValue::Scratch(_) => "scratch".to_owned(),

@@ -1,0 +1,24 @@
+//! Nodes of one plugin: queries and their evaluation, test cases, comparison of results, and measured times.
+
+pub mod cases;
+pub mod eval;
+pub mod query;
+pub mod trial;
+pub mod tuning;
+
+use cubinder_analysis::{precompiled, verify};
+use cubinder_code_object::loaded;
+use cubinder_import::foreign;
+use cubinder_manifest::{file_kind, manifest, resolve, tables};
+use cubinder_nvrtc::{cache, codegen, nvrtc, toolkit};
+use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
+
+#[cfg(test)]
+#[path = "../../testing"]
+mod test_support {
+    mod sample;
+    mod units;
+
+    pub(crate) use sample::Sample;
+    pub(crate) use units::{nvrtc, resolved, show};
+}

@@ -1,6 +1,6 @@
 //! From TOML manifests and CUDA C++ kernels to TensorRT plugin libraries.
 //!
-//! The modules are the pipeline, in reading order; data flows one way through them. Nothing here talks to a GPU.
+//! The phases over the crates of the compiler; data flows one way through them. Nothing here talks to a GPU.
 //! Errors of the user are [`diagnostic::Diagnostic`]s that point into the TOML or the `.cu` file.
 
 pub use cubinder_analysis::{check, kernel_text, precompiled, verify};
@@ -11,18 +11,13 @@ pub use cubinder_library as library;
 pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
 pub use cubinder_node::{cases, eval, query, trial, tuning};
 pub use cubinder_nvrtc::{cache, codegen, installation, nvrtc, toolkit};
+pub use cubinder_onnx::nodes as onnx;
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
-pub mod project;
-
 pub mod checkup;
-
-pub mod thin;
-
-pub mod pack;
-
 pub mod compile;
-
 pub mod inspect;
 pub mod new;
-pub mod onnx;
+pub mod pack;
+pub mod project;
+pub mod thin;

@@ -134,9 +134,9 @@ fn operators_of_tensorrt_are_its_own() {
         return;
     };
     let beyond: Vec<&str> =
-        include_str!("../../../compiler/src/onnx/operators_of_tensorrt.txt").lines().collect();
+        include_str!("../../../compiler/onnx/src/nodes/operators_of_tensorrt.txt").lines().collect();
     let lacked: Vec<&str> =
-        include_str!("../../../compiler/src/onnx/operators_tensorrt_lacks.txt").lines().collect();
+        include_str!("../../../compiler/onnx/src/nodes/operators_tensorrt_lacks.txt").lines().collect();
     let standard: BTreeSet<&str> = operators::all().map(|operator| operator.name).collect();
     assert!(
         beyond.iter().all(|name| !standard.contains(name))

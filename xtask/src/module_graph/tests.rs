@@ -81,7 +81,7 @@ const LEFT: [&str; 17] = [
     "cubinder_compiler inspect: declared, table",
     "cubinder_manifest manifest::keys: code, launches",
     "cubinder_manifest manifest::keys: plugin, variants",
-    "cubinder_compiler onnx: check, find, infer, list, made",
+    "cubinder_onnx nodes: check, find, infer, list, made",
     "cubinder_compiler project: driver, plan, targets",
     "cubinder_manifest resolve: choices, layouts, rows",
     "cubinder_manifest resolve: expression, foreign, launch, steps",

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cubinder_onnx::{Model, Node, NodeId, Owner};
+use crate::{Model, Node, NodeId, Owner};
 
 use super::check::Finding;
 use super::list::{node_name, short};
@@ -55,9 +55,9 @@ impl<'a> Makers<'a> {
     }
 }
 
-fn tensors(graph: &cubinder_onnx::Graph) -> HashSet<&str> {
+fn tensors(graph: &crate::Graph) -> HashSet<&str> {
     let inputs = graph.inputs.iter().map(|input| input.name.as_str());
-    let weights = graph.initializers.iter().map(cubinder_onnx::proto::TensorProto::name);
+    let weights = graph.initializers.iter().map(crate::proto::TensorProto::name);
     let given = graph.nodes.iter().flat_map(|node| node.proto.output.iter().map(String::as_str));
     inputs.chain(weights).chain(given).collect()
 }

@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::Model;
 use cubinder_expr as expr;
 use cubinder_expr::Value;
 use cubinder_expr::{Environment, Scope};
-use cubinder_onnx::Model;
 
 use super::tensors::{Dim, Tensor, Tensors};
 use crate::diagnostic::{Diagnostic, suggest};

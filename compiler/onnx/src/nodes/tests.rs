@@ -9,9 +9,9 @@ use std::io::Cursor;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use cubinder_onnx::proto::AttributeProto;
-use cubinder_onnx::testing::{FLOAT, graph, int, ints, model, node, string, value};
-use cubinder_onnx::{Edits, Model, operators};
+use crate::proto::AttributeProto;
+use crate::testing::{FLOAT, graph, int, ints, model, node, string, value};
+use crate::{Edits, Model, operators};
 
 use super::annotate::{Mapping, Takes, annotate};
 use super::find::UNSUPPORTED;
@@ -28,14 +28,14 @@ fn skip(reason: &str) {
 }
 
 fn plugins() -> Plugins {
-    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     Plugins::of(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
 }
 
 /// Of two plugins of one name, TensorRT takes the one without a namespace where the node says none, whatever its domain is (seen with TensorRT-RTX 1.7.1).
 #[test]
 fn the_empty_namespace_comes_before_the_domain() {
-    let text = include_str!("../../../manifests/circ_pad_plugin.toml");
+    let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let line = "namespace = \"sample\"\n";
     assert_eq!(text.matches(line).count(), 1);
     let read = |text: &str| eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list;
@@ -69,7 +69,7 @@ fn write_models(folder: &Path, client: &str, arguments: &[&str]) -> bool {
         skip("`CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
         return false;
     };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/clients").join(client);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(client);
     let mut command = Command::new(python);
     command.arg(script).arg(folder).args(arguments);
     command.env("PYTHONPATH", paths).env("PYTHONDONTWRITEBYTECODE", "1");

@@ -7,9 +7,9 @@
 mod moving;
 mod windows;
 
-use cubinder_onnx::Node;
-use cubinder_onnx::proto::AttributeProto;
-use cubinder_onnx::proto::tensor_proto::DataType as Element;
+use crate::Node;
+use crate::proto::AttributeProto;
+use crate::proto::tensor_proto::DataType as Element;
 
 use super::passed::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};

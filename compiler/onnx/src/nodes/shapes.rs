@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::path::Path;
 
+use crate::Model;
 use cubinder_model::Plugin;
-use cubinder_onnx::Model;
 use serde::Serialize;
 
 use super::bind::{Given, bind};

@@ -12,9 +12,9 @@
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
+use crate::proto::attribute_proto::AttributeType;
+use crate::{Model, Node, Owner, operators};
 use cubinder_model::Plugin;
-use cubinder_onnx::proto::attribute_proto::AttributeType;
-use cubinder_onnx::{Model, Node, Owner, operators};
 
 use super::check::Finding;
 use super::list::short;

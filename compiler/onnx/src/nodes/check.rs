@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::Node;
+use crate::proto::attribute_proto::AttributeType;
 use cubinder_expr as expr;
 use cubinder_expr::RangeEnvironment;
 use cubinder_expr::{DataType, Value};
@@ -13,8 +15,6 @@ use cubinder_launch::{Facts, Rule, Signature, Steps, check_limits, rules_of_attr
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::field::attribute_value;
 use cubinder_model::{Attribute, Input, Plugin, Requirement, Variant};
-use cubinder_onnx::Node;
-use cubinder_onnx::proto::attribute_proto::AttributeType;
 use serde::Serialize;
 
 use super::find::{AOT, NAMESPACE, SHAPE_INPUTS, VERSION};
@@ -144,7 +144,7 @@ pub(super) const MOST_TOLD: usize = 16;
 
 /// The attributes of a node that mean nothing to its plugin.
 pub(super) fn unknown<'n>(plugin: &Plugin, node: &'n Node) -> impl Iterator<Item = &'n str> {
-    let names = node.proto.attribute.iter().map(cubinder_onnx::proto::AttributeProto::name);
+    let names = node.proto.attribute.iter().map(crate::proto::AttributeProto::name);
     names.filter(|name| !known(plugin).any(|known| known == *name))
 }
 

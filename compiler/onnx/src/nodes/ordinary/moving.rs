@@ -1,10 +1,10 @@
 //! Operators that move elements, leave some out, or put them together.
 
-use cubinder_onnx::Node;
-use cubinder_onnx::proto::tensor_proto::DataType as Element;
+use crate::Node;
+use crate::proto::tensor_proto::DataType as Element;
 
 use super::{MOST_VALUES, axis, broadcast, int, ints, known, known_values, like};
-use crate::onnx::tensors::{Dim, Tensor};
+use crate::nodes::tensors::{Dim, Tensor};
 
 pub(super) fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let input = inputs.first()?;

@@ -1,12 +1,12 @@
 //! What the models of the `onnx` package do not have: values that only look like shapes, and attributes of later operator sets.
 
-use cubinder_onnx::proto::AttributeProto;
-use cubinder_onnx::proto::tensor_proto::DataType as Element;
-use cubinder_onnx::testing::*;
-use cubinder_onnx::{Model, Node};
+use crate::proto::AttributeProto;
+use crate::proto::tensor_proto::DataType as Element;
+use crate::testing::*;
+use crate::{Model, Node};
 
 use super::outputs;
-use crate::onnx::tensors::{Dim, Tensor};
+use crate::nodes::tensors::{Dim, Tensor};
 
 fn made(op: &str, inputs: &[&str], outputs: &[&str], attributes: Vec<AttributeProto>) -> Node {
     let bytes = model(graph(vec![], vec![node(("", op), inputs, outputs, attributes)], vec![]), &[]);

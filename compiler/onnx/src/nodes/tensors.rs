@@ -5,12 +5,12 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
+use crate::proto::tensor_proto::DataType as Element;
+use crate::proto::tensor_shape_proto::dimension;
+use crate::proto::type_proto::Value as Kind;
+use crate::proto::{TensorProto, TypeProto};
+use crate::{Graph, Model, Owner};
 use cubinder_expr::DataType;
-use cubinder_onnx::proto::tensor_proto::DataType as Element;
-use cubinder_onnx::proto::tensor_shape_proto::dimension;
-use cubinder_onnx::proto::type_proto::Value as Kind;
-use cubinder_onnx::proto::{TensorProto, TypeProto};
-use cubinder_onnx::{Graph, Model, Owner};
 
 use super::passed::{element_name, elements};
 
@@ -331,7 +331,7 @@ fn said(graph: &Graph) -> HashMap<String, Tensor> {
 }
 
 /// What the dimensions of a described tensor are called.
-pub(super) fn dim_names(value: &cubinder_onnx::Value) -> Vec<&str> {
+pub(super) fn dim_names(value: &crate::Value) -> Vec<&str> {
     let Some(Kind::TensorType(tensor)) = value.ty.as_ref().and_then(|ty| ty.value.as_ref()) else {
         return Vec::new();
     };
@@ -347,7 +347,7 @@ pub(super) fn dim_names(value: &cubinder_onnx::Value) -> Vec<&str> {
 /// What a type says; nothing for what is no tensor.
 fn of_type(ty: &TypeProto) -> Tensor {
     let Some(Kind::TensorType(tensor)) = &ty.value else { return Tensor::default() };
-    let dim = |dim: &cubinder_onnx::proto::tensor_shape_proto::Dimension| match &dim.value {
+    let dim = |dim: &crate::proto::tensor_shape_proto::Dimension| match &dim.value {
         Some(dimension::Value::DimValue(extent)) if *extent >= 0 => Dim::Known(*extent),
         Some(dimension::Value::DimParam(name)) if !name.is_empty() && name.len() <= MOST_NAME_BYTES => {
             Dim::Named(name.clone())

@@ -3,10 +3,10 @@
 //! Owns that table. What the plugin makes of it is [`cubinder_model::field`]'s business. Seen with TensorRT-RTX 1.7.1: the type follows the
 //! node and not what the plugin declares, integers lose their upper 32 bits without a word, and of tensors the parser knows a few types only.
 
+use crate::proto::attribute_proto::AttributeType;
+use crate::proto::tensor_proto::DataType;
+use crate::proto::{AttributeProto, TensorProto};
 use cubinder_model::field::{Field, FieldType};
-use cubinder_onnx::proto::attribute_proto::AttributeType;
-use cubinder_onnx::proto::tensor_proto::DataType;
-use cubinder_onnx::proto::{AttributeProto, TensorProto};
 
 /// A field that the parser makes.
 #[derive(Debug, Clone, PartialEq)]

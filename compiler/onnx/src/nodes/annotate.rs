@@ -7,11 +7,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use crate::proto::AttributeProto;
+use crate::proto::attribute_proto::AttributeType;
+use crate::{Edits, Model, Node, NodeId, Owner, operators};
 use cubinder_expr::Value;
 use cubinder_model::{Attribute, AttributeElement, Plugin};
-use cubinder_onnx::proto::AttributeProto;
-use cubinder_onnx::proto::attribute_proto::AttributeType;
-use cubinder_onnx::{Edits, Model, Node, NodeId, Owner, operators};
 use serde::Serialize;
 
 use super::calls::Calls;

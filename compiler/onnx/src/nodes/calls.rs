@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use cubinder_onnx::proto::AttributeProto;
-use cubinder_onnx::{Model, Node, NodeId, Owner};
+use crate::proto::AttributeProto;
+use crate::{Model, Node, NodeId, Owner};
 
 use super::passed::reference;
 

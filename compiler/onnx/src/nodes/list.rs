@@ -5,8 +5,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use crate::{Model, Node, NodeId, Owner};
 use cubinder_model::Plugin;
-use cubinder_onnx::{Model, Node, NodeId, Owner};
 use serde::Serialize;
 
 use super::calls::Calls;

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use crate::Model;
 use cubinder_model::Plugin;
-use cubinder_onnx::Model;
 
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Subject};
@@ -163,10 +163,10 @@ pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
         return Err(cannot(&"the file is empty"));
     }
     Model::read(file).map_err(|error| match error {
-        cubinder_onnx::Error::Io(_) => cannot(&error),
+        crate::Error::Io(_) => cannot(&error),
         _ if begins_with(path, LFS_POINTER) => cannot(&"it is a pointer of Git LFS in the place of a model")
             .help("fetch the model: `git lfs pull`"),
-        cubinder_onnx::Error::CutOff { .. } => cannot(&error).help("copy or download it again"),
+        crate::Error::CutOff { .. } => cannot(&error).help("copy or download it again"),
         _ => cannot(&error).help(
             "expected a model as `torch.onnx.export` and `onnx.save` write it: the binary form, `*.onnx`",
         ),

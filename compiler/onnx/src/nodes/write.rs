@@ -4,7 +4,7 @@ use std::fs;
 use std::io::BufWriter;
 use std::path::Path;
 
-use cubinder_onnx::{Edits, Model};
+use crate::{Edits, Model};
 
 use crate::diagnostic::Diagnostic;
 use crate::source;

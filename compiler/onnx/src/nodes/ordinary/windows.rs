@@ -1,9 +1,9 @@
 //! Operators with windows and products: convolutions, poolings, matrix products.
 
-use cubinder_onnx::Node;
+use crate::Node;
 
 use super::{broadcast, int, ints};
-use crate::onnx::tensors::{Dim, Tensor};
+use crate::nodes::tensors::{Dim, Tensor};
 
 pub(super) fn mat_mul(inputs: &[Tensor]) -> Option<Tensor> {
     let [left, right] = inputs else { return None };

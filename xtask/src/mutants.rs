@@ -382,7 +382,7 @@ mod tests {
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
-            "`guard` is not a group; the groups are reader, guards, launch, prover, code, signature, cache, options, files, fields, node, driver, run, logger"
+            "`guard` is not a group; the groups are reader, guards, launch, prover, code, signature, cache, directives, options, files, fields, node, driver, run, logger"
         );
     }
 

@@ -17,7 +17,7 @@ use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
-use crate::verify::{Accumulated, Evidence};
+use crate::verify::Accumulated;
 
 /// Memory that a step uses.
 struct Access {
@@ -350,26 +350,12 @@ fn read_beside(what: &str, rule: Code, reader: &Access, writer: &Access) -> Diag
 
 /// Memory that a kernel changes by what no step before has put there.
 fn changed(what: &str, rule: Code, reader: &Access, told: &Accumulated) -> Diagnostic {
-    let (message, label) = match told.evidence {
-        Evidence::Atomic => ("is counted up from what nothing has set", "this changes what is there"),
-        Evidence::BesideFile => (
-            "is read before anything wrote it",
-            "by the `.ttir` beside this file the kernel reads before it writes",
-        ),
-    };
-    let fill = "fill it first, with a `memset` before this step";
-    let help = match (told.evidence, reader.memory) {
-        (Evidence::BesideFile, Memory::Output(_)) => {
-            format!("{fill}; or say `alias` of the output, with an input that brings what is there")
-        }
-        _ => fill.to_owned(),
-    };
-    Diagnostic::warning(format!("{what} {message}"))
+    Diagnostic::warning(format!("{what} is counted up from what nothing has set"))
         .code(rule)
         .at(reader.span.clone(), "no step before this one writes it")
-        .related(told.place.clone(), label)
+        .related(told.place.clone(), "this changes what is there")
         .note("it begins with whatever the memory held, in each run something else")
-        .help(help)
+        .help("fill it first, with a `memset` before this step")
 }
 
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an

@@ -262,7 +262,6 @@ impl Check<'_> {
         bound_args.accumulated.extend(accumulated.map(|it| verify::Accumulated {
             parameter: it.parameter.clone(),
             place: Span::new(self.source, it.range.clone()),
-            evidence: verify::Evidence::Atomic,
         }));
         found.extend(self.of_text(plugin));
         if has_errors(&found) {

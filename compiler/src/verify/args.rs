@@ -66,19 +66,8 @@ pub struct Bound {
 pub struct Accumulated {
     /// The parameter's name.
     pub parameter: String,
-    /// Where that is told.
+    /// The atomic function in the kernel's source.
     pub place: Span,
-    /// What tells it.
-    pub evidence: Evidence,
-}
-
-/// What tells that a kernel reads what it has not written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// An atomic function in the kernel's source: the place is there.
-    Atomic,
-    /// What lies beside a file of code: the place is where the manifest names the file.
-    BesideFile,
 }
 
 /// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.

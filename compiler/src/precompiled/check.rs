@@ -103,7 +103,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
     let number_bytes = verify::number_bytes(&code.signature);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes, accumulated: Vec::new() }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }
@@ -373,5 +373,5 @@ fn no_shared(
         TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
         TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
     };
-    verify::no_shared(unit, launch, rules, None).map(|warning| warning.related(file.span.clone(), says))
+    verify::no_shared(unit, launch, rules).map(|warning| warning.related(file.span.clone(), says))
 }

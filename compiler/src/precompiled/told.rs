@@ -278,7 +278,8 @@ impl Check<'_> {
         }
         if pointer.is_const && arg.is_some_and(|arg| self.is_own_output(arg)) {
             let output = self.plugin.tensor_name(self.plugin.storage_of(index)).unwrap_or(name);
-            let text = format!("gets the output `{output}`, and the kernel promises not to write there: {what}");
+            let text =
+                format!("gets the output `{output}`, and the kernel promises not to write there: {what}");
             return Some(self.wrong(param, span, &text, arg));
         }
         None

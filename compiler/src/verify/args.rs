@@ -57,17 +57,6 @@ pub struct Bound {
     pub read_only: Vec<String>,
     /// What pointers point to: see [`number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
-    /// The parameters whose memory the kernel changes by what it held before the kernel began.
-    pub accumulated: Vec<Accumulated>,
-}
-
-/// A pointer through which a kernel reads what it has not written itself, and writes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Accumulated {
-    /// The parameter's name.
-    pub parameter: String,
-    /// The atomic function in the kernel's source.
-    pub place: Span,
 }
 
 /// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.

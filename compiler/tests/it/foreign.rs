@@ -201,7 +201,10 @@ fn what_triton_compiled_becomes_a_manifest() {
     assert_eq!(codes, ["C0101"], "tensors, grid, n, alpha in one");
     let words = [
         ("name = \"x\"\n", "name = \"x_ptr\"\n"),
-        ("[[outputs]]\nname = \"y\"", "[[inputs]]\nname = \"y_ptr\"\ntype = \"T\"\n\n[[outputs]]\nname = \"out_ptr\""),
+        (
+            "[[outputs]]\nname = \"y\"",
+            "[[inputs]]\nname = \"y_ptr\"\ntype = \"T\"\n\n[[outputs]]\nname = \"out_ptr\"",
+        ),
         ("TYPE_OF_ELEMENTS", "T"),
         ("SHAPE_OF_y", "x_ptr.shape"),
         ("TENSOR_", ""),

@@ -256,12 +256,6 @@ impl Check<'_> {
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
-        let accumulated = self.kernel.accumulated.iter();
-        bound_args.accumulated.extend(accumulated.map(|it| verify::Accumulated {
-            parameter: it.parameter.clone(),
-            place: Span::new(self.source, it.range.clone()),
-            evidence: verify::Evidence::Atomic,
-        }));
         found.extend(self.of_text(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.

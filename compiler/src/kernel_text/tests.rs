@@ -134,18 +134,6 @@ fn what_only_a_compile_can_tell_is_no_mistake() {
 }
 
 #[test]
-fn a_launch_without_shared_memory_is_told() {
-    let text =
-        "template <class T> __global__ void k(const T* x, T* y) { extern __shared__ float s[]; s[0] = 0; }";
-    let told = checked(text, "k<T>", TENSORS).diagnostics;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].code, Some(crate::rules::NO_DYNAMIC_SHARED_MEMORY));
-    // What is wrong for certain goes first.
-    let told = checked(&text.replace("T* y", "const T* y"), "k<T>", TENSORS).diagnostics;
-    assert!(told.iter().all(|told| told.code == Some(crate::rules::ARGUMENT_MISFIT)), "{told:?}");
-}
-
-#[test]
 fn template_arguments_that_nothing_declares_are_told() {
     let text = "template <typename T> __global__ void k(const T* x, T* y) {}";
     let message = |text: &str, kernel: &str| {

@@ -275,12 +275,6 @@ impl Reader<'_> {
             launch_bounds: self.launch_bounds,
             is_extern_c: self.is_extern_c,
             has_body: false,
-            dynamic_shared: None,
-            may_wait: true,
-            grid_wait: None,
-            unfilled: None,
-            grid_axis: None,
-            accumulated: Vec::new(),
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
         }))
     }

@@ -3,11 +3,8 @@
 use std::ops::Range;
 
 use super::declaration::{self, Outcome};
-use super::in_body::InBody;
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
-use super::shared::{self, Body};
 use super::surroundings::Surroundings;
-use super::waits::waiting;
 use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
 
 /// Reads the kernels of a text. Any text has an answer.
@@ -24,7 +21,6 @@ pub fn read(text: &str) -> Kernels {
         namespaces: Vec::new(),
         seen: 0,
         is_broken,
-        bodies: Vec::new(),
         found: Kernels::default(),
     };
     reader.read();
@@ -52,8 +48,6 @@ struct Reader<'t> {
     seen: usize,
     /// Whether brackets do not match: then nothing is certain.
     is_broken: bool,
-    /// The functions and classes that have been read.
-    bodies: Vec<Body>,
     found: Kernels,
 }
 
@@ -90,9 +84,7 @@ impl<'t> Reader<'t> {
                 "{" => {
                     next = self.after_group(at);
                     if !open.is_constrained || open.globals > 0 {
-                        let kernels = self.found.kernels.len();
                         self.declaration(open, at, true);
-                        self.body(open.start..at, at..next, kernels);
                         open = from(next);
                     }
                 }
@@ -202,23 +194,16 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Keeps a body for what is asked about its text; `kernels` is how many there were before its declaration.
-    fn body(&mut self, head: Range<usize>, tokens: Range<usize>, kernels: usize) {
-        let kernel = (self.found.kernels.len() > kernels).then_some(kernels);
-        let words = || head.clone().map(|at| self.word(at));
-        let class = words().position(|word| matches!(word, "struct" | "class" | "union"));
-        let is_class = class.is_some_and(|_| !words().any(|word| word == "("));
-        let name = match (kernel, class) {
-            (Some(kernel), _) => self.found.kernels.get(kernel).map(|kernel| kernel.name.clone()),
-            // Those before are template parameters.
-            (None, _) if is_class => words()
-                .zip(words().skip(1))
-                .filter(|(word, _)| matches!(*word, "struct" | "class" | "union"))
-                .map(|(_, name)| name.to_owned())
-                .next_back(),
-            (None, _) => shared::function_name(self.text, self.lexed, head.clone()).map(str::to_owned),
-        };
-        self.bodies.push(Body { kernel, name: name.unwrap_or_default(), head, tokens });
+    /// The name of the function that a declaration declares, if it is one.
+    fn function_name(&self, range: Range<usize>) -> Option<&'t str> {
+        let tokens = self.lexed.tokens.get(range).unwrap_or_default();
+        let mut pairs = tokens.iter().zip(tokens.iter().skip(1));
+        let name = pairs.find(|(name, open)| {
+            name.kind == TokenKind::Word
+                && word(self.text, Some(open)) == "("
+                && !word(self.text, Some(name)).starts_with("__")
+        });
+        name.map(|(name, _)| word(self.text, Some(name)))
     }
 
     /// A declaration of something else: what names it makes known.
@@ -229,7 +214,7 @@ impl<'t> Reader<'t> {
             // `using namespace a;`, `using a::b;`, `namespace a = b;`
             "using" | "namespace" => self.found.has_imports = true,
             _ => {
-                if let Some(name) = shared::function_name(self.text, self.lexed, range) {
+                if let Some(name) = self.function_name(range) {
                     self.found.functions.push(name.to_owned());
                 }
             }
@@ -264,28 +249,6 @@ impl<'t> Reader<'t> {
         let has_attribute = (0..self.lexed.tokens.len()).any(is_attribute);
         self.is_broken |= !self.scopes.is_empty();
         let own_types = self.own_types();
-        if !self.is_broken {
-            for (kernel, place) in shared::unfilled(self.text, self.lexed, &self.around, &self.bodies) {
-                if let Some(kernel) = self.found.kernels.get_mut(kernel) {
-                    kernel.unfilled = Some(place);
-                }
-            }
-            let arrays = shared::dynamic(self.text, self.lexed, &self.around, &self.bodies);
-            let waiting = waiting(self.text, self.lexed, &self.bodies);
-            for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
-                kernel.may_wait = waiting.contains(&index);
-            }
-            for body in &self.bodies {
-                let Some(kernel) = body.kernel.and_then(|kernel| self.found.kernels.get_mut(kernel)) else {
-                    continue;
-                };
-                let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
-                kernel.dynamic_shared = body.access(&arrays);
-                kernel.grid_wait = body.grid_wait();
-                kernel.grid_axis = body.grid_axis();
-                kernel.accumulated = body.accumulated(kernel);
-            }
-        }
         let mut found = self.found;
         found.own_types = own_types;
         found.doubts = std::mem::take(&mut self.around.doubts);

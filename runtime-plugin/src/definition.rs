@@ -69,9 +69,9 @@ impl TensorKinds {
     }
 }
 
-/// What the build has settled about a node.
+/// What a node is built for.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Known<'a> {
+pub(crate) struct BuildFacts<'a> {
     /// What its tensors are.
     pub(crate) kinds: Option<&'a TensorKinds>,
     /// The ranks of the inputs.
@@ -147,7 +147,7 @@ impl Definition {
     }
 
     /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
-    pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
+    pub(crate) fn node(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Node {
         let mut kept = Kept::of(self.code());
         let reachable = self.reachable_rows(known.kinds, attributes);
         let variants = reachable.map(|(row, variant)| (row, with_code(variant, &mut kept))).collect();
@@ -163,7 +163,7 @@ impl Definition {
     }
 
     /// The bytes of [`Definition::node`] as an engine keeps them, with what made it behind it where that is known.
-    pub(crate) fn field(&self, known: Known<'_>, attributes: &[Value]) -> Vec<u8> {
+    pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
         if let Ok((of, _)) = container::digest(&bytes) {
@@ -181,7 +181,7 @@ impl Definition {
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
-    pub(crate) fn reference(&self, known: Known<'_>, attributes: &[Value]) -> Option<NodeReference> {
+    pub(crate) fn reference(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         let has = |kinds: &TensorKinds, variant: &Variant| {
             variant.types == kinds.types && variant.formats == kinds.formats

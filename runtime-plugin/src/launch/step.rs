@@ -100,7 +100,7 @@ impl std::fmt::Display for StepRecord {
 pub struct FillRecord {
     plugin: Box<str>,
     name: Box<str>,
-    to: To,
+    to: FillTarget,
     bytes: usize,
     byte: u8,
     inputs: usize,
@@ -108,7 +108,7 @@ pub struct FillRecord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
+enum FillTarget {
     /// An output, by its index; below `outputs`.
     Output(usize),
     /// So many bytes behind the workspace's address.
@@ -125,10 +125,12 @@ impl FillRecord {
         byte: u8,
     ) -> Option<FillRecord> {
         let (name, to) = match memory {
-            Memory::Output(index) => (&plugin.outputs.get(index as usize)?.name, To::Output(index as usize)),
+            Memory::Output(index) => {
+                (&plugin.outputs.get(index as usize)?.name, FillTarget::Output(index as usize))
+            }
             Memory::Scratch(index) => {
                 let place = sequence.scratch.get(index as usize)?;
-                (&variant.scratch.get(index as usize)?.name, To::Scratch(place.offset))
+                (&variant.scratch.get(index as usize)?.name, FillTarget::Scratch(place.offset))
             }
         };
         Some(FillRecord {
@@ -152,8 +154,10 @@ impl FillRecord {
     ) -> Result<(), EnqueueError> {
         at.check(self.inputs, self.outputs)?;
         let to = match self.to {
-            To::Output(index) => at.outputs.get(index).map_or(0, |output| output.addr() as CUdeviceptr),
-            To::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
+            FillTarget::Output(index) => {
+                at.outputs.get(index).map_or(0, |output| output.addr() as CUdeviceptr)
+            }
+            FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
         // SAFETY: the caller's promises: the memory is there, and `bytes` is all of the output in its shape and format, or of the
         // scratch buffer.

@@ -49,7 +49,7 @@ impl Positions {
     /// The place of an input, below [`Positions::given`]; none where it is not given.
     #[inline]
     #[must_use]
-    pub fn of(&self, input: usize) -> Option<usize> {
+    pub fn position(&self, input: usize) -> Option<usize> {
         self.inputs.get(input).copied().flatten()
     }
 
@@ -59,7 +59,7 @@ impl Positions {
     #[must_use]
     pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {
         match tensor.checked_sub(self.inputs.len()) {
-            None => at.inputs.get(self.of(tensor)?).map(|input| input.addr() as u64),
+            None => at.inputs.get(self.position(tensor)?).map(|input| input.addr() as u64),
             Some(output) => at.outputs.get(output).map(|output| output.addr() as u64),
         }
     }

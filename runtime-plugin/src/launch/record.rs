@@ -88,7 +88,7 @@ impl LaunchRecord {
                 (Passed::Input(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
                     if *index == storage(of) && *index < plugin.inputs.len() =>
                 {
-                    Argument::Input(positions.of(*index)?)
+                    Argument::Input(positions.position(*index)?)
                 }
                 (Passed::Output(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
                     if output(of) == Some(*index) && *index < plugin.outputs.len() =>

@@ -214,14 +214,14 @@ impl AliasRecord {
             usize::try_from(tensor_bytes(ty, format, shape(input)?)?).ok()
         };
         let other = |(input, of): (usize, &cubinder_model::Input)| {
-            let place = positions.of(input)?;
+            let place = positions.position(input)?;
             Some(bytes(input).map(|bytes| OtherInput { name: of.name.as_str().into(), place, bytes }))
         };
         let record = |(output, of): (usize, &cubinder_model::Output)| {
             let input = of.alias? as usize;
             let others = plugin.inputs.iter().enumerate().filter(|(other, _)| *other != input);
             let others = others.filter_map(other).collect::<Option<_>>();
-            Some(positions.of(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
+            Some(positions.position(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
                 AliasRecord {
                     plugin: plugin.full_name().into_boxed_str(),
                     name: of.name.as_str().into(),

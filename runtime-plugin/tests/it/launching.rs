@@ -390,7 +390,7 @@ fn a_record_says_what_it_launches() {
 fn positions_are_those_that_are_given() {
     let positions = Positions::new(vec![Some(1), None, Some(0), Some(2)], 2);
     assert_eq!(positions.given(), 2);
-    assert_eq!([0, 1, 2, 3, 4].map(|input| positions.of(input)), [Some(1), None, Some(0), None, None]);
+    assert_eq!([0, 1, 2, 3, 4].map(|input| positions.position(input)), [Some(1), None, Some(0), None, None]);
     assert_eq!(all_given(3).given(), 3);
 
     let [first, second, output] = [0x100, 0x200, 0x300].map(without_provenance_mut::<c_void>);

@@ -1,6 +1,6 @@
 //! One step of a sequence, evaluated: a launch, or memory that is filled or copied.
 
-use cubinder_launch::{Doing, Sequence, tensor_bytes};
+use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
 
 use super::addresses::{Addresses, Positions};
@@ -33,19 +33,19 @@ impl StepRecord {
         let mut records = Vec::new();
         for (number, doing) in sequence.steps.iter().enumerate() {
             match doing {
-                Doing::Launch(numbers) if !numbers.is_empty() => {
+                EvaluatedStep::Launch(numbers) if !numbers.is_empty() => {
                     let launch = variant.launch(number)?;
                     let kernel = kernels.get(number)?.as_ref()?;
                     let record =
                         LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch, positions)?;
                     records.push(StepRecord::Launch(Box::new(record)));
                 }
-                Doing::Fill { memory, bytes, byte } if *bytes != 0 => {
+                EvaluatedStep::Fill { memory, bytes, byte } if *bytes != 0 => {
                     let mut record = FillRecord::new(plugin, variant, sequence, *memory, *bytes, *byte)?;
                     record.inputs = positions.given();
                     records.push(StepRecord::Fill(record));
                 }
-                Doing::LeftOut | Doing::Launch(_) | Doing::Fill { .. } => {}
+                EvaluatedStep::LeftOut | EvaluatedStep::Launch(_) | EvaluatedStep::Fill { .. } => {}
             }
         }
         Some(records)

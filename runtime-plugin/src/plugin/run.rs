@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_launch as launch;
-use cubinder_launch::{Choice, Decided, Doing, Facts, Steps, Takes, describe};
+use cubinder_launch::{Choice, Decided, EvaluatedStep, Facts, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
 use super::announced::Announced;
@@ -364,7 +364,7 @@ fn prepare_launches(
     let Some(driver) = driver else {
         // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
         for (_, variant) in running {
-            launch::sequence(plugin, variant, |_| Takes::ANYTHING, facts, steps).map_err(invalid)?;
+            launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
         }
         return Ok(None);
     };
@@ -383,10 +383,10 @@ fn prepare_launches(
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
         let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
-        let takes = |step: usize| of_step(step).map_or(Takes::ANYTHING, takes);
+        let takes = |step: usize| of_step(step).map_or(LaunchLimits::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
         for (step, doing) in sequence.steps.iter().enumerate() {
-            if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
+            if let (EvaluatedStep::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
                 CodeTable::process().allow_shared(driver, kernel, numbers.shared_bytes).map_err(failed)?;
             }
         }

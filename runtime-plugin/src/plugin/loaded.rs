@@ -43,7 +43,7 @@ impl LoadedVariants {
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Follows the thread's current context: kernels of another context are forgotten. `None` if there is no driver or no current
+    /// Follows the thread's current context: kernels of another context are forgotten. `None` without a driver or a current
     /// context; then no device is known either.
     pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
         let driver = self.update(node)?;

@@ -20,7 +20,7 @@ impl<K, V> Default for Memo<K, V> {
 }
 
 impl<K: PartialEq, V> Memo<K, V> {
-    /// Returns the value of `key`, and calls `make` if there is none. If two threads make it at once, both get the first one.
+    /// Returns the value of `key`, which `make` makes the first time. If two threads make it at once, both get the first one.
     ///
     /// # Errors
     /// What `make` says; nothing is kept then.
@@ -46,7 +46,7 @@ impl<K: PartialEq, V> Memo<K, V> {
 }
 
 impl<K, V> Drop for Memo<K, V> {
-    /// One after the other: a long list does not become a deep recursion.
+    /// A loop, because a long list would recurse deeply.
     fn drop(&mut self) {
         let mut next = self.0.take();
         while let Some(mut entry) = next {

@@ -6,33 +6,28 @@
 pub use cubinder_code_object::{block_limits, cubin, kernel_signature, loaded, signature};
 use cubinder_cuda_text::directives;
 pub use cubinder_cuda_text::{cuda, manifest_names};
+pub use cubinder_import::foreign;
 pub use cubinder_library as library;
-use cubinder_manifest::placeholder;
 pub use cubinder_manifest::{config, file_kind, library_name, manifest, nvrtc_option, resolve, tables};
+pub use cubinder_nvrtc::{cache, codegen, installation, nvrtc, toolkit};
 pub use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
 
 pub mod check;
 pub mod project;
 
 pub mod checkup;
-pub mod codegen;
-pub mod installation;
-pub mod nvrtc;
-pub mod toolkit;
 
 pub mod kernel_text;
 pub mod precompiled;
 pub mod thin;
 pub mod verify;
 
-pub mod cache;
 pub mod pack;
 
 pub mod compile;
 
 pub mod cases;
 pub mod eval;
-pub mod foreign;
 pub mod inspect;
 pub mod new;
 pub mod onnx;
@@ -49,5 +44,5 @@ mod test_support {
 
     pub(crate) use cuda_pieces::cuda_pieces;
     pub(crate) use sample::Sample;
-    pub(crate) use units::{draft, nvrtc, resolved, show, toolkit, unit};
+    pub(crate) use units::{draft, nvrtc, resolved, show};
 }

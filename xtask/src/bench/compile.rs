@@ -24,7 +24,7 @@ pub(super) const ARCHITECTURES: [&str; 8] =
 const SIZES: [(usize, usize); 9] =
     [(1, 1), (1, 2), (1, 4), (1, 8), (10, 1), (100, 1), (100, 8), (1000, 1), (1000, 8)];
 
-/// Allocator settings of Cubinder's NVRTC processes, as `MEMORY` in `compiler/src/nvrtc/workers.rs` has them
+/// Allocator settings of Cubinder's NVRTC processes, as `MEMORY` in `compiler/nvrtc/src/nvrtc/workers.rs` has them
 /// (a test compares both). NVRTC alone is measured with and without them.
 const MEMORY: [(&str, &str); 3] = [
     ("MALLOC_ARENA_MAX", "1"),
@@ -383,7 +383,7 @@ mod tests {
 
     #[test]
     fn the_settings_are_those_of_the_compiler() {
-        let file = crate::workspace::root().join("compiler/src/nvrtc/workers.rs");
+        let file = crate::workspace::root().join("compiler/nvrtc/src/nvrtc/workers.rs");
         let text = std::fs::read_to_string(file).unwrap();
         let (_, behind) = text.split_once("const MEMORY: [(&str, &str); 3] = [").unwrap();
         let list = behind.split("];").next().unwrap();

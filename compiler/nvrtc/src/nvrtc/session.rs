@@ -1,0 +1,581 @@
+//! Compiling with the cache in front of NVRTC.
+//!
+//! A session loads NVRTC when the first unit is missing from the cache, and not at all where every unit is there.
+
+mod entry;
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use cubinder_model::{CodeObject, Digest, Target};
+use nvrtc_sys::Nvrtc;
+use serde::{Serialize, de::DeserializeOwned};
+
+use entry::{CodeEntry, Stored};
+
+use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
+use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
+use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
+use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
+use crate::codegen::TranslationUnit;
+use crate::diagnostic::Diagnostic;
+use crate::kernel_signature::Signature;
+use crate::manifest_names::{MANIFEST, names_taken};
+use crate::nvrtc_option::{check_options, read_no_file};
+use crate::signature;
+use crate::toolkit::Toolkit;
+use crate::{codegen, cuda, path, rules};
+
+/// Grows when the meaning of an entry changes within a release.
+const FORMAT: &str = "cubinder code 5";
+
+/// Everything that compiles of one project have in common. May be used from any number of threads.
+#[derive(Debug)]
+pub struct Session {
+    toolkit: Toolkit,
+    /// Those of units that have none of their own.
+    settings: Arc<Settings>,
+    cache: Cache,
+    /// Decides, with a unit and a target, what comes out.
+    base: Digest,
+    /// The processes that compile; without them NVRTC is called in this one.
+    workers: Option<Arc<Workers>>,
+    compiler: OnceLock<Result<Compiler, Diagnostic>>,
+    files: Files,
+    /// Stands for all headers of the toolkit; made when the first unit needs it.
+    toolkit_stamp: OnceLock<Digest>,
+    calls: AtomicU64,
+    call_nanos: AtomicU64,
+    hits: AtomicU64,
+}
+
+/// A unit whose includes are known.
+#[derive(Debug, Clone)]
+pub struct PreparedUnit {
+    unit: TranslationUnit,
+    settings: Arc<Settings>,
+    dependencies: Dependencies,
+    key: Digest,
+}
+
+impl PreparedUnit {
+    /// The unit itself.
+    #[must_use]
+    pub fn unit(&self) -> &TranslationUnit {
+        &self.unit
+    }
+
+    /// The folders and options that it is compiled with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Whether it includes files of the project whose names only the preprocessor can tell.
+    #[must_use]
+    pub fn has_computed_includes(&self) -> bool {
+        self.dependencies.has_computed()
+    }
+}
+
+/// The code of one unit for one target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Compiled {
+    /// The code and what it says about its kernels.
+    pub object: CodeObject,
+    /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
+    pub symbol: String,
+    /// NVRTC's warnings, and one about NVRTC itself where it is an old one.
+    pub warnings: Vec<Diagnostic>,
+    /// The release of the NVRTC that compiled it.
+    pub nvrtc: (i32, i32),
+    /// Whether it came from the cache.
+    pub cached: bool,
+}
+
+/// What a session has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statistics {
+    /// How often NVRTC was called.
+    pub nvrtc_calls: u64,
+    /// The sum of the times of those calls. Calls run side by side, so it can exceed the time that passed.
+    pub nvrtc_time: Duration,
+    /// How many results came from the cache.
+    pub cache_hits: u64,
+    /// Whether NVRTC was loaded at all.
+    pub nvrtc_loaded: bool,
+}
+
+impl Session {
+    /// Starts a session. Reads which NVRTC is there, without loading it.
+    ///
+    /// # Errors
+    /// Where NVRTC's file cannot be read, and for each option that is not the user's to set.
+    pub fn new(toolkit: Toolkit, settings: Settings, cache: Cache) -> Result<Session, Vec<Diagnostic>> {
+        let options = settings.options.iter().map(String::as_str);
+        let refused: Vec<Diagnostic> = check_options(options).into_iter().map(|(_, error)| error).collect();
+        if !refused.is_empty() {
+            return Err(refused);
+        }
+        let identity = toolkit.nvrtc_identity().map_err(|error| vec![error])?;
+        let key = KeyHasher::new(FORMAT).field(env!("CARGO_PKG_VERSION").as_bytes()).field(&identity.0);
+        Ok(Session {
+            toolkit,
+            settings: Arc::new(settings),
+            cache,
+            base: key.finish(),
+            workers: None,
+            compiler: OnceLock::new(),
+            files: Files::default(),
+            toolkit_stamp: OnceLock::new(),
+            calls: AtomicU64::new(0),
+            call_nanos: AtomicU64::new(0),
+            hits: AtomicU64::new(0),
+        })
+    }
+
+    /// The same, compiling in processes of `program`, which answers [`super::workers::WORKER`] with [`super::workers::serve`].
+    #[must_use]
+    pub fn in_processes_of(mut self, program: Option<PathBuf>) -> Session {
+        self.workers = program.map(|program| Arc::new(Workers::new(&program, &self.toolkit.nvrtc)));
+        self
+    }
+
+    /// Finds what a unit includes. Each header is read once in a session.
+    #[must_use]
+    pub fn prepare(&self, unit: TranslationUnit) -> PreparedUnit {
+        self.prepare_with(unit, Arc::clone(&self.settings))
+    }
+
+    /// [`Session::prepare`] with settings of the unit's own, whose options have passed [`check_options`].
+    #[must_use]
+    pub fn prepare_with(&self, unit: TranslationUnit, settings: Arc<Settings>) -> PreparedUnit {
+        let include = include_folders(&unit, &settings, &self.toolkit.include);
+        let mut dependencies =
+            Dependencies::find(&unit, &settings.options, &include, &self.toolkit.include, &self.files);
+        // Worker processes are started without these variables.
+        let has_variable =
+            self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
+        if has_variable || !read_no_file(&settings.options) {
+            dependencies.depend_on_more();
+        }
+        let mut key = KeyHasher::new("unit")
+            .field(&self.base.0)
+            .field(unit.name.as_bytes())
+            .field(unit.text.as_bytes())
+            .field(codegen::PRELUDE_NAME.as_bytes())
+            .field(unit.prelude.text.as_bytes())
+            .field(unit.kernel.as_bytes());
+        if dependencies.trusts_toolkit() {
+            key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
+        }
+        let key = dependencies.hash(key).finish();
+        PreparedUnit { unit, settings, dependencies, key }
+    }
+
+    /// The names that a unit's text and all that it includes take from the manifest; nothing where that cannot be known. See
+    /// [`names_taken`].
+    #[must_use]
+    pub fn names_taken(&self, prepared: &PreparedUnit) -> Option<BTreeSet<String>> {
+        // A macro that stands for it.
+        if prepared.settings.options.iter().any(|option| option.contains(MANIFEST)) {
+            return None;
+        }
+        let mut names = names_taken(&prepared.unit.source.text)?;
+        for file in self.included_files(prepared)? {
+            names.extend(self.files.names_taken(file)?);
+        }
+        Some(names)
+    }
+
+    /// The code of a unit for a target, from the cache or from NVRTC.
+    ///
+    /// # Errors
+    /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
+    pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<Diagnostic>> {
+        let key = self.key("code", prepared, Purpose::Code(target));
+        let readable = |entry: CodeEntry| entry.object(target).ok().map(|object| (entry, object));
+        let stored = self.stored(prepared, &key, readable);
+        let cached = stored.is_some();
+        let (entry, object) = match stored {
+            Some(found) => found,
+            None => {
+                let (entry, object, read) = self.compile_anew(prepared, target)?;
+                self.store(prepared, &key, &entry, &read);
+                (entry, object)
+            }
+        };
+        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
+        warnings.extend(doubts(entry.nvrtc));
+        Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+    }
+
+    /// What NVRTC makes of a unit for a target, as it is stored and as it is used, and the files that it read.
+    fn compile_anew(
+        &self,
+        prepared: &PreparedUnit,
+        target: Target,
+    ) -> Result<(CodeEntry, CodeObject, ReadFiles), Vec<Diagnostic>> {
+        let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
+        let read = raw.read.clone();
+        let entry = CodeEntry::new(raw, nvrtc);
+        let object = entry.object(target).map_err(|error| {
+            vec![
+                Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
+                    .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
+            ]
+        })?;
+        Ok((entry, object, read))
+    }
+
+    /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another
+    /// architecture may have other parameters: `cubinder-analysis` compares them.
+    ///
+    /// # Errors
+    /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
+    pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
+        let (purpose, key) = self.for_signature(prepared, target);
+        if let Some(signature) = self.stored(prepared, &key, Some::<Signature>) {
+            return Ok(signature);
+        }
+        let (raw, _) = self.call(prepared, purpose)?;
+        let signature = signature::read(&raw.bytes, &raw.symbol).map_err(|error| {
+            vec![
+                Diagnostic::error(format!(
+                    "the parameters of `{}` cannot be read: {error}",
+                    prepared.unit.kernel
+                ))
+                .at(prepared.unit.kernel_span.clone(), "this kernel")
+                .note("they are read from the debug information that NVRTC writes"),
+            ]
+        })?;
+        self.store(prepared, &key, &signature, &raw.read);
+        Ok(signature)
+    }
+
+    /// [`Session::signature`] of each of several units that differ in nothing but their kernels: those that the cache does not have come from one
+    /// compile. Where that fails, for whichever of them, they have none: alone the others may have one.
+    #[must_use]
+    pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
+        let mut found: Vec<Option<Signature>> = Vec::new();
+        let mut missing = Vec::new();
+        for (index, unit) in units.iter().enumerate() {
+            let (_, key) = self.for_signature(unit, target);
+            let stored = self.stored(unit, &key, Some::<Signature>);
+            if stored.is_none() {
+                missing.push((index, *unit, key));
+            }
+            found.push(stored);
+        }
+        let Some((signatures, read)) = self.at_once(&missing, target) else { return found };
+        for ((index, unit, key), signature) in missing.iter().zip(signatures) {
+            self.store(unit, key, &signature, &read);
+            if let Some(found) = found.get_mut(*index) {
+                *found = Some(signature);
+            }
+        }
+        found
+    }
+
+    /// The signatures of all of them from one compile, and the files that it read; nothing where it fails.
+    fn at_once(
+        &self,
+        units: &[(usize, &PreparedUnit, Digest)],
+        target: Target,
+    ) -> Option<(Vec<Signature>, ReadFiles)> {
+        let (_, first, _) = units.first()?;
+        let kernels: Vec<&str> = units.iter().map(|(_, unit, _)| unit.unit.kernel.as_str()).collect();
+        let (purpose, _) = self.for_signature(first, target);
+        let (compiled, _) = self.call_for(first, &kernels, purpose).ok()?;
+        let output = &compiled.output;
+        let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
+        let read = signature::read_ptx(&output.ptx, &symbols).ok()?;
+        // Two names of one kernel have one symbol.
+        let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
+        let signatures = signatures.collect::<Option<Vec<_>>>()?;
+        Some((signatures, ReadFiles::parse(compiled.printed.as_deref())))
+    }
+
+    /// What a unit is compiled for to learn its parameters, and by what key they are kept.
+    fn for_signature(&self, prepared: &PreparedUnit, target: Target) -> (Purpose, Digest) {
+        let purpose = Purpose::Signature(target.arch);
+        (purpose, self.key("signature", prepared, purpose))
+    }
+
+    /// The release of NVRTC. It is loaded for that only where its files do not tell.
+    ///
+    /// # Errors
+    /// Where it has to be loaded and cannot be.
+    pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
+        match self.toolkit.release() {
+            Some(release) => Ok(release),
+            None => self.compiler().map(Compiler::version),
+        }
+    }
+
+    fn compiler(&self) -> Result<&Compiler, Diagnostic> {
+        if let Some(workers) = self.workers.as_ref().filter(|_| self.compiler.get().is_none()) {
+            // Each of several threads that come here at once will need one, and only one of them waits below.
+            workers.start();
+        }
+        let compiler = self.compiler.get_or_init(|| load(&self.toolkit, self.workers.as_ref()));
+        compiler.as_ref().map_err(Clone::clone)
+    }
+
+    /// Has the processes that compile end, as nothing more is to be compiled: they need not be waited for. What is compiled all the same starts
+    /// others.
+    pub fn rest(&self) {
+        self.workers.iter().for_each(|workers| workers.rest());
+    }
+
+    /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
+    #[must_use]
+    pub fn included_files<'p>(&self, prepared: &'p PreparedUnit) -> Option<Vec<&'p Path>> {
+        prepared.dependencies.is_complete().then(|| self.found_files(prepared).collect())
+    }
+
+    /// The files of the project that a unit includes, but for those whose names only the preprocessor can tell: see
+    /// [`PreparedUnit::has_computed_includes`].
+    pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = &'p Path> {
+        let of_project = |file: &&Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+        prepared.dependencies.found().filter(of_project)
+    }
+
+    /// [`Session::found_files`] with the digests of their bytes.
+    pub fn found_files_and_digests<'p>(
+        &self,
+        prepared: &'p PreparedUnit,
+    ) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_project = |file: &Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+        prepared.dependencies.found_with_digests().filter(move |(file, _)| of_project(file))
+    }
+
+    /// The headers of the toolkit that a unit may include, by their names from the folder on that has them, with the digests of their bytes. Where the
+    /// toolkit lies and how many folders it has does not matter. Those whose names only the preprocessor can tell are not among them.
+    pub fn found_headers<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_toolkit = |file: &'p Path| {
+            let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
+            names.min_by_key(|name| name.as_os_str().len())
+        };
+        let found = prepared.dependencies.found_with_digests();
+        found.filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
+    }
+
+    /// Asked when all is compiled: an error where a file that a unit includes, or may include, is another than when the units were prepared. Code from
+    /// before the change and code from after it are not of one library, and what is said of it would be true of one of both only.
+    ///
+    /// # Errors
+    /// The first such file.
+    pub fn check_unchanged(&self) -> Result<(), Diagnostic> {
+        // What comes from the cache was compiled from what was read.
+        let is_compiled = self.calls.load(Ordering::Relaxed) > 0;
+        match is_compiled.then(|| self.files.changed()).flatten() {
+            None => Ok(()),
+            Some(place) => {
+                let place = path::shown(&place);
+                Err(Diagnostic::error(format!("`{}` changed while kernels were compiled", place.display()))
+                    .note("some of the code may be of what it was before, and some of what it is now")
+                    .help("compile again"))
+            }
+        }
+    }
+
+    /// NVRTC and its headers.
+    #[must_use]
+    pub fn toolkit(&self) -> &Toolkit {
+        &self.toolkit
+    }
+
+    /// What the session has done so far.
+    #[must_use]
+    pub fn statistics(&self) -> Statistics {
+        Statistics {
+            nvrtc_calls: self.calls.load(Ordering::Relaxed),
+            nvrtc_time: Duration::from_nanos(self.call_nanos.load(Ordering::Relaxed)),
+            cache_hits: self.hits.load(Ordering::Relaxed),
+            nvrtc_loaded: self.compiler.get().is_some(),
+        }
+    }
+
+    /// The warning of the cache, if it has one and has not given it yet.
+    #[must_use]
+    pub fn take_cache_warning(&self) -> Option<Diagnostic> {
+        self.cache.take_warning()
+    }
+
+    /// The key of what comes of a unit, with every option that NVRTC gets. Which of them an older NVRTC does not get follows
+    /// from its identity. Line information says where files are, from the current folder on (13.0, tried).
+    fn key(&self, kind: &str, prepared: &PreparedUnit, purpose: Purpose) -> Digest {
+        let settings = &prepared.settings;
+        let include = include_folders(&prepared.unit, settings, &self.toolkit.include);
+        let options = options(&prepared.unit, purpose, settings, &include, (i32::MAX, 0));
+        let mut key = KeyHasher::new(kind).field(&prepared.key.0);
+        if !matches!(purpose, Purpose::Signature(_)) && has_line_information(&settings.options) {
+            // Without a current folder there is none that NVRTC could write.
+            let folder = std::env::current_dir().unwrap_or_default();
+            key = key.field(folder.as_os_str().as_encoded_bytes());
+        }
+        options.iter().fold(key, |key, option| key.field(option.as_encoded_bytes())).finish()
+    }
+
+    /// What `read` makes of an entry of the cache. One that cannot be read, or of which it makes nothing, is a miss.
+    fn stored<T: DeserializeOwned, R>(
+        &self,
+        prepared: &PreparedUnit,
+        key: &Digest,
+        read: impl FnOnce(T) -> Option<R>,
+    ) -> Option<R> {
+        if !prepared.dependencies.is_complete() {
+            return None;
+        }
+        let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
+        if !stored.absent.iter().all(|place| self.files.is_absent(Path::new(place))) {
+            return None;
+        }
+        let entry = read(stored.value)?;
+        self.hits.fetch_add(1, Ordering::Relaxed);
+        Some(entry)
+    }
+
+    /// Stores an entry, unless the compile may have read a file that the key lacks. If NVRTC cannot be asked, the scan alone decides.
+    fn store<T: Serialize>(&self, prepared: &PreparedUnit, key: &Digest, entry: &T, read: &ReadFiles) {
+        let dependencies = &prepared.dependencies;
+        let absent: Option<Vec<PathBuf>> = match read {
+            ReadFiles::NotAsked => Some(Vec::new()),
+            ReadFiles::Unknown => None,
+            ReadFiles::Traced(files) => {
+                let unknown = files.iter().filter(|file| !dependencies.holds(file));
+                let before = unknown.map(|file| match self.places_before(prepared, file) {
+                    None if dependencies.covers(file) => Some(Vec::new()),
+                    places => places,
+                });
+                before.collect::<Option<Vec<_>>>().map(|places| places.concat())
+            }
+        };
+        let Some(absent) = absent.filter(|places| places.iter().all(|place| is_absent(place))) else {
+            return;
+        };
+        if dependencies.is_complete() && dependencies.still_hold() {
+            let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
+            // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
+            if let Ok(bytes) = postcard::to_allocvec(&stored) {
+                self.cache.put(key, &bytes);
+            }
+        }
+    }
+
+    /// The places where a file would be found before this header of the toolkit, whose name only the preprocessor knew. `None` if the key does
+    /// not cover the toolkit's headers, or the file is not one of them.
+    fn places_before(&self, prepared: &PreparedUnit, file: &Path) -> Option<Vec<PathBuf>> {
+        if !prepared.dependencies.trusts_toolkit() {
+            return None;
+        }
+        let folders = include_folders(&prepared.unit, &prepared.settings, &self.toolkit.include);
+        let project = folders.len() - self.toolkit.include.len();
+        // A folder of the toolkit may be inside of another one.
+        let of_toolkit = folders.iter().enumerate().skip(project);
+        let names = of_toolkit.filter_map(|(at, folder)| Some((at, file.strip_prefix(folder).ok()?)));
+        let places: Vec<PathBuf> = names
+            .flat_map(|(at, name)| folders.iter().take(at).map(move |folder| folder.join(name)))
+            .collect();
+        (!places.is_empty()).then_some(places)
+    }
+
+    fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
+        let (compiled, version) = self.call_for(prepared, &[&prepared.unit.kernel], purpose)?;
+        let raw = take(compiled, purpose.target()).map_err(|problem| vec![problem])?;
+        Ok((raw, version))
+    }
+
+    fn call_for(
+        &self,
+        prepared: &PreparedUnit,
+        kernels: &[&str],
+        purpose: Purpose,
+    ) -> Result<(WorkerOutput, (i32, i32)), Vec<Diagnostic>> {
+        if let Some(place) = prepared.dependencies.endless() {
+            let unit = &prepared.unit;
+            let message = format!("`{}` cannot be included: it is not a regular file", place.display());
+            return Err(vec![
+                Diagnostic::error(message)
+                    .code(rules::KERNEL_ERROR)
+                    .at(unit.kernel_span.clone(), "compiled for this kernel")
+                    .note(format!(
+                        "`{}` or what it includes names it; a pipe or a device may have no end",
+                        unit.name
+                    ))
+                    .help("include a file that can be read to its end"),
+            ]);
+        }
+        let compiler = self.compiler().map_err(|error| vec![error])?;
+        let start = Instant::now();
+        let PreparedUnit { unit, settings, .. } = prepared;
+        let result = call_for(compiler, unit, kernels, purpose, settings, &self.toolkit.include);
+        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
+        let result = result.map_err(|errors| told_of_headers(errors, &self.toolkit));
+        Ok((result?, compiler.version()))
+    }
+}
+
+/// Says of files that NVRTC did not find that there are no CUDA headers, where there are none and nothing better was said.
+fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagnostic> {
+    let Some(why) = &toolkit.without_headers else { return errors };
+    // One of the author's is missing with CUDA's headers as without.
+    let is_of_cuda = |text: &String| {
+        let name = text.split_once("cannot open source file `").and_then(|(_, rest)| rest.split('`').next());
+        name.is_some_and(|name| cuda::is_cuda_header(name) || name.starts_with("crt/"))
+    };
+    let missing = |error: &&mut Diagnostic| {
+        let mut said = std::iter::once(&error.message).chain(&error.notes);
+        error.help.is_none() && said.any(is_of_cuda)
+    };
+    for error in errors.iter_mut().filter(missing) {
+        error.notes.push(why.message.clone());
+        error.notes.extend(why.notes.iter().cloned());
+        error.help.clone_from(&why.help);
+    }
+    errors
+}
+
+/// What stands for the toolkit's headers as a whole: for pinned packages the version, which their folders' names hold; for
+/// any other toolkit the names, sizes and times of all its headers.
+fn stamp(toolkit: &Toolkit) -> Digest {
+    let key = KeyHasher::new("toolkit");
+    let key = toolkit.include.iter().fold(key, |key, folder| {
+        let key = key.field(folder.as_os_str().as_encoded_bytes());
+        if toolkit.is_pinned { key } else { key.field(&stamp_of_folder(folder).0) }
+    });
+    key.finish()
+}
+
+/// Loads the toolkit's NVRTC, here or in one of these processes.
+///
+/// # Errors
+/// Where it cannot be loaded, with the commands that help.
+fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, Diagnostic> {
+    let loaded = match workers {
+        None => Nvrtc::load(&toolkit.nvrtc)
+            .map(|nvrtc| Compiler::Here(Arc::new(nvrtc)))
+            .map_err(|error| error.to_string()),
+        Some(workers) => workers.about().map(|about| Compiler::Elsewhere(Arc::clone(workers), about)),
+    };
+    loaded.map_err(|why| {
+        Diagnostic::error(format!("NVRTC cannot be used: {why}")).help(
+            "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",
+        )
+    })
+}
+
+#[cfg(test)]
+mod builds;
+#[cfg(test)]
+mod include_graphs;
+#[cfg(test)]
+mod preprocessor;
+#[cfg(test)]
+mod tests;

@@ -74,8 +74,9 @@ pub(super) fn compile(
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read = plugins.iter().zip(plans);
-    let read: Vec<kernel_text::Checked> =
-        read.map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &open)).collect();
+    let read: Vec<kernel_text::Checked> = read
+        .map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &plan.settings.options, &open))
+        .collect();
     let results = session.map(|session| jobs::perform(session, &jobs, progress));
     let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();

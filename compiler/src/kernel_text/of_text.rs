@@ -22,9 +22,10 @@ impl Check<'_> {
     fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
-        // A name anywhere in the file counts as a wait, and so does any file that it includes.
+        // A name anywhere in the file or in an option counts as a wait, and so does any file that it includes.
+        let mut texts = self.options.iter().chain([text]);
         if !launch.programmatic
-            || WAITS.iter().any(|name| text.contains(name))
+            || texts.any(|text| WAITS.iter().any(|name| text.contains(name)))
             || !includes_only_cuda_headers(text)
         {
             return None;

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cuda::{Certainty, name, read};
-use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::diagnostic::{Colour, Diagnostic, Source, has_errors, render};
 use crate::kernel_signature::ParamType;
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::resolve::Resolved;
@@ -168,6 +168,21 @@ fn template_arguments_that_nothing_declares_are_told() {
 }
 
 #[test]
+fn what_options_define_may_be_declared_nowhere_else() {
+    let resolved = plugin("k<T, KK>", TENSORS);
+    let source = Source::new("k.cu", "template <typename T, int K> __global__ void k(const T* x, T* y) {}");
+    let found = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        check_for(&resolved, &[], &options, &|_| Ok(Arc::clone(&source)))
+    };
+    assert!(has_errors(&found(&[]).diagnostics));
+    for options in [&["-DKK=3"][..], &["--define-macro", "KK=3"]] {
+        let found = found(options);
+        assert_eq!((found.diagnostics.len(), found.unsure.len()), (0, 1), "{found:?}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_there_is_told_once() {
     let resolved = plugin("k", TENSORS);
     let missing = |path: &Path| Err(vec![Diagnostic::error(format!("cannot read `{}`", path.display()))]);
@@ -257,11 +272,16 @@ fn the_wait_is_shown_with_what_older_targets_need() {
     let source = Source::new("k.cu", "__global__ void k(const float* x, float* y) {}");
     let help = |targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|target| target.parse().unwrap()).collect();
-        let found = check_for(&resolved, &targets, &|_| Ok(Arc::clone(&source))).diagnostics;
+        let found = check_for(&resolved, &targets, &[], &|_| Ok(Arc::clone(&source))).diagnostics;
         let found = found.into_iter().find(|one| one.code == Some(rules::NO_DEPENDENCY_WAIT)).unwrap();
         found.help.unwrap_or_default()
     };
     let guard = "between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `sm_80` has no such instruction";
     assert!(help(&["sm_90", "sm_80"]).contains(guard), "{}", help(&["sm_90", "sm_80"]));
     assert!(!help(&["sm_90"]).contains("#if"), "{}", help(&["sm_90"]));
+    // Any mention of a wait may be one.
+    for wait in ["cudaGridDependencySynchronize();", "cuda::ptx::griddepcontrol_wait();"] {
+        let source = Source::new("k.cu", format!("{}\n__device__ void wait() {{ {wait} }}", source.text));
+        assert_eq!(check_for(&resolved, &[], &[], &|_| Ok(Arc::clone(&source))).diagnostics, []);
+    }
 }

@@ -49,10 +49,6 @@ pub struct Kernel {
     pub params: Vec<Param>,
     /// Where the list of parameters stands, with its parentheses.
     pub params_range: Range<usize>,
-    /// The arguments of `__launch_bounds__`, as they are written.
-    pub launch_bounds: Vec<String>,
-    /// Whether it has the name of C: `extern "C"`.
-    pub is_extern_c: bool,
     /// Whether this is the definition.
     pub has_body: bool,
     /// How far what stands here can be relied on.

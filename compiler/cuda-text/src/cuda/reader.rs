@@ -27,14 +27,6 @@ pub fn read(text: &str) -> Kernels {
     reader.finish()
 }
 
-/// What an open brace belongs to, where declarations can stand inside.
-enum Scope {
-    /// A namespace, and how many names it added.
-    Namespace(usize),
-    /// `extern "C" {`
-    Linkage,
-}
-
 /// More around one another are not kept: every kernel has its own copy of their names.
 const MOST_NAMESPACES: usize = 32;
 
@@ -42,7 +34,8 @@ struct Reader<'t> {
     text: &'t str,
     lexed: &'t Lexed,
     around: Surroundings,
-    scopes: Vec<Scope>,
+    /// For each open brace with declarations inside, how many names of namespaces it added.
+    scopes: Vec<usize>,
     namespaces: Vec<Namespace>,
     /// How many times `__global__` stood in a declaration that was read.
     seen: usize,
@@ -108,7 +101,7 @@ impl<'t> Reader<'t> {
     fn enter(&mut self, head: Range<usize>) -> bool {
         let mut at = head.start;
         if self.word(at) == "extern" && head.len() == 2 {
-            self.scopes.push(Scope::Linkage);
+            self.scopes.push(0);
             return true;
         }
         let mut is_inline = false;
@@ -152,17 +145,14 @@ impl<'t> Reader<'t> {
             self.is_broken = true;
             names.clear();
         }
-        self.scopes.push(Scope::Namespace(names.len()));
+        self.scopes.push(names.len());
         self.namespaces.extend(names);
         true
     }
 
     fn leave(&mut self) {
         match self.scopes.pop() {
-            Some(Scope::Namespace(names)) => {
-                self.namespaces.truncate(self.namespaces.len().saturating_sub(names));
-            }
-            Some(Scope::Linkage) => {}
+            Some(names) => self.namespaces.truncate(self.namespaces.len().saturating_sub(names)),
             None => self.is_broken = true,
         }
     }
@@ -177,8 +167,6 @@ impl<'t> Reader<'t> {
         match declaration::read(self.text, head, &self.around) {
             Outcome::Kernel(mut kernel) => {
                 self.seen += open.globals;
-                let linkage = self.scopes.iter().any(|scope| matches!(scope, Scope::Linkage));
-                kernel.is_extern_c |= linkage;
                 kernel.has_body = has_body;
                 let mut namespaces = self.namespaces.clone();
                 namespaces.append(&mut kernel.namespaces);

@@ -1,7 +1,7 @@
 //! A light reader of Triton's intermediate text (`NAME.ttir`): the kernel's parameters, and what they were specialized for.
 //!
-//! Read off Triton 3.9.0: `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Triton itself passes what
-//! stands there and two pointers more.
+//! Read off Triton 3.9.0: `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Triton passes these
+//! parameters and up to two more pointers.
 
 use std::collections::BTreeMap;
 

@@ -268,7 +268,8 @@ impl Subject {
         let checkup = &mut found.checkup;
         let targets = self.plan.as_ref().map_or_else(Vec::new, |planning| planning.plan.targets());
         let route = self.plan.as_ref().map(|planning| planning.plan.route.route).unwrap_or_default();
-        let kernels = kernel_text::check_for(plugin, &targets, open);
+        let options = self.plan.as_ref().map_or(&[][..], |planning| &planning.plan.settings.options);
+        let kernels = kernel_text::check_for(plugin, &targets, options, open);
         if self.is_right && !has_errors(&kernels.diagnostics) {
             let arguments = check::check_arguments(plugin, &targets, route, &kernels.args);
             found.supersede.clone_from(&arguments.diagnostics);

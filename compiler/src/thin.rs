@@ -168,7 +168,7 @@ fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
         cannot("read the bundle in", &source.path, why).help("compile it again")
     };
     match container::read(&source.bundle) {
-        Ok(container::Found { container: Container::Bundle(bundle), digest, length, .. }) => {
+        Ok(container::LocatedContainer { container: Container::Bundle(bundle), digest, length, .. }) => {
             Ok((bundle, digest, source.bundle.get(length..).unwrap_or_default()))
         }
         Ok(_) => Err(unreadable(&"it holds a node")),

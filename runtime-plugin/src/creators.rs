@@ -423,7 +423,7 @@ mod tests {
     /// What made the node, and what a later version may put there: running needs none of it.
     #[test]
     fn what_follows_a_node_in_sections_is_passed_over_and_kept() {
-        use crate::definition::Known;
+        use crate::definition::BuildFacts;
         use cubinder_model::Digest;
         use cubinder_model::provenance::{self, Origin, Provenance, Read, Section};
         let field = node_of_version(FORMAT_VERSION);
@@ -451,10 +451,10 @@ mod tests {
         assert!(restore_node(&longer[..longer.len() - 1]).is_err());
         // Written again it says what made it.
         let restored = restore_node(&[field.as_slice(), &section].concat()).unwrap();
-        let known = Known {
+        let known = BuildFacts {
             input_ranks: restored.input_ranks.as_deref(),
             workspace_bytes: restored.workspace_bytes,
-            ..Known::default()
+            ..BuildFacts::default()
         };
         let again = restored.definition.field(known, &restored.attributes);
         let (of, length) = container::digest(&again).unwrap();

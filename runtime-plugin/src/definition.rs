@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::Signature;
-use cubinder_model::container::{self, Container, Found, ReadError};
-use cubinder_model::kept::Kept;
-use cubinder_model::provenance::{self, Whole};
+use cubinder_model::code_subset::CodeSubset;
+use cubinder_model::container::{self, Container, LocatedContainer, ReadError};
+use cubinder_model::provenance::{self, ContainerRecord};
 use cubinder_model::validate::{validate_attributes, validate_ranks};
 use cubinder_model::{Bundle, CodeObject, Digest, Node, NodeReference, Plugin, Variant};
 use trt_abi::Error;
@@ -23,7 +23,7 @@ pub(crate) struct OwnBundle {
     /// What follows the bundle: nothing that building or running needs, and what made it for who writes nodes.
     sections: &'static [u8],
     /// The record among `sections`, read when the first node is written.
-    record: OnceLock<Option<Whole>>,
+    record: OnceLock<Option<ContainerRecord>>,
 }
 
 impl OwnBundle {
@@ -36,7 +36,7 @@ impl OwnBundle {
             )
         };
         match container::read_mapped(bytes) {
-            Ok(Found { container: Container::Bundle(bundle), digest, length, .. }) => {
+            Ok(LocatedContainer { container: Container::Bundle(bundle), digest, length, .. }) => {
                 Ok(OwnBundle::new(bundle, digest, bytes.get(length..).unwrap_or_default()))
             }
             Ok(_) => Err(refused("it holds a node")),
@@ -49,8 +49,8 @@ impl OwnBundle {
     }
 
     /// What made the bundle, where that is known. It is as long as the library has plugins, and nodes come in great numbers.
-    fn record(&self) -> Option<&Whole> {
-        let read = || Whole::find(self.sections, self.digest, &self.bundle.code);
+    fn record(&self) -> Option<&ContainerRecord> {
+        let read = || ContainerRecord::find(self.sections, self.digest, &self.bundle.code);
         self.record.get_or_init(read).as_ref()
     }
 }
@@ -69,9 +69,9 @@ impl TensorKinds {
     }
 }
 
-/// What the build has settled about a node.
+/// What a node is built for.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Known<'a> {
+pub(crate) struct BuildFacts<'a> {
     /// What its tensors are.
     pub(crate) kinds: Option<&'a TensorKinds>,
     /// The ranks of the inputs.
@@ -147,8 +147,8 @@ impl Definition {
     }
 
     /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
-    pub(crate) fn node(&self, known: Known<'_>, attributes: &[Value]) -> Node {
-        let mut kept = Kept::of(self.code());
+    pub(crate) fn node(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Node {
+        let mut kept = CodeSubset::of(self.code());
         let reachable = self.reachable_rows(known.kinds, attributes);
         let variants = reachable.map(|(row, variant)| (row, with_code(variant, &mut kept))).collect();
         let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
@@ -163,7 +163,7 @@ impl Definition {
     }
 
     /// The bytes of [`Definition::node`] as an engine keeps them, with what made it behind it where that is known.
-    pub(crate) fn field(&self, known: Known<'_>, attributes: &[Value]) -> Vec<u8> {
+    pub(crate) fn field(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Vec<u8> {
         let node = self.node(known, attributes);
         let mut bytes = container::write_node(&node);
         if let Ok((of, _)) = container::digest(&bytes) {
@@ -172,7 +172,8 @@ impl Definition {
                     own.record().map(|record| record.behind_node(*index, &node, of))
                 }
                 Definition::Node { digest, sections, .. } => {
-                    Whole::find(sections, *digest, self.code()).map(|record| record.behind_node(0, &node, of))
+                    ContainerRecord::find(sections, *digest, self.code())
+                        .map(|record| record.behind_node(0, &node, of))
                 }
             };
             bytes.extend(section.unwrap_or_default());
@@ -181,7 +182,7 @@ impl Definition {
     }
 
     /// A reference to the node, for a code library; `None` for a definition that came from an engine's fields.
-    pub(crate) fn reference(&self, known: Known<'_>, attributes: &[Value]) -> Option<NodeReference> {
+    pub(crate) fn reference(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Option<NodeReference> {
         let Definition::Bundle { own, index } = self else { return None };
         let has = |kinds: &TensorKinds, variant: &Variant| {
             variant.types == kinds.types && variant.formats == kinds.formats
@@ -201,7 +202,7 @@ impl Definition {
 }
 
 /// The variant, with references to what is kept.
-fn with_code(variant: &Variant, kept: &mut Kept<'_>) -> Variant {
+fn with_code(variant: &Variant, kept: &mut CodeSubset<'_>) -> Variant {
     let mut variant = variant.clone();
     for launch in variant.launches_mut() {
         launch.code = kept.renumbered(&launch.code);

@@ -29,7 +29,7 @@ fn a_node_that_is_written_again_is_the_same() {
     let field = node_with_workspace(0x5000);
     let restored = restore_node(&field).unwrap();
     assert_eq!(restored.workspace_bytes, Some(0x5000));
-    let known = Known {
+    let known = BuildFacts {
         kinds: restored.kinds.as_ref(),
         input_ranks: restored.input_ranks.as_deref(),
         workspace_bytes: restored.workspace_bytes,
@@ -61,12 +61,15 @@ fn a_reference_names_the_first_row_of_the_node_s_types_and_formats() {
     let own = Arc::new(OwnBundle::new(bundle, of_file.digest, &[]));
     let definition = Definition::Bundle { own, index: 0 };
     let attributes = [Value::Int(7)];
-    let reference = |known: Known<'_>| definition.reference(known, &attributes).unwrap();
+    let reference = |known: BuildFacts<'_>| definition.reference(known, &attributes).unwrap();
     for (index, expected) in [0, 1, 2, 2].into_iter().enumerate() {
         let kinds = TensorKinds::of(&rows[index]);
-        assert_eq!(reference(Known { kinds: Some(&kinds), ..Known::default() }).row, Some(expected));
+        assert_eq!(
+            reference(BuildFacts { kinds: Some(&kinds), ..BuildFacts::default() }).row,
+            Some(expected)
+        );
     }
-    let known = Known { kinds: None, input_ranks: Some(&[4]), workspace_bytes: Some(64) };
+    let known = BuildFacts { kinds: None, input_ranks: Some(&[4]), workspace_bytes: Some(64) };
     let expected = NodeReference {
         bundle: of_file.digest.shortened(),
         plugin: 0,
@@ -160,7 +163,7 @@ fn a_node_takes_what_it_has_and_not_what_its_library_has() {
     let written = |count: usize| {
         let own = library_of(count);
         let field = |index: usize| {
-            Definition::Bundle { own: Arc::clone(&own), index }.field(Known::default(), &attributes)
+            Definition::Bundle { own: Arc::clone(&own), index }.field(BuildFacts::default(), &attributes)
         };
         let last = field(count - 1);
         let start = Instant::now();

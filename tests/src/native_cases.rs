@@ -11,7 +11,7 @@ use cubinder_compiler::trial::shapes::{self, Sizes};
 use cubinder_expr::Value;
 use cubinder_launch as launch;
 use cubinder_launch::native::SHARED_BYTES;
-use cubinder_launch::{Device, Facts, GuardVerdict, Steps, Takes, output_shapes, sequence, verdict};
+use cubinder_launch::{Device, Facts, GuardVerdict, LaunchLimits, Steps, output_shapes, sequence, verdict};
 use cubinder_model::Plugin;
 use toml::Table;
 
@@ -76,7 +76,7 @@ fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
     let alignments = vec![DEFAULT_ALIGNMENT; plugin.tensor_count()];
     let facts = Facts { shapes: &all, device: Some(DEVICE), alignments: &alignments, ..facts };
     let most = u32::try_from(SHARED_BYTES).unwrap_or(u32::MAX);
-    let takes = Takes { max_shared_bytes: most, ..Takes::ANYTHING };
+    let takes = LaunchLimits { max_shared_bytes: most, ..LaunchLimits::ANYTHING };
     let mut alike = plugin.variants.iter().filter(|variant| {
         (&variant.types, &variant.formats) == (&kinds.types, &kinds.formats)
             && launch::is_compiled_for(variant, &sizes.attributes)

@@ -65,36 +65,8 @@ pub struct Argument {
     pub ty: String,
     /// Whether it is a pointer.
     pub is_pointer: bool,
-    /// Of a pointer: what is done with the memory behind it.
-    pub usage: Usage,
     /// What the value is a multiple of, for which the code was made.
     pub divisibility: Option<u32>,
     /// What else the code was made for that is not understood here.
     pub unknown: Vec<String>,
-}
-
-/// What a kernel does with the memory that it gets a pointer to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
-    /// Whether it reads values from before the launch.
-    pub read: Answer,
-    /// Whether it writes.
-    pub written: Answer,
-}
-
-impl Usage {
-    /// Nothing at all.
-    pub const NONE: Usage = Usage { read: Answer::No, written: Answer::No };
-}
-
-/// What is known of something that is or is not.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Answer {
-    /// It is certain not to be.
-    No,
-    /// Nothing tells.
-    #[default]
-    Unknown,
-    /// It is, in some run: of each branch of the code it is taken to be there for a reason.
-    Yes,
 }

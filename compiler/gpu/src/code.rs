@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ffi::{CString, c_int, c_void};
 use std::ptr::null_mut;
 
-use cubinder_launch::{Clusters, Evaluated, Passed, Takes};
+use cubinder_launch::{Clusters, EvaluatedArgument, EvaluatedLaunch, LaunchLimits};
 use cubinder_model::{CodeObject, Launch, Target, TargetKind, fit};
 use cudarc::driver::sys::{CUfunction_attribute, CUkernel, CUlibrary};
 
@@ -43,8 +43,8 @@ pub(crate) struct Kernel {
 
 impl Kernel {
     /// What its launches must keep to.
-    pub(crate) fn takes(&self) -> Takes<'_> {
-        Takes {
+    pub(crate) fn takes(&self) -> LaunchLimits<'_> {
+        LaunchLimits {
             max_threads: self.max_threads,
             max_shared_bytes: self.max_shared_bytes,
             clusters: Clusters::of(self.has_clusters, self.target),
@@ -56,8 +56,10 @@ impl Kernel {
     ///
     /// # Errors
     /// That they differ.
-    pub(crate) fn check_params(&self, evaluated: &Evaluated) -> Result<(), String> {
-        let size = |passed: &Passed| if matches!(passed, Passed::Numbers { .. }) { 4 } else { 8 };
+    pub(crate) fn check_params(&self, evaluated: &EvaluatedLaunch) -> Result<(), String> {
+        let size = |passed: &EvaluatedArgument| {
+            if matches!(passed, EvaluatedArgument::Numbers { .. }) { 4 } else { 8 }
+        };
         let passed: Vec<u32> = evaluated.args.iter().map(size).collect();
         if passed == self.params {
             return Ok(());

@@ -5,7 +5,10 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use cubinder_launch::native;
-use cubinder_launch::{Doing, Evaluated, Facts, LaunchError, Passed, ScratchPlace, Sequencing, Steps, Takes};
+use cubinder_launch::{
+    EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, Facts, LaunchError, LaunchLimits, ScratchRange,
+    Sequencing, Steps,
+};
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::{Launch, Memory, Plugin, TargetKind, Variant};
 use cudarc::driver::sys::{
@@ -23,7 +26,7 @@ use crate::stream::Stream;
 #[derive(Debug)]
 pub struct Prepared<'k> {
     steps: Vec<Step>,
-    scratch: Vec<ScratchPlace>,
+    scratch: Vec<ScratchRange>,
     /// Its kernels are unloaded with the code.
     _code: PhantomData<&'k Code<'k>>,
 }
@@ -74,7 +77,7 @@ enum Step {
 #[derive(Debug)]
 struct Work {
     kernel: Kernel,
-    evaluated: Evaluated,
+    evaluated: EvaluatedLaunch,
     cooperative: bool,
     programmatic: bool,
     /// The numbers among the arguments, in memory that is aligned for each of them.
@@ -102,11 +105,11 @@ impl<'k> Prepared<'k> {
                 Some(launch) => Some(code.kernel(launch).map_err(Unprepared::NoCode)?),
                 None => None,
             };
-            let takes = kernel.as_ref().map_or(Takes::ANYTHING, Kernel::takes);
+            let takes = kernel.as_ref().map_or(LaunchLimits::ANYTHING, Kernel::takes);
             let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
             if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
                 // TensorRT asks nobody. What the kernel's author promised of its arguments is asked for all the same.
-                let takes = Takes { params: None, ..takes };
+                let takes = LaunchLimits { params: None, ..takes };
                 sequencing.step(&takes, &mut budget).map_err(refused)?;
                 let when = variant.steps.get(number).and_then(|step| step.when.as_ref());
                 let evaluated = native::evaluate(plugin, when, launch, facts)
@@ -119,12 +122,12 @@ impl<'k> Prepared<'k> {
             }
             let doing = sequencing.step(&takes, &mut budget).map_err(refused)?.clone();
             match (doing, launch, kernel) {
-                (Doing::Launch(evaluated), Some(launch), Some(kernel)) if !evaluated.is_empty() => {
+                (EvaluatedStep::Launch(evaluated), Some(launch), Some(kernel)) if !evaluated.is_empty() => {
                     allow_shared(code.context, &kernel, evaluated.shared_bytes)
                         .map_err(Unprepared::Driver)?;
                     steps.push(Step::Launch(Work::new(code.context, launch, kernel, evaluated)));
                 }
-                (Doing::Fill { memory, bytes, byte }, ..) if bytes > 0 => {
+                (EvaluatedStep::Fill { memory, bytes, byte }, ..) if bytes > 0 => {
                     let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
                     steps.push(Step::Fill { memory, bytes, byte });
                 }
@@ -174,7 +177,7 @@ impl<'k> Prepared<'k> {
 }
 
 impl Work {
-    fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: Evaluated) -> Work {
+    fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: EvaluatedLaunch) -> Work {
         // As the runtime does it: code for older devices does not wait by itself.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
         let word = |part: &[u8]| {
@@ -211,21 +214,23 @@ impl Work {
         let mut tensors: Vec<u64> = Vec::with_capacity(self.evaluated.args.len());
         for passed in &self.evaluated.args {
             tensors.push(match passed {
-                Passed::Input(index) => of(addresses.inputs, *index),
-                Passed::Output(index) => of(addresses.outputs, *index),
-                Passed::Scratch(index) => of(addresses.scratch, *index),
-                Passed::Numbers { .. } => 0,
+                EvaluatedArgument::Input(index) => of(addresses.inputs, *index),
+                EvaluatedArgument::Output(index) => of(addresses.outputs, *index),
+                EvaluatedArgument::Scratch(index) => of(addresses.scratch, *index),
+                EvaluatedArgument::Numbers { .. } => 0,
             });
         }
         let numbers = self.numbers.as_ptr().cast::<u8>();
-        let place = |(passed, tensor): (&Passed, &u64)| match passed {
-            // `Evaluated` keeps the start within the numbers.
-            Passed::Numbers { start, .. } => numbers.wrapping_add(*start).cast::<c_void>().cast_mut(),
+        let place = |(passed, tensor): (&EvaluatedArgument, &u64)| match passed {
+            // `EvaluatedLaunch` keeps the start within the numbers.
+            EvaluatedArgument::Numbers { start, .. } => {
+                numbers.wrapping_add(*start).cast::<c_void>().cast_mut()
+            }
             _ => std::ptr::from_ref(tensor).cast::<c_void>().cast_mut(),
         };
         let mut params: Vec<*mut c_void> = self.evaluated.args.iter().zip(&tensors).map(place).collect();
         let mut attributes = self.attributes();
-        let Evaluated { grid, block, shared_bytes, .. } = self.evaluated;
+        let EvaluatedLaunch { grid, block, shared_bytes, .. } = self.evaluated;
         let config = CUlaunchConfig {
             gridDimX: grid[0],
             gridDimY: grid[1],

@@ -30,6 +30,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     }
     let error = Diagnostic::error(format!("there is no rule `{code}`"));
     let help = match rules::nearest(code) {
+        _ if rules::is_retired(code) => "a former release had it, and no other rule has its code".to_owned(),
         Some(rule) => format!("did you mean `{}`, {}?", rule.code, rule.title()),
         None => "`cubinder explain` lists all rules".to_owned(),
     };

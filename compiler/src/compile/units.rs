@@ -74,8 +74,9 @@ pub(super) fn compile(
     }
     let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
     let read = plugins.iter().zip(plans);
-    let read: Vec<kernel_text::Checked> =
-        read.map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &open)).collect();
+    let read: Vec<kernel_text::Checked> = read
+        .map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &plan.settings.options, &open))
+        .collect();
     let results = session.map(|session| jobs::perform(session, &jobs, progress));
     let mut results = results.unwrap_or_default().into_iter();
     let mut compiled = Vec::new();
@@ -95,10 +96,8 @@ pub(super) fn compile(
         warnings.extend(
             doubts.iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))).cloned(),
         );
-        let accesses: Vec<&Diagnostic> =
-            doubts.iter().filter(|found| found.code == Some(rules::NO_DYNAMIC_SHARED_MEMORY)).collect();
         let with = With { project, session, plan };
-        let finished = finish_plugin(with, plugin, jobs, (&read.args, &accesses), &mut results, warnings);
+        let finished = finish_plugin(with, plugin, jobs, &mut results, warnings);
         match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
@@ -119,13 +118,7 @@ pub(super) fn compile(
 }
 
 /// What only the kernels' text tells.
-const OF_TEXT: [Code; 5] = [
-    rules::NO_DEPENDENCY_WAIT,
-    rules::RESTRICTED_ALIAS,
-    rules::GRID_WAIT,
-    rules::GRID_AXES,
-    rules::UNFILLED_CONSTANT,
-];
+const OF_TEXT: [Code; 2] = [rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
 
 /// Reads each kernel file once.
 fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
@@ -184,7 +177,6 @@ fn finish_plugin(
     with: With<'_>,
     plugin: &Resolved,
     jobs: &Jobs<'_>,
-    (read, accesses): (&[Bound], &[&Diagnostic]),
     results: &mut impl Iterator<Item = jobs::Made>,
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
@@ -205,7 +197,7 @@ fn finish_plugin(
         let row = verify::Row::of(&draft.plugin, unit);
         let mut said = Vec::new();
         let finished = match job.and_then(|job| made.get(job)) {
-            Some(made) => finish_unit(&draft.plugin, unit, made, accesses, &mut said),
+            Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
             None => finish_foreign(&project.root, &draft.plugin, unit, plan, &mut said),
         };
         match finished {
@@ -227,11 +219,7 @@ fn finish_plugin(
         let errors = if is_foreign { foreign::as_one(errors) } else { errors };
         return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
     }
-    let compiled: Vec<check::Compiled<'_>> = units
-        .iter()
-        .enumerate()
-        .map(|(index, unit)| facts(unit, read.get(index).map_or(&[], |bound| &bound.accumulated)))
-        .collect();
+    let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(plugin, &plan.targets(), plan.route.route, &compiled);
     check::supersede(warnings, &checked.diagnostics);
     if has_errors(&checked.diagnostics) {
@@ -266,7 +254,7 @@ fn finish_foreign(
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
     warnings.extend(doubts);
-    let (Some(code), Some(Bound { args, read_only, number_bytes, .. })) = (&unit.foreign, held.bound) else {
+    let (Some(code), Some(Bound { args, read_only, number_bytes })) = (&unit.foreign, held.bound) else {
         return Err(wrong);
     };
     let mut files: Vec<usize> = Vec::new();
@@ -312,7 +300,6 @@ fn finish_unit(
     plugin: &Plugin,
     unit: &Unit,
     made: &Made<'_>,
-    accesses: &[&Diagnostic],
     warnings: &mut Vec<Diagnostic>,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
     let Made { job, signatures, codes } = made;
@@ -332,7 +319,7 @@ fn finish_unit(
         return Err(failed);
     }
     let signatures = usable(unit, signatures)?;
-    let Bound { args, read_only, number_bytes, .. } = verify::bind_targets(plugin, unit, &signatures)
+    let Bound { args, read_only, number_bytes } = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
     for (_, signature) in &signatures {
         warnings.extend(verify::writable_inputs(plugin, unit, signature));
@@ -344,19 +331,9 @@ fn finish_unit(
     if !errors.is_empty() {
         return Err(errors);
     }
-    // What the text says of this launch.
-    let is_of_launch =
-        |found: &&&Diagnostic| found.primary.as_ref().is_some_and(|label| label.span == unit.kernel_span);
-    let access = accesses.iter().find(is_of_launch).copied();
-    let shared = |code: &Compiled| no_shared(plugin, unit, access, code);
-    let shared: Vec<_> =
-        compiled.iter().map(|(target, code)| Ok((*target, shared(code)?))).collect::<Result<_, Vec<_>>>()?;
-    let (wrong, doubts): (Vec<_>, Vec<_>) =
-        merge_targets(&shared).into_iter().partition(|found| found.severity == Severity::Error);
-    if !wrong.is_empty() {
-        return Err(wrong);
-    }
-    warnings.extend(doubts);
+    let shared = |(target, code): &(Target, &Compiled)| Ok((*target, no_shared(plugin, unit, code)?));
+    let shared: Vec<_> = compiled.iter().map(shared).collect::<Result<_, Vec<_>>>()?;
+    warnings.extend(merge_targets(&shared));
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = |(_, code): &(Target, &Compiled)| CompiledCode {
         object: code.object.clone(),
@@ -430,14 +407,14 @@ fn cluster_of(
     }
 }
 
-/// What the rules that need the code look at, with what the kernel's text tells.
-fn facts<'a>(unit: &'a CompiledUnit, accumulated: &'a [verify::Accumulated]) -> check::Compiled<'a> {
+/// What the rules that need the code look at.
+fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
     let kernel =
         |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
     let codes = unit.code.iter();
     let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
     let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
-    check::Compiled { args, read_only, number_bytes, accumulated, cluster: *cluster, codes: codes.collect() }
+    check::Compiled { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
 }
 
 /// What a code object says about the unit's kernel.
@@ -472,16 +449,11 @@ fn check_code(
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
 }
 
-/// What is wrong with a launch without dynamic shared memory, of which the text may tell an `access`.
-fn no_shared(
-    plugin: &Plugin,
-    unit: &Unit,
-    access: Option<&Diagnostic>,
-    code: &Compiled,
-) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+/// The warning about a launch without dynamic shared memory that the code uses.
+fn no_shared(plugin: &Plugin, unit: &Unit, code: &Compiled) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let rules = launch_rules(unit, code)?;
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    Ok(launch.and_then(|launch| verify::no_shared(unit, launch, rules, access)).into_iter().collect())
+    Ok(launch.and_then(|launch| verify::no_shared(unit, launch, rules)).into_iter().collect())
 }
 
 /// What a code object demands of the launch.

@@ -16,7 +16,7 @@ use std::path::Path;
 
 use cubinder_expr::Value;
 use cubinder_expr::print;
-use cubinder_model::container::{self, Container, Found};
+use cubinder_model::container::{self, Container, LocatedContainer};
 use cubinder_model::core_name;
 use cubinder_model::slot::Mode;
 use cubinder_model::validate::validate_attributes;
@@ -343,7 +343,12 @@ fn collect(bytes: &[u8], report: &mut Report) -> Option<Digest> {
     bundles.next().map(|found| found.digest)
 }
 
-fn add(bytes: &[u8], report: &mut Report, found: &Found, all: &[Found]) -> Result<(), String> {
+fn add(
+    bytes: &[u8],
+    report: &mut Report,
+    found: &LocatedContainer,
+    all: &[LocatedContainer],
+) -> Result<(), String> {
     let digest = found.digest.to_string();
     let sections = bytes.get(found.offset.saturating_add(found.length)..).unwrap_or_default();
     let record =
@@ -370,7 +375,7 @@ fn add(bytes: &[u8], report: &mut Report, found: &Found, all: &[Found]) -> Resul
 
 /// The plugin that a reference names, with the node's attributes and the variants of its types; `None` where its bundle is
 /// not in the file.
-fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginReport>, String> {
+fn referred(reference: &NodeReference, all: &[LocatedContainer]) -> Result<Option<PluginReport>, String> {
     let bundle = all.iter().find_map(|found| match &found.container {
         Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
         _ => None,
@@ -385,7 +390,7 @@ fn referred(reference: &NodeReference, all: &[Found]) -> Result<Option<PluginRep
     Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
-fn container_report(found: &Found) -> ContainerReport {
+fn container_report(found: &LocatedContainer) -> ContainerReport {
     let mut report = ContainerReport {
         kind: "bundle",
         offsets: vec![found.offset as u64],

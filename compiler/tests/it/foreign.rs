@@ -198,9 +198,18 @@ fn what_triton_compiled_becomes_a_manifest() {
     again.assert_refused("what is there is not overwritten");
     // What is still to be said is asked for, each thing on its own.
     let codes = said(&project, "manifests/axpy.toml");
-    assert_eq!(codes, ["C0101"], "shape, grid, n, alpha in one");
+    assert_eq!(codes, ["C0101"], "tensors, grid, n, alpha in one");
     let words = [
-        ("SHAPE_OF_out_ptr", "x_ptr.shape"),
+        ("name = \"x\"\n", "name = \"x_ptr\"\n"),
+        (
+            "[[outputs]]\nname = \"y\"",
+            "[[inputs]]\nname = \"y_ptr\"\ntype = \"T\"\n\n[[outputs]]\nname = \"out_ptr\"",
+        ),
+        ("TYPE_OF_ELEMENTS", "T"),
+        ("SHAPE_OF_y", "x_ptr.shape"),
+        ("TENSOR_", ""),
+        ("\"x_ptr: T*", "\"x_ptr: const T*"),
+        ("\"y_ptr: T*", "\"y_ptr: const T*"),
         ("NUMBER_OF_PROGRAMS", "ceil_div(numel(out_ptr), BLOCK)"),
         ("VALUE_OF_n", "numel(out_ptr)"),
         ("\"VALUE_OF_alpha\"", "2.0"),
@@ -300,7 +309,11 @@ fn right(project: &Project, text: &str, words: &[(&str, &str)]) {
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{}\n{}", run.stdout, filled(text, words));
 }
 
-const USUAL: [(&str, &str); 4] = [
+const USUAL: [(&str, &str); 8] = [
+    ("TYPE_OF_ELEMENTS", "f32"),
+    ("TENSOR_x", "x"),
+    ("TENSOR_y", "y"),
+    ("\"x: f32*", "\"x: const f32*"),
     ("\"SHAPE_OF_y\"", "\"x.shape\"\nlimits = { numel = \"1..=2147483647\" }"),
     ("NUMBER_OF_PROGRAMS", "ceil_div(numel(y), BLOCK)"),
     ("VALUE_OF_n", "numel(y)"),

@@ -106,6 +106,9 @@ fn refused(project: &Project, constants: &[&str], words: &[&str]) {
 /// The same, with all that is still to be said filled in, and what `check` says of it.
 fn checked(project: &Project, text: &str) -> Run {
     let words = [
+        ("TYPE_OF_ELEMENTS", "f32"),
+        ("TENSOR_", ""),
+        ("\"x: f32*", "\"x: const f32*"),
         ("\"SHAPE_OF_y\"", "\"x.shape\"\nlimits = { numel = \"1..=2147483647\" }"),
         ("NUMBER_OF_PROGRAMS", "ceil_div(numel(y), BLOCK)"),
         ("VALUE_OF_n", "numel(y)"),

@@ -5,7 +5,7 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{DeviceFact, Environment};
 use cubinder_model::model::Plugin;
 
-/// What stands in a shape for a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
+/// The extent of a dimension that the kernels decide, as TensorRT announces it (seen with TensorRT-RTX 1.7.1).
 pub const UNKNOWN_EXTENT: i64 = -1;
 
 /// A node's attributes with as much of its tensors' shapes and addresses as is known.

@@ -27,13 +27,13 @@ pub use choice::{Choice, Decided, Undecided};
 pub use device::Device;
 pub use error::{LaunchError, Limit, Problem, Role, Subject};
 pub use facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
-pub use numbers::{Clusters, Evaluated, Passed, Takes};
+pub use numbers::{Clusters, EvaluatedArgument, EvaluatedLaunch, LaunchLimits};
 pub use pack::{alignment, append};
 pub use rules::{
     Rule, check, check_limits, check_output_limits, output_shape, output_shapes, rules_of_attributes,
     rules_of_shapes,
 };
-pub use sequence::{Doing, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
+pub use sequence::{EvaluatedStep, Sequence, Sequencing, sequence, tensor_bytes, too_many_at_once};
 pub use signature::{Signature, check_specialized, is_compiled_for, no_variant, serving};
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use tuned::{is_served, nearest_point, put_in_order, tuned_device};
@@ -41,7 +41,7 @@ pub use unseen::extents_for_any_values;
 pub use variants::{
     GuardVerdict, asks_for_device, decide, in_order, is_automatic, is_excluded, none_holds, verdict,
 };
-pub use workspace::{ScratchPlace, Unbounded, workspace_bound};
+pub use workspace::{ScratchRange, Unbounded, workspace_bound};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 use super::error::{Limit, Problem, Role};
 use super::pack;
 use super::steps::Steps;
-use super::workspace::ScratchPlace;
+use super::workspace::ScratchRange;
 use cubinder_expr::value::Value;
 use cubinder_expr::{BinaryOp, Environment, Expr, Node};
 use cubinder_model::code::Target;
@@ -14,9 +14,9 @@ use cubinder_model::model::{Arg, ArgValue, Launch, MAX_ARGUMENTS, MAX_PARAMETER_
 
 const AXES: [char; 3] = ['x', 'y', 'z'];
 
-/// What a kernel takes on a device, as far as it is known.
+/// The limits of a kernel on a device, when known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Takes<'a> {
+pub struct LaunchLimits<'a> {
     /// The most threads of a block.
     pub max_threads: u32,
     /// The most dynamic shared memory of a block, bytes.
@@ -27,9 +27,9 @@ pub struct Takes<'a> {
     pub params: Option<&'a [u32]>,
 }
 
-impl Takes<'_> {
+impl LaunchLimits<'_> {
     /// Nothing is known: what only the kernel and the device decide is not checked.
-    pub const ANYTHING: Takes<'static> = Takes {
+    pub const ANYTHING: LaunchLimits<'static> = LaunchLimits {
         max_threads: u32::MAX,
         max_shared_bytes: u32::MAX,
         clusters: Clusters::Most(MAX_CLUSTER),
@@ -75,7 +75,7 @@ impl Clusters {
 /// One launch, in numbers. Only [`super::Sequencing`] makes one, and it keeps what is said here.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
-pub struct Evaluated {
+pub struct EvaluatedLaunch {
     /// Blocks in x, y and z. Where one is 0 there is rightly nothing to launch (see [`super::Sequencing`]): nothing else was evaluated,
     /// and an extent that has no value counts as 0, too.
     pub grid: [u32; 3],
@@ -86,14 +86,14 @@ pub struct Evaluated {
     /// Blocks of a cluster in x, y and z, where the kernel runs in clusters.
     pub cluster: Option<[u32; 3]>,
     /// The arguments in the kernel's order, at most [`MAX_ARGUMENTS`]; none where there is nothing to launch.
-    pub args: Vec<Passed>,
+    pub args: Vec<EvaluatedArgument>,
     /// The bytes of the numbers among the arguments, each aligned to its type, little-endian.
     pub numbers: Vec<u8>,
 }
 
 /// What one argument passes.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Passed {
+pub enum EvaluatedArgument {
     /// The address of an input, by its index among the inputs; below their number. No output shares its memory.
     Input(usize),
     /// The address of an output, by its index among the outputs; below their number. Also passed for the input whose memory it
@@ -103,14 +103,14 @@ pub enum Passed {
     Scratch(usize),
     /// Numbers by value.
     Numbers {
-        /// Where their bytes begin in [`Evaluated::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
+        /// Where their bytes begin in [`EvaluatedLaunch::numbers`], aligned to their type; there are as many as [`ArgValue::size`] says.
         start: usize,
         /// What they are: one value or an array.
         value: Value,
     },
 }
 
-impl Evaluated {
+impl EvaluatedLaunch {
     /// Whether there is nothing to launch: an extent of the grid is 0, and rightly so.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -143,29 +143,36 @@ impl ExprContext<'_> {
 #[derive(Clone, Copy)]
 pub(super) struct LaunchMemory<'a> {
     pub(super) plugin: &'a Plugin,
-    pub(super) scratch: &'a [ScratchPlace],
+    pub(super) scratch: &'a [ScratchRange],
 }
 
-/// Evaluates and checks a launch for a kernel that takes what `takes` says.
+/// Evaluates and checks a launch of a kernel with these limits.
 pub(super) fn evaluate_launch(
     memory: LaunchMemory<'_>,
     launch: &Launch,
-    takes: &Takes<'_>,
+    limits: &LaunchLimits<'_>,
     context: &mut ExprContext<'_>,
-) -> Result<Evaluated, Fault> {
+) -> Result<EvaluatedLaunch, Fault> {
     let grid = grid(memory, launch, context)?;
     if grid.contains(&0) {
-        return Ok(Evaluated { grid, ..Evaluated::default() });
+        return Ok(EvaluatedLaunch { grid, ..EvaluatedLaunch::default() });
     }
-    let block = block(launch, takes, context)?;
-    let shared_bytes = shared_bytes(launch, takes, context)?;
-    let cluster = cluster(launch, grid, takes, context)?;
+    let block = block(launch, limits, context)?;
+    let shared_bytes = shared_bytes(launch, limits, context)?;
+    let cluster = cluster(launch, grid, limits, context)?;
     let mut arguments = Arguments::default();
     for arg in &launch.args {
         arguments.add(memory, arg, context)?;
     }
-    arguments.check(launch, takes.params)?;
-    Ok(Evaluated { grid, block, shared_bytes, cluster, args: arguments.list, numbers: arguments.numbers })
+    arguments.check(launch, limits.params)?;
+    Ok(EvaluatedLaunch {
+        grid,
+        block,
+        shared_bytes,
+        cluster,
+        args: arguments.list,
+        numbers: arguments.numbers,
+    })
 }
 
 /// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
@@ -200,16 +207,16 @@ fn grid(memory: LaunchMemory<'_>, launch: &Launch, context: &mut ExprContext<'_>
 fn cluster(
     launch: &Launch,
     grid: [u32; 3],
-    takes: &Takes<'_>,
+    limits: &LaunchLimits<'_>,
     context: &mut ExprContext<'_>,
 ) -> Result<Option<[u32; 3]>, Fault> {
     let Some(extents) = &launch.cluster else { return Ok(None) };
-    let missing = match takes.clusters {
+    let missing = match limits.clusters {
         Clusters::Most(_) => None,
         Clusters::NotOnDevice => Some(Problem::NoClusters),
         Clusters::NotInCode(target) => Some(Problem::NoClustersInCode { target }),
     };
-    let most = if let Clusters::Most(most) = takes.clusters { most } else { MAX_CLUSTER };
+    let most = if let Clusters::Most(most) = limits.clusters { most } else { MAX_CLUSTER };
     let mut cluster = [0; 3];
     for axis in 0..3 {
         let most = i64::from(most);
@@ -236,7 +243,11 @@ fn cluster(
     Ok(Some(cluster))
 }
 
-fn block(launch: &Launch, takes: &Takes<'_>, context: &mut ExprContext<'_>) -> Result<[u32; 3], Fault> {
+fn block(
+    launch: &Launch,
+    limits: &LaunchLimits<'_>,
+    context: &mut ExprContext<'_>,
+) -> Result<[u32; 3], Fault> {
     let mut block = [0; 3];
     for axis in 0..3 {
         let role = Role::Block(AXES[axis]);
@@ -245,13 +256,17 @@ fn block(launch: &Launch, takes: &Takes<'_>, context: &mut ExprContext<'_>) -> R
     // At most 1024 * 1024 * 64.
     let threads: i64 = block.iter().copied().map(i64::from).product();
     at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
-    at_most(Role::Threads, threads, i64::from(takes.max_threads), Limit::Kernel)?;
+    at_most(Role::Threads, threads, i64::from(limits.max_threads), Limit::Kernel)?;
     Ok(block)
 }
 
-fn shared_bytes(launch: &Launch, takes: &Takes<'_>, context: &mut ExprContext<'_>) -> Result<u32, Fault> {
+fn shared_bytes(
+    launch: &Launch,
+    limits: &LaunchLimits<'_>,
+    context: &mut ExprContext<'_>,
+) -> Result<u32, Fault> {
     let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, context)?;
-    at_most(Role::SharedBytes, i64::from(bytes), i64::from(takes.max_shared_bytes), Limit::Kernel)?;
+    at_most(Role::SharedBytes, i64::from(bytes), i64::from(limits.max_shared_bytes), Limit::Kernel)?;
     Ok(bytes)
 }
 
@@ -286,7 +301,7 @@ fn bounded(
 /// The arguments so far.
 #[derive(Default)]
 struct Arguments {
-    list: Vec<Passed>,
+    list: Vec<EvaluatedArgument>,
     /// Each argument's size in the kernel's parameters, bytes.
     sizes: Vec<usize>,
     /// The numbers' bytes, each argument aligned to its type.
@@ -312,7 +327,7 @@ impl Arguments {
                 let (index, count) = (*index, memory.scratch.len());
                 let buffer = usize::try_from(index).ok().filter(|index| *index < count);
                 let buffer = buffer.ok_or_else(|| fault(Problem::NoSuchScratch { index, count }))?;
-                self.push(Passed::Scratch(buffer), size_of::<u64>(), align_of::<u64>());
+                self.push(EvaluatedArgument::Scratch(buffer), size_of::<u64>(), align_of::<u64>());
             }
             ArgValue::Scalar { ty, expr } => {
                 let value = context.value(expr).map_err(fault)?;
@@ -350,10 +365,10 @@ impl Arguments {
     }
 
     fn push_numbers(&mut self, start: usize, value: Value, alignment: usize) {
-        self.push(Passed::Numbers { start, value }, self.numbers.len() - start, alignment);
+        self.push(EvaluatedArgument::Numbers { start, value }, self.numbers.len() - start, alignment);
     }
 
-    fn push(&mut self, argument: Passed, size: usize, alignment: usize) {
+    fn push(&mut self, argument: EvaluatedArgument, size: usize, alignment: usize) {
         self.list.push(argument);
         self.sizes.push(size);
         self.end = self.end.next_multiple_of(alignment) + size;
@@ -383,11 +398,11 @@ impl Arguments {
     }
 }
 
-fn tensor_place(plugin: &Plugin, tensor: u32) -> Result<Passed, Problem> {
+fn tensor_place(plugin: &Plugin, tensor: u32) -> Result<EvaluatedArgument, Problem> {
     let (inputs, count) = (plugin.inputs.len(), plugin.tensor_count());
     match usize::try_from(tensor).map(|index| plugin.storage_of(index)) {
-        Ok(index) if index < inputs => Ok(Passed::Input(index)),
-        Ok(index) if index < count => Ok(Passed::Output(index - inputs)),
+        Ok(index) if index < inputs => Ok(EvaluatedArgument::Input(index)),
+        Ok(index) if index < count => Ok(EvaluatedArgument::Output(index - inputs)),
         _ => Err(Problem::NoSuchTensor { index: tensor, count }),
     }
 }

@@ -8,9 +8,9 @@
 //! neither is asked for.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
-use super::numbers::{Evaluated, ExprContext, Fault, LaunchMemory, Takes, evaluate_launch};
+use super::numbers::{EvaluatedLaunch, ExprContext, Fault, LaunchLimits, LaunchMemory, evaluate_launch};
 use super::steps::Steps;
-use super::workspace::{ScratchPlace, reserved};
+use super::workspace::{ScratchRange, reserved};
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
 use cubinder_expr::value::Value;
@@ -22,20 +22,20 @@ use cubinder_model::model::{ArgValue, Fill, Guard, Launch, Memory, Plugin, Scrat
 #[non_exhaustive]
 pub struct Sequence {
     /// What each step of the variant does, in order.
-    pub steps: Vec<Doing>,
+    pub steps: Vec<EvaluatedStep>,
     /// Where each scratch buffer lies.
-    pub scratch: Vec<ScratchPlace>,
+    pub scratch: Vec<ScratchRange>,
     /// The workspace that the scratch buffers take together, bytes.
     pub workspace_bytes: u64,
 }
 
 /// What one step does.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Doing {
+pub enum EvaluatedStep {
     /// Nothing: its condition is false.
     LeftOut,
     /// A kernel is launched, unless its grid is empty.
-    Launch(Evaluated),
+    Launch(EvaluatedLaunch),
     /// Memory is filled.
     Fill {
         /// Which; its index is below the number of outputs or scratch buffers.
@@ -74,20 +74,20 @@ impl std::fmt::Debug for Sequencing<'_> {
     }
 }
 
-/// Evaluates a variant of `plugin` with the shapes in `environment`; `takes` says what the kernel of the step with a number takes.
+/// Evaluates a variant of `plugin` with the shapes in `environment`; `limits` returns those of the kernel of a step, by its index.
 ///
 /// # Errors
 /// As [`Sequencing`]'s.
 pub fn sequence<'t>(
     plugin: &Plugin,
     variant: &Variant,
-    mut takes: impl FnMut(usize) -> Takes<'t>,
+    mut limits: impl FnMut(usize) -> LaunchLimits<'t>,
     environment: &dyn Environment,
     steps: &mut Steps,
 ) -> Result<Sequence, Box<LaunchError>> {
     let mut sequencing = Sequencing::new(plugin, variant, environment, steps)?;
     for number in 0..variant.steps.len() {
-        sequencing.step(&takes(number), steps)?;
+        sequencing.step(&limits(number), steps)?;
     }
     sequencing.finish()
 }
@@ -116,30 +116,34 @@ impl<'a> Sequencing<'a> {
                 limit: Limit::Cubinder,
             };
             this.sequence.workspace_bytes = end.ok_or_else(|| fault((Role::Bytes, beyond)))?;
-            this.sequence.scratch.push(ScratchPlace { offset, bytes });
+            this.sequence.scratch.push(ScratchRange { offset, bytes });
         }
         Ok(this)
     }
 
     /// The scratch buffers, laid out.
     #[must_use]
-    pub fn scratch(&self) -> &[ScratchPlace] {
+    pub fn scratch(&self) -> &[ScratchRange] {
         &self.sequence.scratch
     }
 
-    /// Evaluates and checks the next step, for a kernel that takes what `takes` says where it is a launch. Behind the last one it
-    /// answers with what that did.
+    /// Evaluates and checks the next step; `limits` are those of its kernel if it is a launch. After the last step it returns that one
+    /// again.
     ///
     /// # Errors
     /// [`LaunchError`] where an expression has no value or a value that CUDA, the kernel or the kernel's types do not take, and where
     /// a grid is 0 that should not be.
-    pub fn step(&mut self, takes: &Takes<'_>, steps: &mut Steps) -> Result<&Doing, Box<LaunchError>> {
+    pub fn step(
+        &mut self,
+        limits: &LaunchLimits<'_>,
+        steps: &mut Steps,
+    ) -> Result<&EvaluatedStep, Box<LaunchError>> {
         if let Some(step) = self.variant.steps.get(self.sequence.steps.len()) {
-            let doing = self.doing(step, takes, steps);
-            let doing = doing.map_err(|fault| self.error(self.subject(&step.work), fault))?;
-            self.sequence.steps.push(doing);
+            let evaluated = self.evaluated(step, limits, steps);
+            let evaluated = evaluated.map_err(|fault| self.error(self.subject(&step.work), fault))?;
+            self.sequence.steps.push(evaluated);
         }
-        Ok(self.sequence.steps.last().unwrap_or(&Doing::LeftOut))
+        Ok(self.sequence.steps.last().unwrap_or(&EvaluatedStep::LeftOut))
     }
 
     /// Evaluates an argument of a launch without its type: whatever the type, an argument needs a value.
@@ -170,21 +174,26 @@ impl<'a> Sequencing<'a> {
         }
     }
 
-    fn doing(&self, step: &Step, takes: &Takes<'_>, steps: &mut Steps) -> Result<Doing, Fault> {
+    fn evaluated(
+        &self,
+        step: &Step,
+        limits: &LaunchLimits<'_>,
+        steps: &mut Steps,
+    ) -> Result<EvaluatedStep, Fault> {
         let mut context = ExprContext { environment: self.environment, steps };
         if let Some(when) = &step.when
             && !is_true(when, &mut context)?
         {
-            return Ok(Doing::LeftOut);
+            return Ok(EvaluatedStep::LeftOut);
         }
         match &step.work {
             Work::Launch(launch) => {
-                let place = LaunchMemory { plugin: self.plugin, scratch: &self.sequence.scratch };
-                evaluate_launch(place, launch, takes, &mut context).map(Doing::Launch)
+                let memory = LaunchMemory { plugin: self.plugin, scratch: &self.sequence.scratch };
+                evaluate_launch(memory, launch, limits, &mut context).map(EvaluatedStep::Launch)
             }
             Work::Fill(fill) => {
                 let bytes = self.filled_bytes(fill)?;
-                Ok(Doing::Fill { memory: fill.memory, bytes, byte: fill.byte })
+                Ok(EvaluatedStep::Fill { memory: fill.memory, bytes, byte: fill.byte })
             }
         }
     }
@@ -233,17 +242,17 @@ impl<'a> Sequencing<'a> {
     /// What is wrong where no step that is done writes an output, though steps use it, or one reads it before.
     fn never_written(&self, tensor: usize) -> Option<Problem> {
         let (mut is_used, mut is_read, mut grid_is_0) = (false, false, false);
-        for (step, doing) in self.variant.steps.iter().zip(&self.sequence.steps) {
+        for (step, evaluated) in self.variant.steps.iter().zip(&self.sequence.steps) {
             let Some(writes) = self.writes(step, tensor) else { continue };
             is_used = true;
-            let is_done = match doing {
-                Doing::LeftOut => false,
-                Doing::Launch(launch) => !launch.is_empty(),
-                Doing::Fill { .. } => true,
+            let is_done = match evaluated {
+                EvaluatedStep::LeftOut => false,
+                EvaluatedStep::Launch(launch) => !launch.is_empty(),
+                EvaluatedStep::Fill { .. } => true,
             };
             match (writes, is_done) {
                 (true, true) => return is_read.then_some(Problem::ReadUnwritten),
-                (true, false) => grid_is_0 |= *doing != Doing::LeftOut,
+                (true, false) => grid_is_0 |= *evaluated != EvaluatedStep::LeftOut,
                 (false, is_done) => is_read |= is_done,
             }
         }

@@ -80,11 +80,10 @@ fn is_special(format: &Format) -> bool {
     *format != Format::Linear
 }
 
-/// Holds attributes against those for which code was compiled. Those that are not there yet are passed over.
+/// Checks attributes against the values for which code was compiled. Missing attributes are skipped.
 ///
 /// # Errors
-/// The first attribute with a value for which there is no code, with the values for which there is; or the first of several that
-/// there is none for together.
+/// The first attribute whose value, together with those before it, no variant is compiled for; with the values that have code.
 pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Unmet> {
     let mut left: Vec<&Variant> = plugin.variants.iter().collect();
     for (index, (attribute, value)) in (0_u32..).zip(plugin.attributes.iter().zip(attributes)) {
@@ -105,7 +104,7 @@ pub fn check_specialized(plugin: &Plugin, attributes: &[Value]) -> Result<(), Un
     Ok(())
 }
 
-/// The different texts, one after the other, as many as anybody reads.
+/// Lists the different texts, up to a limit.
 fn shown(texts: impl Iterator<Item = String>) -> String {
     const MOST: usize = 32;
     let mut list: Vec<String> = Vec::new();

@@ -123,13 +123,13 @@ fn with_steps(plugin: &Plugin, steps: Vec<Step>) -> Variant {
 fn numbers(
     plugin: &Plugin,
     launch: &Launch,
-    takes: &Takes<'_>,
+    takes: &LaunchLimits<'_>,
     facts: &Facts<'_>,
-) -> Result<Evaluated, Box<LaunchError>> {
+) -> Result<EvaluatedLaunch, Box<LaunchError>> {
     let variant = with_steps(plugin, vec![Step::launch(launch.clone())]);
     let found = sequence(plugin, &variant, |_| *takes, facts, &mut Steps::default())?;
     match found.steps.into_iter().next() {
-        Some(Doing::Launch(launch)) => Ok(launch),
+        Some(EvaluatedStep::Launch(launch)) => Ok(launch),
         other => panic!("{other:?}"),
     }
 }
@@ -138,16 +138,17 @@ fn numbers(
 fn a_launch_becomes_numbers() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[3, 100], &[3, 100]], ..Facts::default() };
-    let found = numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &Takes::ANYTHING, &facts).unwrap();
+    let found =
+        numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &LaunchLimits::ANYTHING, &facts).unwrap();
     assert_eq!((found.grid, found.block, found.shared_bytes), ([2, 1, 1], [256, 1, 1], 64));
     let extents = Value::Array(vec![Value::Int(3), Value::Int(100)]);
     assert_eq!(
         found.args,
         [
-            Passed::Input(0),
-            Passed::Output(0),
-            Passed::Numbers { start: 0, value: Value::Int(300) },
-            Passed::Numbers { start: 8, value: extents },
+            EvaluatedArgument::Input(0),
+            EvaluatedArgument::Output(0),
+            EvaluatedArgument::Numbers { start: 0, value: Value::Int(300) },
+            EvaluatedArgument::Numbers { start: 8, value: extents },
         ]
     );
     let mut bytes = [300_i32.to_le_bytes().to_vec(), vec![0; 4]].concat();
@@ -159,7 +160,8 @@ fn a_launch_becomes_numbers() {
 fn an_empty_tensor_is_no_launch() {
     let plugin = plugin();
     let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[0, 5], &[0, 5]], ..Facts::default() };
-    let found = numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &Takes::ANYTHING, &facts).unwrap();
+    let found =
+        numbers(&plugin, plugin.variants[1].launch(0).unwrap(), &LaunchLimits::ANYTHING, &facts).unwrap();
     assert!(found.is_empty() && found.args.is_empty());
     assert_eq!(found.grid, [0, 1, 1]);
 }
@@ -174,7 +176,7 @@ fn a_grid_of_0_never_leaves_an_output_as_it_is() {
     };
     let of = |shape: &[i64], grid| {
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
-        numbers(&plugin, &launch(grid), &Takes::ANYTHING, &facts)
+        numbers(&plugin, &launch(grid), &LaunchLimits::ANYTHING, &facts)
     };
     assert!(of(&[3, 5], 1).is_ok());
     assert!(of(&[3, 0], 0).is_ok_and(|found| found.is_empty()));
@@ -189,14 +191,15 @@ fn a_grid_of_0_never_leaves_an_output_as_it_is() {
 #[test]
 fn what_cannot_be_launched_is_refused_with_its_reason() {
     let plugin = plugin();
-    let sized = |shape: &[i64], change: &dyn Fn(&mut Launch), takes: &Takes<'_>| {
+    let sized = |shape: &[i64], change: &dyn Fn(&mut Launch), takes: &LaunchLimits<'_>| {
         let mut launch = plugin.variants[1].launch(0).unwrap().clone();
         change(&mut launch);
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[shape, shape], ..Facts::default() };
         numbers(&plugin, &launch, takes, &facts).map(drop).map_err(|error| error.to_string())
     };
-    let refused =
-        |shape: &[i64], change: &dyn Fn(&mut Launch)| sized(shape, change, &Takes::ANYTHING).unwrap_err();
+    let refused = |shape: &[i64], change: &dyn Fn(&mut Launch)| {
+        sized(shape, change, &LaunchLimits::ANYTHING).unwrap_err()
+    };
     assert_eq!(
         refused(&[70_000, 70_000], &|_| {}),
         "`test::scale` cannot launch `scale`: argument `count` is 4900000000, which its type i32 does not hold: -2147483648 to \
@@ -209,12 +212,12 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
     assert!(refused(&[1, 1], &grid).contains("grid y is 65536, the most is 65535"));
     let negative = |launch: &mut Launch| launch.shared_bytes = int(-1);
     assert!(refused(&[1, 1], &negative).contains("dynamic shared memory in bytes is -1, the least is 0"));
-    let narrow = Takes { max_threads: 128, ..Takes::ANYTHING };
+    let narrow = LaunchLimits { max_threads: 128, ..LaunchLimits::ANYTHING };
     let error = sized(&[1, 1], &|_| {}, &narrow).unwrap_err();
     assert!(error.contains("is 256, the most for this kernel on this GPU is 128"), "{error}");
-    let other = Takes { params: Some(&[8, 8, 8, 16]), ..Takes::ANYTHING };
+    let other = LaunchLimits { params: Some(&[8, 8, 8, 16]), ..LaunchLimits::ANYTHING };
     assert!(sized(&[1, 1], &|_| {}, &other).unwrap_err().contains("`count` has 4 bytes"));
-    let same = Takes { params: Some(&[8, 8, 4, 16]), ..Takes::ANYTHING };
+    let same = LaunchLimits { params: Some(&[8, 8, 4, 16]), ..LaunchLimits::ANYTHING };
     assert_eq!(sized(&[1, 1], &|_| {}, &same), Ok(()));
 }
 
@@ -418,8 +421,8 @@ fn work_is_bounded_for_all_expressions_together() {
         };
         Launch { args: (0..count).map(arg).collect(), ..plugin.variants[1].launch(0).unwrap().clone() }
     };
-    assert!(numbers(&plugin, &many(20), &Takes::ANYTHING, &facts).is_ok());
-    let error = numbers(&plugin, &many(500), &Takes::ANYTHING, &facts).unwrap_err().to_string();
+    assert!(numbers(&plugin, &many(20), &LaunchLimits::ANYTHING, &facts).is_ok());
+    let error = numbers(&plugin, &many(500), &LaunchLimits::ANYTHING, &facts).unwrap_err().to_string();
     assert!(error.contains(&format!("has no value: {spent}")), "{error}");
 
     let holds = |expr: Expr| {

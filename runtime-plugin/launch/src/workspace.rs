@@ -9,7 +9,7 @@ use cubinder_model::model::{SCRATCH_ALIGNMENT, Variant};
 
 /// Where a scratch buffer lies in the workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ScratchPlace {
+pub struct ScratchRange {
     /// Its start from that of the workspace, bytes: a multiple of [`SCRATCH_ALIGNMENT`].
     pub offset: u64,
     /// Its size, bytes.

@@ -36,7 +36,7 @@ use serde::{Deserialize, Serialize};
 use crate::code::{CodeObject, KernelFacts, Target};
 use crate::digest::Digest;
 use crate::model::{Bundle, Node, NodeReference, Plugin};
-use crate::packed::{CodeBytes, Held};
+use crate::packed::{CodeBytes, StoredBytes};
 use cubinder_expr::value::Value;
 
 mod header;
@@ -69,7 +69,7 @@ pub enum Container {
 
 /// A container that was found and checked.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Found {
+pub struct LocatedContainer {
     /// Where it begins, bytes from the start of what was read.
     pub offset: usize,
     /// How long it is, bytes.
@@ -208,7 +208,7 @@ pub fn write_node_reference(reference: &NodeReference) -> Vec<u8> {
 ///
 /// # Errors
 /// Every way in which the bytes are not what a writer of this version would write.
-pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
+pub fn read(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
     let found = read_to_run(bytes)?;
     for code in found.container.code() {
         code.raw().map_err(|error| {
@@ -223,20 +223,20 @@ pub fn read(bytes: &[u8]) -> Result<Found, ReadError> {
 ///
 /// # Errors
 /// As [`read`], but for that.
-pub fn read_to_run(bytes: &[u8]) -> Result<Found, ReadError> {
-    read_with(bytes, &|code| Held::Shared(code.into()))
+pub fn read_to_run(bytes: &[u8]) -> Result<LocatedContainer, ReadError> {
+    read_with(bytes, &|code| StoredBytes::Shared(code.into()))
 }
 
 /// As [`read_to_run`], for bytes that stay where they are: code objects are not copied.
 ///
 /// # Errors
 /// As [`read_to_run`].
-pub fn read_mapped(bytes: &'static [u8]) -> Result<Found, ReadError> {
+pub fn read_mapped(bytes: &'static [u8]) -> Result<LocatedContainer, ReadError> {
     let start = bytes.as_ptr().addr();
     read_with(bytes, &|code| {
         let offset = code.as_ptr().addr().wrapping_sub(start);
         let mapped = bytes.get(offset..offset.wrapping_add(code.len()));
-        mapped.map_or_else(|| Held::Shared(code.into()), Held::Mapped)
+        mapped.map_or_else(|| StoredBytes::Shared(code.into()), StoredBytes::Mapped)
     })
 }
 
@@ -259,7 +259,7 @@ fn checked(bytes: &[u8]) -> Result<(Header, Digest, &[u8]), ReadError> {
     Ok((header, digest, bytes))
 }
 
-fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> Held) -> Result<Found, ReadError> {
+fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> StoredBytes) -> Result<LocatedContainer, ReadError> {
     let (header, digest, bytes) = checked(bytes)?;
     let container = match header.kind {
         Kind::Bundle => {
@@ -286,7 +286,7 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> Held) -> Result<Found, ReadEr
         }
     };
     container.validate().map_err(ReadError::Malformed)?;
-    Ok(Found { offset: 0, length: header.length, digest, container })
+    Ok(LocatedContainer { offset: 0, length: header.length, digest, container })
 }
 
 /// How many times as much as a file holds is hashed for what turns out to be no container.
@@ -294,7 +294,7 @@ const MOST_IN_VAIN: usize = 16;
 
 /// Finds every container in a file, such as an engine. A place that begins as a container and is none is reported with
 /// its offset, since it may be one that was damaged. It ends with [`ReadError::TooManyBeginnings`] where that takes too long.
-pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadError>)> + '_ {
+pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<LocatedContainer, ReadError>)> + '_ {
     // What begins like a container may claim all of the file, every few bytes, and is no container only once that is hashed.
     let most = bytes.len().saturating_mul(MOST_IN_VAIN).max(1 << 20);
     let (mut from, mut in_vain) = (0, 0);
@@ -309,7 +309,7 @@ pub fn scan(bytes: &[u8]) -> impl Iterator<Item = (usize, Result<Found, ReadErro
             from = offset + 1;
             let found = match header::start(candidate, &mut in_vain) {
                 None => continue,
-                Some(Start::Plausible) => read(candidate).map(|found| Found { offset, ..found }),
+                Some(Start::Plausible) => read(candidate).map(|found| LocatedContainer { offset, ..found }),
                 Some(Start::Damaged) => Err(malformed("its first bytes are damaged")),
             };
             if let (Err(_), Ok(header)) = (&found, Header::read(candidate))
@@ -343,7 +343,7 @@ impl<'a> Body<'a> {
     fn code_objects(
         &self,
         entries: Vec<CodeEntry>,
-        hold: &dyn Fn(&[u8]) -> Held,
+        hold: &dyn Fn(&[u8]) -> StoredBytes,
     ) -> Result<Vec<CodeObject>, ReadError> {
         let mut offset = self.code_offset;
         let mut objects = Vec::with_capacity(entries.len().min(1024));
@@ -368,7 +368,7 @@ impl<'a> Body<'a> {
         &self,
         entry: &CodeEntry,
         offset: usize,
-        hold: &dyn Fn(&[u8]) -> Held,
+        hold: &dyn Fn(&[u8]) -> StoredBytes,
     ) -> Result<(CodeBytes, usize), &'static str> {
         const DOES_NOT_FIT: &str = "a code object does not fit the container";
         let start = if entry.packed.is_some() { offset } else { offset.next_multiple_of(CODE_ALIGNMENT) };

@@ -8,6 +8,7 @@
 
 pub mod attribute_check;
 pub mod code;
+pub mod code_subset;
 pub mod constraint;
 pub mod container;
 pub mod core_name;
@@ -17,7 +18,6 @@ pub mod field;
 pub mod fit;
 pub mod float;
 pub mod image;
-pub mod kept;
 pub mod model;
 pub mod packed;
 pub mod provenance;

@@ -32,14 +32,14 @@ const LEVEL: u8 = 10;
 /// The bytes of a code object.
 #[derive(Clone, PartialEq, Eq)]
 pub struct CodeBytes {
-    held: Held,
+    held: StoredBytes,
     /// How many bytes they unpack to, where they are deflated.
     unpacked: Option<usize>,
 }
 
 /// Where the stored bytes lie. A library that is mapped holds them already: then they are not copied, and go with it.
 #[derive(Clone)]
-pub(crate) enum Held {
+pub(crate) enum StoredBytes {
     /// In the image of the library that carries the bundle.
     Mapped(&'static [u8]),
     /// On the heap, shared.
@@ -71,13 +71,14 @@ impl CodeBytes {
     #[must_use]
     pub fn pack(raw: Vec<u8>) -> CodeBytes {
         let packed = compress_to_vec(&raw, LEVEL);
-        CodeBytes::packed(Held::Shared(packed.into()), raw.len()).unwrap_or_else(|| CodeBytes::from(raw))
+        CodeBytes::packed(StoredBytes::Shared(packed.into()), raw.len())
+            .unwrap_or_else(|| CodeBytes::from(raw))
     }
 
     /// What [`CodeBytes::stored`] gave, and [`CodeBytes::unpacked_length`] where [`CodeBytes::is_packed`]; `None` where no writer keeps code so.
     #[must_use]
     pub fn from_stored(stored: Vec<u8>, unpacked: Option<usize>) -> Option<CodeBytes> {
-        let held = Held::Shared(stored.into());
+        let held = StoredBytes::Shared(stored.into());
         match unpacked {
             None => Some(CodeBytes::plain(held)),
             Some(length) => CodeBytes::packed(held, length),
@@ -85,12 +86,12 @@ impl CodeBytes {
     }
 
     /// Bytes that are stored as they are.
-    pub(crate) fn plain(held: Held) -> CodeBytes {
+    pub(crate) fn plain(held: StoredBytes) -> CodeBytes {
         CodeBytes { held, unpacked: None }
     }
 
     /// Bytes that unpack to `length`; `None` where a writer would keep the code as it is.
-    pub(crate) fn packed(held: Held, length: usize) -> Option<CodeBytes> {
+    pub(crate) fn packed(held: StoredBytes, length: usize) -> Option<CodeBytes> {
         let stored = held.as_slice().len();
         let is_smaller = stored < length && length <= stored.saturating_mul(MAX_RATIO);
         (is_smaller && length <= MAX_BYTES).then_some(CodeBytes { held, unpacked: Some(length) })
@@ -143,27 +144,27 @@ fn inflate(stored: &[u8], mut raw: Vec<u8>) -> Option<Vec<u8>> {
     (status == TINFLStatus::Done && read == stored.len() && written == raw.len()).then_some(raw)
 }
 
-impl Held {
+impl StoredBytes {
     pub(crate) fn as_slice(&self) -> &[u8] {
         match self {
-            Held::Mapped(bytes) => bytes,
-            Held::Shared(bytes) => bytes,
+            StoredBytes::Mapped(bytes) => bytes,
+            StoredBytes::Shared(bytes) => bytes,
         }
     }
 }
 
-impl PartialEq for Held {
-    fn eq(&self, other: &Held) -> bool {
+impl PartialEq for StoredBytes {
+    fn eq(&self, other: &StoredBytes) -> bool {
         self.as_slice() == other.as_slice()
     }
 }
 
-impl Eq for Held {}
+impl Eq for StoredBytes {}
 
 impl From<Vec<u8>> for CodeBytes {
     /// Stored as they are.
     fn from(raw: Vec<u8>) -> CodeBytes {
-        CodeBytes::plain(Held::Shared(raw.into()))
+        CodeBytes::plain(StoredBytes::Shared(raw.into()))
     }
 }
 
@@ -183,7 +184,7 @@ mod tests {
     use super::*;
 
     fn packed(stored: &[u8], length: usize) -> Option<CodeBytes> {
-        CodeBytes::packed(Held::Shared(stored.into()), length)
+        CodeBytes::packed(StoredBytes::Shared(stored.into()), length)
     }
 
     #[test]
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_are_equal_wherever_they_lie() {
-        let mapped = CodeBytes::plain(Held::Mapped(b"code"));
+        let mapped = CodeBytes::plain(StoredBytes::Mapped(b"code"));
         assert_eq!(mapped, CodeBytes::from(b"code".to_vec()));
         assert_ne!(mapped, CodeBytes::from(b"cod2".to_vec()));
         assert_ne!(packed(b"code", 5), packed(b"cod2", 5));

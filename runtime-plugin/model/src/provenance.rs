@@ -257,20 +257,20 @@ fn places(all: &[CodeObject]) -> HashMap<Identity, usize> {
 
 /// The record of a bundle or a node, for who makes nodes of it: read once, so that what a node takes is up to the node and not to what else there is.
 #[derive(Debug)]
-pub struct Whole {
+pub struct ContainerRecord {
     /// With its origins as nodes have them.
     record: Provenance,
     places: HashMap<Identity, usize>,
 }
 
-impl Whole {
+impl ContainerRecord {
     /// The record among the `sections` behind the container with the digest `of`, whose code objects are `all`. Nothing where there is none that reads.
     #[must_use]
-    pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<Whole> {
+    pub fn find(sections: &[u8], of: Digest, all: &[CodeObject]) -> Option<ContainerRecord> {
         match find(sections, of) {
             Ok(Some(Section::Provenance(mut record))) => {
                 record.origins = record.origins.into_iter().map(Origin::for_node).collect();
-                Some(Whole { record, places: places(all) })
+                Some(ContainerRecord { record, places: places(all) })
             }
             _ => None,
         }
@@ -296,7 +296,7 @@ impl Whole {
         own
     }
 
-    /// What to put behind a node with the digest `digest`: see [`Whole::of_node`].
+    /// What to put behind a node with the digest `digest`: see [`ContainerRecord::of_node`].
     #[must_use]
     pub fn behind_node(&self, plugin: usize, node: &Node, digest: Digest) -> Vec<u8> {
         write(&self.of_node(plugin, node), digest)

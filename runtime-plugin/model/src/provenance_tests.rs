@@ -125,7 +125,8 @@ fn a_node_has_what_its_code_was_made_from() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let of_code =
         |codes: &[usize]| Node { code: codes.iter().map(|it| all[*it].clone()).collect(), ..node() };
-    let whole = |sections: &[u8], of: &[u8], all: &[CodeObject]| Whole::find(sections, Digest::of(of), all);
+    let whole =
+        |sections: &[u8], of: &[u8], all: &[CodeObject]| ContainerRecord::find(sections, Digest::of(of), all);
     let found = whole(&write(&record(), container()), b"container", &all).unwrap();
     let made = found.of_node(1, &of_code(&[0, 2]));
     assert_eq!(made.manifests, [file("two.toml")]);
@@ -152,7 +153,7 @@ fn a_node_says_who_compiled_it_and_what_was_measured() {
     let mut node = Node { code: vec![all[3].clone()], ..node() };
     node.plugin.tuning.clear();
     let section = write(&record(), container());
-    let whole = Whole::find(&section, container(), &all).unwrap();
+    let whole = ContainerRecord::find(&section, container(), &all).unwrap();
     let made = whole.of_node(0, &node);
     assert_eq!((made.cubinder.as_str(), made.compiler), ("0.1.0", record().compiler));
     assert_eq!(made.origins, [source("b.cu", &[])], "nothing is read, and that is said as it is");

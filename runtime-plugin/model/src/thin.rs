@@ -5,8 +5,8 @@
 //! would have given. Never touches the code itself, which stays compressed.
 
 use crate::code::{Target, TargetKind};
+use crate::code_subset::CodeSubset;
 use crate::fit::{ComputeCapability, Fit, fit, order};
-use crate::kept::Kept;
 use crate::model::{Bundle, CodeRef, Variant};
 
 /// Kernels that would have no code on a device, for one reason.
@@ -31,7 +31,7 @@ pub struct NoCode {
 /// Every kernel that would have no code on one of the devices.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
-    let mut kept = Kept::of(&bundle.code);
+    let mut kept = CodeSubset::of(&bundle.code);
     let mut plugins = bundle.plugins.clone();
     for plugin in &mut plugins {
         let name = plugin.full_name();

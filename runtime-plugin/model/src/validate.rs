@@ -15,7 +15,7 @@ use crate::model::{
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Node};
-use places::{Place, validate_expr};
+use places::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
@@ -139,9 +139,9 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
         at_most("allowed values", attribute.one_of.len(), MAX_ALLOWED_VALUES).map_err(within)?;
         attribute.check_rules().map_err(within)?;
     }
-    let check = |expr: &Expr, place: Place| validate_expr(plugin, expr, place).map_err(within);
-    plugin.outputs.iter().try_for_each(|output| check(&output.shape, Place::Shape))?;
-    plugin.require.iter().try_for_each(|require| check(&require.expr, Place::Inputs))?;
+    let check = |expr: &Expr, role: ExprRole| validate_expr(plugin, expr, role).map_err(within);
+    plugin.outputs.iter().try_for_each(|output| check(&output.shape, ExprRole::Shape))?;
+    plugin.require.iter().try_for_each(|require| check(&require.expr, ExprRole::Inputs))?;
     places::validate_outputs(plugin).map_err(within)?;
     validate_timing(plugin).map_err(within)?;
     at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
@@ -196,7 +196,7 @@ pub fn alignments(expr: &Expr) -> Vec<(u32, u32)> {
 }
 
 fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> Result<(), String> {
-    let check = |expr: &Expr| validate_expr(plugin, expr, Place::Launch);
+    let check = |expr: &Expr| validate_expr(plugin, expr, ExprRole::Launch);
     if !(1..=MAX_VARIANT_ID).contains(&variant.id) {
         return Err(format!("variant id {}, expected 1 to {MAX_VARIANT_ID}", variant.id));
     }
@@ -213,7 +213,7 @@ fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> 
     }
     if let Some(guard) = &variant.guard {
         let within = |error: String| format!("the guard of variant {}: {error}", variant.id);
-        validate_expr(plugin, &guard.expr, Place::Guard).map_err(within)?;
+        validate_expr(plugin, &guard.expr, ExprRole::Guard).map_err(within)?;
         at_most("different `aligned`", alignments(&guard.expr).len(), MAX_ALIGNMENTS).map_err(within)?;
     }
     at_most("scratch buffers", variant.scratch.len(), MAX_SCRATCH)?;
@@ -289,7 +289,7 @@ fn validate_arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> Result<(), Str
     if !matches!(ty, ScalarType::F32 | ScalarType::F64 | ScalarType::Bool) && ty.integers().is_none() {
         return Err(format!("argument `{}` has the type {ty}", arg.name));
     }
-    validate_expr(plugin, expr, Place::Launch)
+    validate_expr(plugin, expr, ExprRole::Launch)
 }
 
 /// How many symbols all references look through together.

@@ -84,7 +84,7 @@ impl DeviceFacts {
     }
 
     /// The device of the calling thread's context; none where the driver does not say.
-    pub(crate) fn here(driver: &Driver) -> Option<DeviceFacts> {
+    pub(crate) fn current(driver: &Driver) -> Option<DeviceFacts> {
         let device = driver.current_device().ok()?;
         let capability = driver.compute_capability(device).ok()?;
         Some(DeviceFacts::of(driver, device, capability))

@@ -103,17 +103,17 @@ pub struct KernelLimits {
 
 /// Where a kernel is wanted: the current context's device.
 #[derive(Debug, Clone, Copy)]
-struct Here {
+struct CurrentDevice {
     device: CUdevice,
     capability: ComputeCapability,
     has_clusters: bool,
 }
 
-impl Here {
-    fn of(driver: &Driver) -> Result<Here, DriverError> {
+impl CurrentDevice {
+    fn of(driver: &Driver) -> Result<CurrentDevice, DriverError> {
         let device = driver.current_device()?;
         let capability = driver.compute_capability(device)?;
-        Ok(Here { device, capability, has_clusters: driver.has_clusters(device, capability) })
+        Ok(CurrentDevice { device, capability, has_clusters: driver.has_clusters(device, capability) })
     }
 }
 
@@ -131,12 +131,12 @@ pub enum Loading {
 #[derive(Debug)]
 pub struct CodeTable {
     /// Locked to find or add an entry only, and never while a thread waits for an entry's own lock.
-    entries: Mutex<BTreeMap<Digest, Arc<Mutex<Loaded>>>>,
+    entries: Mutex<BTreeMap<Digest, Arc<Mutex<LoadedCode>>>>,
 }
 
 /// What is loaded of one code object.
 #[derive(Debug, Default)]
-struct Loaded {
+struct LoadedCode {
     library: Option<CUlibrary>,
     kernels: BTreeMap<Arc<str>, Kernel>,
     /// Lasting refusals: asking again costs a compilation of PTX each time.
@@ -148,19 +148,19 @@ struct Kernel {
     handle: CUkernel,
     /// What the driver says, where it does.
     params: Option<Arc<[u32]>>,
-    devices: BTreeMap<CUdevice, OnDevice>,
+    devices: BTreeMap<CUdevice, DeviceKernel>,
 }
 
 /// A kernel that was made ready on a device.
-struct Ready {
+struct ReadyKernel {
     handle: CUkernel,
-    on_device: OnDevice,
+    on_device: DeviceKernel,
     params: Arc<[u32]>,
     is_first: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct OnDevice {
+struct DeviceKernel {
     limits: KernelLimits,
     /// How much dynamic shared memory a launch may ask for at present. It only grows: nodes share the kernel.
     allowed_shared_bytes: u32,
@@ -199,7 +199,7 @@ impl CodeTable {
     }
 
     /// What is known of the code object with this digest.
-    fn entry(&self, digest: Digest) -> Arc<Mutex<Loaded>> {
+    fn entry(&self, digest: Digest) -> Arc<Mutex<LoadedCode>> {
         Arc::clone(locked(&self.entries).entry(digest).or_default())
     }
 
@@ -219,16 +219,16 @@ impl CodeTable {
         if driver.current_context().map_err(failed)?.is_none() {
             return Ok(Loading::NoContext);
         }
-        let here = Here::of(driver).map_err(failed)?;
-        let capability = here.capability;
+        let current = CurrentDevice::of(driver).map_err(failed)?;
+        let capability = current.capability;
         let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
         let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
-        let found = in_relaxed_capture_mode(driver, || self.first_that_loads(driver, here, ordered));
+        let found = in_relaxed_capture_mode(driver, || self.first_that_loads(driver, current, ordered));
         match found.map_err(failed)? {
             Ok(loaded) => Ok(Loading::Loaded(loaded)),
             Err(refused) => Err(LoadError::NothingFits {
                 kernel: kernel.to_owned(),
-                device: DeviceFacts::of(driver, here.device, capability),
+                device: DeviceFacts::of(driver, current.device, capability),
                 refused,
             }),
         }
@@ -298,7 +298,7 @@ impl CodeTable {
             // SAFETY: the caller's promise.
             match unsafe { driver.unload_library(library) } {
                 Ok(()) => {
-                    *loaded = Loaded::default();
+                    *loaded = LoadedCode::default();
                     false
                 }
                 Err(error) => {
@@ -334,21 +334,21 @@ impl CodeTable {
     fn first_that_loads<'a>(
         &self,
         driver: &Driver,
-        here: Here,
+        current: CurrentDevice,
         ordered: impl Iterator<Item = &'a Candidate<'a>>,
     ) -> Result<Result<LoadedKernel, Vec<Refused>>, DriverError> {
         let mut refused = Vec::new();
         for candidate in ordered {
             let entry = self.entry(candidate.digest);
             let symbol: Arc<str> = Arc::from(candidate.symbol);
-            match locked(&entry).load(driver, here.device, candidate, &symbol) {
-                Ok(Ready { handle, on_device, params, is_first }) => {
+            match locked(&entry).load(driver, current.device, candidate, &symbol) {
+                Ok(ReadyKernel { handle, on_device, params, is_first }) => {
                     return Ok(Ok(LoadedKernel {
                         is_first,
                         handle,
-                        device: here.device,
-                        capability: here.capability,
-                        has_clusters: here.has_clusters,
+                        device: current.device,
+                        capability: current.capability,
+                        has_clusters: current.has_clusters,
                         target: candidate.target,
                         digest: candidate.digest,
                         symbol,
@@ -385,7 +385,7 @@ impl Default for CodeTable {
     }
 }
 
-impl Loaded {
+impl LoadedCode {
     /// The kernel of `candidate`, whose code object this is. A refusal that lasts is kept.
     fn load(
         &mut self,
@@ -393,7 +393,7 @@ impl Loaded {
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyKernel, Failure> {
         if let Some(error) = self.refused.get(&(Arc::clone(symbol), device)) {
             return Err(Failure::Refused(Reason::Driver(error.clone())));
         }
@@ -414,7 +414,7 @@ impl Loaded {
         device: CUdevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<Ready, Failure> {
+    ) -> Result<ReadyKernel, Failure> {
         let library = match self.library {
             Some(library) => library,
             None => *self.library.insert(load_library(driver, candidate)?),
@@ -433,7 +433,7 @@ impl Loaded {
             Entry::Occupied(entry) => (*entry.get(), false),
             Entry::Vacant(entry) => (*entry.insert(on_device(driver, kernel.handle, device)?), true),
         };
-        Ok(Ready { handle: kernel.handle, on_device, params, is_first })
+        Ok(ReadyKernel { handle: kernel.handle, on_device, params, is_first })
     }
 }
 
@@ -463,14 +463,14 @@ fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
 
-fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<OnDevice, DriverError> {
+fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<DeviceKernel, DriverError> {
     let of_kernel = |attribute| Ok(unsigned(driver.kernel_attribute(kernel, device, attribute)?));
     let max_threads = of_kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
     let static_bytes = of_kernel(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
     let allowed = of_kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
     let most =
         unsigned(driver.device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?);
-    Ok(OnDevice {
+    Ok(DeviceKernel {
         limits: KernelLimits {
             max_threads,
             max_shared_bytes: most.saturating_sub(static_bytes).max(allowed),

@@ -33,23 +33,23 @@ impl Addresses<'_> {
 /// Where the plugin's inputs are among those whose addresses are given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Positions {
-    /// By the plugin's inputs; none for one that is not given.
+    /// By the plugin's inputs; `None` for one that is not given.
     inputs: Box<[Option<usize>]>,
     given: usize,
 }
 
 impl Positions {
-    /// By the plugin's inputs the places among those that are given, of which there are so many. A place beyond them is none.
+    /// `inputs` holds the position of each of the plugin's inputs among the `given` ones; a position outside of these counts as `None`.
     #[must_use]
     pub fn new(inputs: Vec<Option<usize>>, given: usize) -> Positions {
         let inputs = inputs.into_iter().map(|place| place.filter(|place| *place < given));
         Positions { inputs: inputs.collect(), given }
     }
 
-    /// The place of an input, below [`Positions::given`]; none where it is not given.
+    /// Returns the position of an input, below [`Positions::given`]; `None` if it is not given.
     #[inline]
     #[must_use]
-    pub fn of(&self, input: usize) -> Option<usize> {
+    pub fn position(&self, input: usize) -> Option<usize> {
         self.inputs.get(input).copied().flatten()
     }
 
@@ -59,7 +59,7 @@ impl Positions {
     #[must_use]
     pub fn address(&self, at: &Addresses<'_>, tensor: usize) -> Option<u64> {
         match tensor.checked_sub(self.inputs.len()) {
-            None => at.inputs.get(self.of(tensor)?).map(|input| input.addr() as u64),
+            None => at.inputs.get(self.position(tensor)?).map(|input| input.addr() as u64),
             Some(output) => at.outputs.get(output).map(|output| output.addr() as u64),
         }
     }

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
 
-use cubinder_launch::{Clusters, Evaluated, Passed, ScratchPlace, Takes};
+use cubinder_launch::{Clusters, EvaluatedArgument, EvaluatedLaunch, LaunchLimits, ScratchRange};
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::model::MAX_ARGUMENTS;
 use cubinder_model::{Arg, ArgValue, Digest, Launch, Plugin, Target};
@@ -56,8 +56,8 @@ enum Argument {
 
 /// What a kernel takes on the device that it was loaded for.
 #[must_use]
-pub fn takes(kernel: &LoadedKernel) -> Takes<'_> {
-    Takes {
+pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
+    LaunchLimits {
         max_threads: kernel.limits.max_threads,
         max_shared_bytes: kernel.limits.max_shared_bytes,
         clusters: clusters(kernel),
@@ -77,30 +77,29 @@ impl LaunchRecord {
         plugin: &Plugin,
         launch: &Launch,
         kernel: &LoadedKernel,
-        numbers: &Evaluated,
-        scratch: &[ScratchPlace],
+        numbers: &EvaluatedLaunch,
+        scratch: &[ScratchRange],
         positions: &Positions,
     ) -> Option<LaunchRecord> {
         let storage = |tensor: &u32| plugin.storage_of(*tensor as usize);
         let output = |tensor: &u32| storage(tensor).checked_sub(plugin.inputs.len());
-        let place = |(passed, arg): (&Passed, &Arg)| {
+        let place = |(passed, arg): (&EvaluatedArgument, &Arg)| {
             Some(match (passed, &arg.value) {
-                (Passed::Input(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
+                (EvaluatedArgument::Input(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
                     if *index == storage(of) && *index < plugin.inputs.len() =>
                 {
-                    Argument::Input(positions.of(*index)?)
+                    Argument::Input(positions.position(*index)?)
                 }
-                (Passed::Output(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
+                (EvaluatedArgument::Output(index), ArgValue::Tensor(of) | ArgValue::ReadTensor(of))
                     if output(of) == Some(*index) && *index < plugin.outputs.len() =>
                 {
                     Argument::Output(*index)
                 }
-                (Passed::Numbers { start, .. }, ArgValue::Scalar { .. } | ArgValue::Array { .. })
-                    if reach(*start, arg)? <= numbers.numbers.len() =>
-                {
-                    Argument::Number(*start)
-                }
-                (Passed::Scratch(index), ArgValue::Scratch(_)) => {
+                (
+                    EvaluatedArgument::Numbers { start, .. },
+                    ArgValue::Scalar { .. } | ArgValue::Array { .. },
+                ) if reach(*start, arg)? <= numbers.numbers.len() => Argument::Number(*start),
+                (EvaluatedArgument::Scratch(index), ArgValue::Scratch(_)) => {
                     Argument::Scratch(scratch.get(*index)?.offset)
                 }
                 _ => return None,
@@ -314,7 +313,7 @@ fn can_wait(kernel: &LoadedKernel) -> bool {
 
 /// What is asked for beside grid, block and shared memory. On a device without programmatic dependent launches a kernel waits for what
 /// comes before it, as any other does; so does code for such a device where a newer one runs it, because it does not wait by itself.
-fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &Evaluated) -> Box<[CUlaunchAttribute]> {
+fn attributes(launch: &Launch, kernel: &LoadedKernel, numbers: &EvaluatedLaunch) -> Box<[CUlaunchAttribute]> {
     let cluster = numbers.cluster.map(|it| CUlaunchAttribute::new(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, it));
     let flag = |id, is_set: bool| is_set.then(|| CUlaunchAttribute::new(id, [1, 0, 0]));
     let programmatic = launch.programmatic && can_wait(kernel);

@@ -1,6 +1,6 @@
 //! One step of a sequence, evaluated: a launch, or memory that is filled or copied.
 
-use cubinder_launch::{Doing, Sequence, tensor_bytes};
+use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
 
 use super::addresses::{Addresses, Positions};
@@ -33,19 +33,19 @@ impl StepRecord {
         let mut records = Vec::new();
         for (number, doing) in sequence.steps.iter().enumerate() {
             match doing {
-                Doing::Launch(numbers) if !numbers.is_empty() => {
+                EvaluatedStep::Launch(numbers) if !numbers.is_empty() => {
                     let launch = variant.launch(number)?;
                     let kernel = kernels.get(number)?.as_ref()?;
                     let record =
                         LaunchRecord::new(plugin, launch, kernel, numbers, &sequence.scratch, positions)?;
                     records.push(StepRecord::Launch(Box::new(record)));
                 }
-                Doing::Fill { memory, bytes, byte } if *bytes != 0 => {
+                EvaluatedStep::Fill { memory, bytes, byte } if *bytes != 0 => {
                     let mut record = FillRecord::new(plugin, variant, sequence, *memory, *bytes, *byte)?;
                     record.inputs = positions.given();
                     records.push(StepRecord::Fill(record));
                 }
-                Doing::LeftOut | Doing::Launch(_) | Doing::Fill { .. } => {}
+                EvaluatedStep::LeftOut | EvaluatedStep::Launch(_) | EvaluatedStep::Fill { .. } => {}
             }
         }
         Some(records)
@@ -100,7 +100,7 @@ impl std::fmt::Display for StepRecord {
 pub struct FillRecord {
     plugin: Box<str>,
     name: Box<str>,
-    to: To,
+    to: FillTarget,
     bytes: usize,
     byte: u8,
     inputs: usize,
@@ -108,7 +108,7 @@ pub struct FillRecord {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum To {
+enum FillTarget {
     /// An output, by its index; below `outputs`.
     Output(usize),
     /// So many bytes behind the workspace's address.
@@ -125,10 +125,12 @@ impl FillRecord {
         byte: u8,
     ) -> Option<FillRecord> {
         let (name, to) = match memory {
-            Memory::Output(index) => (&plugin.outputs.get(index as usize)?.name, To::Output(index as usize)),
+            Memory::Output(index) => {
+                (&plugin.outputs.get(index as usize)?.name, FillTarget::Output(index as usize))
+            }
             Memory::Scratch(index) => {
                 let place = sequence.scratch.get(index as usize)?;
-                (&variant.scratch.get(index as usize)?.name, To::Scratch(place.offset))
+                (&variant.scratch.get(index as usize)?.name, FillTarget::Scratch(place.offset))
             }
         };
         Some(FillRecord {
@@ -152,8 +154,10 @@ impl FillRecord {
     ) -> Result<(), EnqueueError> {
         at.check(self.inputs, self.outputs)?;
         let to = match self.to {
-            To::Output(index) => at.outputs.get(index).map_or(0, |output| output.addr() as CUdeviceptr),
-            To::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
+            FillTarget::Output(index) => {
+                at.outputs.get(index).map_or(0, |output| output.addr() as CUdeviceptr)
+            }
+            FillTarget::Scratch(offset) => (at.workspace.addr() as CUdeviceptr).wrapping_add(offset),
         };
         // SAFETY: the caller's promises: the memory is there, and `bytes` is all of the output in its shape and format, or of the
         // scratch buffer.
@@ -210,14 +214,14 @@ impl AliasRecord {
             usize::try_from(tensor_bytes(ty, format, shape(input)?)?).ok()
         };
         let other = |(input, of): (usize, &cubinder_model::Input)| {
-            let place = positions.of(input)?;
+            let place = positions.position(input)?;
             Some(bytes(input).map(|bytes| OtherInput { name: of.name.as_str().into(), place, bytes }))
         };
         let record = |(output, of): (usize, &cubinder_model::Output)| {
             let input = of.alias? as usize;
             let others = plugin.inputs.iter().enumerate().filter(|(other, _)| *other != input);
             let others = others.filter_map(other).collect::<Option<_>>();
-            Some(positions.of(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
+            Some(positions.position(input).zip(bytes(input)).zip(others).map(|((place, bytes), others)| {
                 AliasRecord {
                     plugin: plugin.full_name().into_boxed_str(),
                     name: of.name.as_str().into(),

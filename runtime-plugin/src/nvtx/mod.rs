@@ -73,7 +73,7 @@ fn takes_ranges() -> bool {
         match attached(std::env::var_os(VARIABLE).as_deref(), std::env::var_os(TOOL_VARIABLE)) {
             Ok(()) => true,
             Err(why) => {
-                why.tell();
+                why.log();
                 false
             }
         }
@@ -81,19 +81,19 @@ fn takes_ranges() -> bool {
 }
 
 /// Attaches the profiler whose library is `tool`, where `asked` asks for ranges.
-fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Without> {
+fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavailable> {
     match asked.map(OsStr::as_encoded_bytes) {
-        None | Some(b"" | b"0") => return Err(Without::NotAsked),
+        None | Some(b"" | b"0") => return Err(Unavailable::NotAsked),
         Some(b"1") => {}
-        Some(other) => return Err(Without::Value(String::from_utf8_lossy(other).into_owned())),
+        Some(other) => return Err(Unavailable::Value(String::from_utf8_lossy(other).into_owned())),
     }
-    let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Without::NoTool)?;
-    let path = CString::new(tool.into_vec()).map_err(|_| Without::NoTool)?;
+    let tool = tool.filter(|tool| !tool.is_empty()).ok_or(Unavailable::NoTool)?;
+    let path = CString::new(tool.into_vec()).map_err(|_| Unavailable::NoTool)?;
     let shown = || path.to_string_lossy().into_owned();
     // SAFETY: a C string. Loading runs the library's initializers: whoever sets the variable wants that, in every program with NVTX.
     let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_LAZY) };
     if library.is_null() {
-        return Err(Without::NotLoaded { path: shown(), text: last_loader_error() });
+        return Err(Unavailable::NotLoaded { path: shown(), text: last_loader_error() });
     }
     // SAFETY: an open handle and a C string.
     let entry = unsafe { libc::dlsym(library, ENTRY.as_ptr()) };
@@ -106,15 +106,19 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Without
     if !is_attached {
         // SAFETY: opened above; it has said that it is not attached, or could not be asked, so none of its functions is called.
         unsafe { libc::dlclose(library) };
-        return Err(if entry.is_null() { Without::NoEntry(shown()) } else { Without::Failed(shown()) });
+        return Err(if entry.is_null() {
+            Unavailable::NoEntry(shown())
+        } else {
+            Unavailable::Failed(shown())
+        });
     }
     // The library stays: its functions are in the tables.
-    if tables::takes_ranges() { Ok(()) } else { Err(Without::NoRanges(shown())) }
+    if tables::takes_ranges() { Ok(()) } else { Err(Unavailable::NoRanges(shown())) }
 }
 
 /// Why there are no ranges.
 #[derive(Debug, PartialEq, Eq)]
-enum Without {
+enum Unavailable {
     NotAsked,
     /// The variable has another value than 0 and 1.
     Value(String),
@@ -131,37 +135,37 @@ enum Without {
     NoRanges(String),
 }
 
-impl Without {
-    /// Tells the log, where there is something to tell.
-    fn tell(&self) {
+impl Unavailable {
+    /// Logs the reason, unless no ranges were asked for.
+    fn log(&self) {
         match self {
-            Without::NotAsked => {}
+            Unavailable::NotAsked => {}
             // As it should be in a process that runs without a profiler.
-            Without::NoTool | Without::NoRanges(_) => logger::verbose(|| format!("cubinder: {self}")),
+            Unavailable::NoTool | Unavailable::NoRanges(_) => logger::verbose(|| format!("cubinder: {self}")),
             _ => logger::log(Severity::WARNING, &format!("cubinder: {self}")),
         }
     }
 }
 
-impl fmt::Display for Without {
+impl fmt::Display for Unavailable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let library = |f: &mut fmt::Formatter<'_>, path: &str| {
             write!(f, "no NVTX ranges: the profiler's library `{path}`, which {TOOL_VARIABLE} names, ")
         };
         match self {
-            Without::NotAsked => write!(f, "no NVTX ranges: {VARIABLE} is not 1"),
-            Without::Value(value) => {
+            Unavailable::NotAsked => write!(f, "no NVTX ranges: {VARIABLE} is not 1"),
+            Unavailable::Value(value) => {
                 write!(f, "no NVTX ranges: {VARIABLE} is `{value}`; 1 asks for them, 0 does not")
             }
-            Without::NoTool => write!(
+            Unavailable::NoTool => write!(
                 f,
                 "no NVTX ranges: {VARIABLE} is 1, and no profiler asks for them ({TOOL_VARIABLE} is not set)"
             ),
-            Without::NotLoaded { path, text } => {
+            Unavailable::NotLoaded { path, text } => {
                 library(f, path)?;
                 write!(f, "cannot be loaded: {text}")
             }
-            Without::NoEntry(path) => {
+            Unavailable::NoEntry(path) => {
                 library(f, path)?;
                 write!(
                     f,
@@ -169,11 +173,11 @@ impl fmt::Display for Without {
                     ENTRY.to_string_lossy()
                 )
             }
-            Without::Failed(path) => {
+            Unavailable::Failed(path) => {
                 library(f, path)?;
                 write!(f, "refuses to be attached: `{}` returned 0", ENTRY.to_string_lossy())
             }
-            Without::NoRanges(path) => {
+            Unavailable::NoRanges(path) => {
                 library(f, path)?;
                 f.write_str("is attached, and takes no ranges")
             }
@@ -189,25 +193,25 @@ mod tests {
     fn ranges_are_made_only_where_they_are_asked_for() {
         let tool = || Some(OsString::from("/nowhere/libtool.so"));
         for off in [None, Some(""), Some("0")] {
-            assert_eq!(attached(off.map(OsStr::new), tool()), Err(Without::NotAsked), "{off:?}");
+            assert_eq!(attached(off.map(OsStr::new), tool()), Err(Unavailable::NotAsked), "{off:?}");
         }
         for none in [None, Some(OsString::new())] {
-            assert_eq!(attached(Some(OsStr::new("1")), none), Err(Without::NoTool));
+            assert_eq!(attached(Some(OsStr::new("1")), none), Err(Unavailable::NoTool));
         }
-        assert!(matches!(attached(Some(OsStr::new("1")), tool()), Err(Without::NotLoaded { .. })));
+        assert!(matches!(attached(Some(OsStr::new("1")), tool()), Err(Unavailable::NotLoaded { .. })));
     }
 
     #[test]
     fn what_stands_in_the_way_is_said() {
         let path = || "/opt/tool/libtool.so".to_owned();
         let all = [
-            Without::NotAsked,
-            Without::Value("yes".to_owned()),
-            Without::NoTool,
-            Without::NotLoaded { path: path(), text: "file too short".to_owned() },
-            Without::NoEntry(path()),
-            Without::Failed(path()),
-            Without::NoRanges(path()),
+            Unavailable::NotAsked,
+            Unavailable::Value("yes".to_owned()),
+            Unavailable::NoTool,
+            Unavailable::NotLoaded { path: path(), text: "file too short".to_owned() },
+            Unavailable::NoEntry(path()),
+            Unavailable::Failed(path()),
+            Unavailable::NoRanges(path()),
         ];
         insta::assert_snapshot!(all.map(|why| why.to_string()).join("\n"));
     }

@@ -88,7 +88,7 @@ impl Announced {
         index: usize,
     ) -> Option<&(Dims, trt_abi::DataType, TensorFormat)> {
         let place = match index.checked_sub(plugin.inputs.len()) {
-            None => positions.of(index)?,
+            None => positions.position(index)?,
             Some(output) => self.inputs.checked_add(output)?,
         };
         self.tensors.get(place)
@@ -165,7 +165,7 @@ impl Announced {
         }
         let facts = Facts { shapes: &shapes, ..node.facts() };
         let is_told = |rule: &Rule<'_>| match rule {
-            Rule::Rank(index, _) | Rule::Limits(index, _) => positions.of(*index).is_some(),
+            Rule::Rank(index, _) | Rule::Limits(index, _) => positions.position(*index).is_some(),
             Rule::Attribute(..) | Rule::Specialized | Rule::Require(_) | Rule::Values(..) => true,
         };
         launch::check(plugin, rules_of_shapes(plugin).filter(is_told), &facts, steps)

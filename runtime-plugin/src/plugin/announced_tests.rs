@@ -109,7 +109,7 @@ fn shape_inputs_are_not_among_the_inputs() {
     let of = |inputs: &[(DataType, &[i64])]| {
         let found = announced(inputs, &[1]).positions(&node);
         found
-            .map(|positions| [0, 1, 2].map(|input| positions.of(input)))
+            .map(|positions| [0, 1, 2].map(|input| positions.position(input)))
             .map_err(|error| error.text().to_owned())
     };
     assert_eq!(of(&[(F32, &[4]), (F32, &[5])]), Ok([Some(0), None, Some(1)]));

@@ -9,7 +9,7 @@ use trt_abi::{Dims, TensorFormat};
 
 use super::tests::{divides, made, model, plugin, variant};
 use super::*;
-use crate::definition::Known;
+use crate::definition::BuildFacts;
 
 /// What TensorRT says of a tensor, which has as many dimensions as any format needs.
 pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {
@@ -212,7 +212,7 @@ fn an_engine_holds_the_variants_of_its_types_formats_and_attributes() {
     let mixed = plugin(mixed());
     let held = |types: Option<(DataType, Format)>| {
         let kinds = types.map(|(ty, format)| TensorKinds { types: vec![ty; 2], formats: vec![format; 2] });
-        let known = Known { kinds: kinds.as_ref(), ..Known::default() };
+        let known = BuildFacts { kinds: kinds.as_ref(), ..BuildFacts::default() };
         let node = mixed.node.definition.node(known, &mixed.node.attributes);
         node.plugin.variants.iter().map(|variant| variant.id).collect::<Vec<i32>>()
     };

@@ -32,12 +32,12 @@ struct Proved {
     /// Its place in the plugin.
     index: usize,
     /// What is not proved of its launch.
-    open: Vec<Open>,
+    open: Vec<OpenClaim>,
 }
 
 /// Something of a launch that is not proved for the whole profile.
 #[derive(Debug)]
-struct Open {
+struct OpenClaim {
     /// What: `block x is from 1 to 1024`.
     what: String,
     /// Whether it is proved that it never is.
@@ -92,20 +92,20 @@ impl BuiltFor {
 }
 
 /// What is not proved of a variant's launch: that its parts fit what they are for, and that outputs are written.
-fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<Open> {
+fn open(node: &NodeData, profile: &Profile, variant: &Variant) -> Vec<OpenClaim> {
     let Some(launch) = variant.launch(0) else { return Vec::new() };
     let when = variant.steps.first().and_then(|step| step.when.as_ref());
     let running = native::running(when, launch);
     let all = domain(node, profile).without_search();
     let done = running.iter().fold(domain(node, profile).without_search(), Domain::assuming);
-    let fits = |Unproved { role, range, never }: Unproved| Open {
+    let fits = |Unproved { role, range, never }: Unproved| OpenClaim {
         what: format!("{role} is from {} to {}", range.min, range.max),
         never,
     };
     let parts = native::unproved(&done, launch, declared(node, launch)).into_iter().map(fits);
     let writes = native::writes(node.definition.plugin(), when, launch).into_iter();
     let writes = writes.filter(|(_, holds)| all.always(holds) != Verdict::Proved);
-    let written = writes.map(|(output, holds)| Open {
+    let written = writes.map(|(output, holds)| OpenClaim {
         what: format!("`{output}` is written"),
         never: all.never(&holds) == Verdict::Proved,
     });

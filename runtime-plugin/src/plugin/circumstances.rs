@@ -14,7 +14,7 @@ use crate::driver::Driver;
 pub(super) fn circumstances(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
     let known = describe(node.definition.plugin(), &Facts { alignments: &[], ..*facts });
     let known = known.strip_prefix("; ").map(|known| format!("\n  node: {known}"));
-    let device = driver.and_then(DeviceFacts::here).map(|device| format!("\n  GPU: {device}"));
+    let device = driver.and_then(DeviceFacts::current).map(|device| format!("\n  GPU: {device}"));
     [known, device].into_iter().flatten().collect()
 }
 

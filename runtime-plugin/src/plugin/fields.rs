@@ -6,15 +6,15 @@ use std::sync::Arc;
 use cubinder_model::container;
 use trt_abi::{Error, FieldSet, FieldValue};
 
-use super::kept::Kept;
+use super::memo::Memo;
 use super::node::NodeData;
 use super::{Form, KernelPlugin};
-use crate::definition::Known;
+use crate::definition::BuildFacts;
 use crate::identity::NODE_FIELD;
 
-/// What a build has settled about an object.
+/// What the serialized fields of an object depend on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Settled {
+pub(super) struct FieldsKey {
     /// Index into the node's kinds; none for an object that was not configured.
     pub(super) configured: Option<usize>,
     pub(super) input_ranks: Option<Arc<[u8]>>,
@@ -22,33 +22,33 @@ pub(super) struct Settled {
 }
 
 /// The serialized fields of an object, one set for each thing that it was configured for.
-pub(super) type SerializedFields = Kept<Settled, FieldSet>;
+pub(super) type SerializedFields = Memo<FieldsKey, FieldSet>;
 
 impl KernelPlugin {
-    /// The fields for what is settled now.
+    /// Returns the fields for the present configuration.
     ///
     /// # Errors
     /// Something that the format cannot hold.
     pub(super) fn fields_now(&self) -> Result<&FieldSet, Error> {
-        let settled = Settled {
+        let key = FieldsKey {
             configured: self.configured(),
             input_ranks: self.input_ranks(),
             workspace_bytes: self.reserved_bytes(),
         };
-        self.fields.get(settled, |settled| make(&self.node, settled))
+        self.fields.get(key, |key| make(&self.node, key))
     }
 }
 
-fn make(node: &NodeData, settled: &Settled) -> Result<FieldSet, Error> {
-    let known = Known {
-        kinds: settled.configured.and_then(|index| node.kinds.get(index)),
-        input_ranks: settled.input_ranks.as_deref(),
-        workspace_bytes: settled.workspace_bytes,
+fn make(node: &NodeData, key: &FieldsKey) -> Result<FieldSet, Error> {
+    let build = BuildFacts {
+        kinds: key.configured.and_then(|index| node.kinds.get(index)),
+        input_ranks: key.input_ranks.as_deref(),
+        workspace_bytes: key.workspace_bytes,
     };
     let bytes = match node.form {
-        Form::Fields => node.definition.field(known, &node.attributes),
+        Form::Fields => node.definition.field(build, &node.attributes),
         Form::Library => {
-            let reference = node.definition.reference(known, &node.attributes);
+            let reference = node.definition.reference(build, &node.attributes);
             container::write_node_reference(&reference.ok_or_else(|| {
                 Error::internal(format!("{}: a node from an engine has no code library", node.title))
             })?)

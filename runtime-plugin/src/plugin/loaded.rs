@@ -24,10 +24,9 @@ type Kernels = Vec<Option<LoadedKernel>>;
 
 /// The kernels of the variants that were used last.
 #[derive(Debug, Default)]
-pub(super) struct Loaded {
-    /// What they were loaded into, and its device: a context that was destroyed and one made after it, for another device, can have one
-    /// address.
-    place: Option<(CUcontext, CUdevice)>,
+pub(super) struct LoadedVariants {
+    /// Where they were loaded. A destroyed context and a later one of another device can have the same address.
+    context: Option<(CUcontext, CUdevice)>,
     /// What is known of its device.
     device: Option<Device>,
     /// Indices of variants in the plugin, each with the kernels of its steps.
@@ -37,34 +36,34 @@ pub(super) struct Loaded {
     pub(super) assumed: Option<Device>,
 }
 
-impl Loaded {
+impl LoadedVariants {
     /// The kernels of the variant with this index, by its steps; nothing where it is not loaded.
     pub(super) fn kernels(&self, variant: usize) -> &[Option<LoadedKernel>] {
         let found = self.variants.iter().find(|(index, _)| *index == variant);
         found.map_or(&[], |(_, kernels)| kernels.as_slice())
     }
 
-    /// Looks at where the thread is: keeps what is loaded where the context is the same. `None` where there is no driver or the thread
-    /// has no current context: then no device is known either.
-    pub(super) fn attend(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
-        let here = self.look(node)?;
-        if here.is_none() {
-            self.place = None;
+    /// Follows the thread's current context: kernels of another context are forgotten. `None` without a driver or a current
+    /// context; then no device is known either.
+    pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
+        let driver = self.update(node)?;
+        if driver.is_none() {
+            self.context = None;
             self.device = self.assumed_device();
         }
-        Ok(here)
+        Ok(driver)
     }
 
-    fn look(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
+    fn update(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(context) = driver.current_context().map_err(failed)? else { return Ok(None) };
-        let place = (context, driver.current_device().map_err(failed)?);
-        if self.place != Some(place) {
-            self.place = None;
+        let current = (context, driver.current_device().map_err(failed)?);
+        if self.context != Some(current) {
+            self.context = None;
             self.variants.clear();
-            self.device = Some(device(driver, place.1).map_err(failed)?);
-            self.place = Some(place);
+            self.device = Some(device(driver, current.1).map_err(failed)?);
+            self.context = Some(current);
         }
         Ok(Some(driver))
     }
@@ -131,11 +130,11 @@ pub(super) fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
 /// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet. A variant that its guard excludes
 /// from this device, whatever the shapes are, is not loaded: there may be no code that runs here.
 pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<(), Error> {
-    let mut here = Loaded::default();
-    if here.attend(node)?.is_none() {
+    let mut loaded = LoadedVariants::default();
+    if loaded.follow_context(node)?.is_none() {
         return Ok(());
     }
-    let facts = Facts { device: here.device(), ..node.facts() };
+    let facts = Facts { device: loaded.device(), ..node.facts() };
     let mut steps = Steps::default();
     for variant in variants {
         if !launch::is_excluded(variant.guard.as_ref(), &facts, &mut steps) {

@@ -10,14 +10,14 @@ mod build;
 mod built_for;
 mod circumstances;
 mod fields;
-mod kept;
 mod loaded;
+mod memo;
 mod native;
 mod node;
 mod profile;
 mod run;
+mod run_log;
 mod shapes;
-mod told;
 mod variants;
 
 use std::ffi::{CStr, CString, c_void};
@@ -43,7 +43,7 @@ pub(crate) use native::{NativePlugin, OpName};
 use fields::SerializedFields;
 use node::NodeData;
 use profile::Profile;
-use run::{Built, Running};
+use run::{EngineFacts, RunState};
 
 /// Where an engine will find the code of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub(crate) struct KernelPlugin {
     /// The shapes that the build is for, once it was configured.
     profile: Mutex<Option<Arc<Profile>>>,
     fields: SerializedFields,
-    running: Exclusive<Running>,
+    running: Exclusive<RunState>,
 }
 
 impl KernelPlugin {
@@ -287,8 +287,10 @@ impl Plugin for KernelPlugin {
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
             .with(|running| {
-                let built =
-                    || Built { input_ranks: self.input_ranks(), workspace_bytes: self.reserved_bytes() };
+                let built = || EngineFacts {
+                    input_ranks: self.input_ranks(),
+                    workspace_bytes: self.reserved_bytes(),
+                };
                 running.on_shape_change(&self.node, tactic, &built, inputs, outputs)
             })
             .unwrap_or_else(|| Err(self.used_twice()))
@@ -306,7 +308,7 @@ impl Plugin for KernelPlugin {
         let at = Addresses { inputs, outputs, workspace };
         let tactic = self.tactic.load(Ordering::Relaxed);
         self.running
-            // SAFETY: the caller's promises about pointers and stream are those that `Running::enqueue` asks for.
+            // SAFETY: the caller's promises about pointers and stream are those that `RunState::enqueue` asks for.
             .with(|running| unsafe { running.enqueue(&self.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }

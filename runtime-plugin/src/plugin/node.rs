@@ -12,7 +12,7 @@ use cubinder_model::{Plugin, Variant, timing};
 use trt_abi::{Error, TensorRTPhase};
 
 use super::Form;
-use crate::definition::{Definition, Known, TensorKinds};
+use crate::definition::{BuildFacts, Definition, TensorKinds};
 use crate::identity;
 
 /// What all clones of a node share.
@@ -88,7 +88,7 @@ impl NodeData {
     /// and asks before it has settled them (seen with TensorRT-RTX 1.7). The node's name is not in it either.
     pub(super) fn timing_id(&self) -> &CStr {
         self.timing_id.get_or_init(|| {
-            let node = self.definition.node(Known::default(), &self.attributes);
+            let node = self.definition.node(BuildFacts::default(), &self.attributes);
             let digest = timing::digest(&node, self.definition.plugin().timing.as_deref());
             CString::new(format!("cubinder-{digest}")).unwrap_or_default()
         })

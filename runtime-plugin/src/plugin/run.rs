@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_launch as launch;
-use cubinder_launch::{Choice, Decided, Doing, Facts, Steps, Takes, describe};
+use cubinder_launch::{Choice, Decided, EvaluatedStep, Facts, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
 use super::announced::Announced;
 use super::circumstances::{circumstances, failure};
-use super::loaded::{Loaded, not_initialized};
+use super::loaded::{LoadedVariants, not_initialized};
 use super::node::NodeData;
-use super::told::{Said, say_running, variant_name};
+use super::run_log::{LogState, log_running, variant_name};
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
 use crate::driver::{Driver, DriverError, EnteredContext};
@@ -24,18 +24,18 @@ use crate::nvtx;
 /// What an object keeps from one enqueue to the next. TensorRT-RTX announces shapes before every enqueue, also when they
 /// are the same, so the shapes are kept to be compared.
 #[derive(Debug, Default)]
-pub(super) struct Running {
+pub(super) struct RunState {
     announced: Announced,
-    built: Built,
+    built: EngineFacts,
     tactic: i32,
     state: State,
-    loaded: Loaded,
-    said: Said,
+    loaded: LoadedVariants,
+    log: LogState,
 }
 
-/// What the build has settled.
+/// What the engine was built for.
 #[derive(Debug, Default)]
-pub(super) struct Built {
+pub(super) struct EngineFacts {
     /// The ranks of the inputs when the engine was built, where that is known.
     pub(super) input_ranks: Option<Arc<[u8]>>,
     /// The workspace that the engine reserves, bytes, where that is known.
@@ -51,12 +51,12 @@ enum State {
     /// other at the next one: the tactic, room for the code.
     Waiting,
     /// Work can be queued.
-    Ready(Ready),
+    Ready(PreparedLaunch),
 }
 
 /// Everything that an enqueue needs.
 #[derive(Debug)]
-struct Ready {
+struct PreparedLaunch {
     driver: &'static Driver,
     /// The steps of the variant that runs; of all candidates, one after the other, where there is a choice.
     records: Vec<StepRecord>,
@@ -71,7 +71,7 @@ struct Ready {
     ranges: Vec<nvtx::Range>,
 }
 
-impl Ready {
+impl PreparedLaunch {
     /// The variants that may run, each with its steps.
     fn running(&self) -> Vec<(usize, &[StepRecord])> {
         let steps = |(index, range): &(usize, Range<usize>)| {
@@ -100,14 +100,14 @@ impl Candidates {
     }
 }
 
-impl Running {
+impl RunState {
     /// Takes new shapes; equal ones cost a comparison, after which what was prepared for them stands: as TensorRT's execution contexts, an
     /// object keeps to the device of its first shapes, or tells of others before it runs on another.
     pub(super) fn on_shape_change(
         &mut self,
         node: &NodeData,
         tactic: i32,
-        built: &dyn Fn() -> Built,
+        built: &dyn Fn() -> EngineFacts,
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<(), Error> {
@@ -164,7 +164,7 @@ impl Running {
                 // SAFETY: the caller's promises.
                 unsafe { alias.copy(ready.driver, at, stream) }
                     .map_err(|error| self.failed(node, ready.driver, &error))?;
-                self.said.tell_copied(node, alias.name());
+                self.log.log_copy(node, alias.name());
             }
         }
         for record in running {
@@ -215,7 +215,7 @@ impl Running {
     fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
         self.tactic = tactic;
         let mut steps = Steps::default();
-        let here = self.loaded.attend(node)?;
+        let driver = self.loaded.follow_context(node)?;
         let positions = self.announced.positions(node)?;
         let ranks = self.built.input_ranks.as_deref();
         let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
@@ -230,14 +230,15 @@ impl Running {
         }
         let decided = launch::decide(plugin, &order, tactic, &facts, &mut steps);
         let decided = decided.map_err(|unmet| node.invalid(unmet))?;
-        self.said.tell(node, tactic, order.first().copied(), &decided, &facts);
-        let made = make_ready(&mut self.loaded, here, node, decided, &positions, &facts, &mut steps);
-        let made = made.inspect_err(|_| self.loaded.forget())?;
-        if let Some(ready) = &made {
+        self.log.log_choice(node, tactic, order.first().copied(), &decided, &facts);
+        let prepared =
+            prepare_launches(&mut self.loaded, driver, node, decided, &positions, &facts, &mut steps);
+        let prepared = prepared.inspect_err(|_| self.loaded.forget())?;
+        if let Some(ready) = &prepared {
             check_workspace(node, ready.workspace_bytes, self.built.workspace_bytes, &facts)?;
-            say_running(node, &ready.running(), &facts);
+            log_running(node, &ready.running(), &facts);
         }
-        Ok(made.map_or(State::Waiting, State::Ready))
+        Ok(prepared.map_or(State::Waiting, State::Ready))
     }
 
     /// The shapes that were announced, as the build knew them.
@@ -258,12 +259,12 @@ impl Running {
 
     /// The variants that may run, each with its steps, as in the log.
     #[cfg(test)]
-    pub(super) fn told(&self) -> Vec<(usize, Vec<String>)> {
+    pub(super) fn step_descriptions(&self) -> Vec<(usize, Vec<String>)> {
         let State::Ready(ready) = &self.state else { return Vec::new() };
-        let told = |(index, steps): (usize, &[StepRecord])| {
+        let description = |(index, steps): (usize, &[StepRecord])| {
             (index, steps.iter().map(StepRecord::to_string).collect())
         };
-        ready.running().into_iter().map(told).collect()
+        ready.running().into_iter().map(description).collect()
     }
 
     /// What an enqueue with these addresses would say where no variant may run, on a machine without a driver too.
@@ -290,14 +291,15 @@ impl Running {
             let facts = Facts { shapes: &shapes, ..node.facts() };
             Ok(circumstances(node, &facts, Some(driver)))
         };
-        let told = shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
-        failure(Error::FAILED_EXECUTION, node, error, &told, error.help())
+        let description =
+            shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
+        failure(Error::FAILED_EXECUTION, node, error, &description, error.help())
     }
 
     /// The error for addresses for which no variant may run: what was decided is worked out again, to be told.
     #[cold]
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
-        let told = || {
+        let description = || {
             let plugin = node.definition.plugin();
             let positions = self.announced.positions(node)?;
             let tensors = (0..plugin.tensor_count()).map(|tensor| plugin.storage_of(tensor));
@@ -309,7 +311,7 @@ impl Running {
             let order = self.announced.in_order(node, &positions, self.tactic, &facts)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
-        told().unwrap_or_else(|error: Error| error)
+        description().unwrap_or_else(|error: Error| error)
     }
 }
 
@@ -340,36 +342,36 @@ pub(super) fn check_workspace(
 
 /// What an enqueue needs, for the variants with these indices; `None` where there is no driver or no context yet: then they are checked
 /// as far as they can be.
-fn make_ready(
-    loaded: &mut Loaded,
-    here: Option<&'static Driver>,
+fn prepare_launches(
+    loaded: &mut LoadedVariants,
+    current: Option<&'static Driver>,
     node: &NodeData,
     decided: Decided,
     positions: &Positions,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Option<Ready>, Error> {
+) -> Result<Option<PreparedLaunch>, Error> {
     let plugin = node.definition.plugin();
     // The error has the shapes.
     let invalid = |error: Box<LaunchError>| {
-        failure(Error::INVALID_ARGUMENT, node, &error, &circumstances(node, &node.facts(), here), None)
+        failure(Error::INVALID_ARGUMENT, node, &error, &circumstances(node, &node.facts(), current), None)
     };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
-    let driver = match here {
+    let driver = match current {
         Some(driver) if loaded.load(node, &decided.candidates, facts, steps)? => Some(driver),
         _ => None,
     };
     let Some(driver) = driver else {
         // On a machine without a GPU. What only the kernel and the device decide is left to be found when they are there.
         for (_, variant) in running {
-            launch::sequence(plugin, variant, |_| Takes::ANYTHING, facts, steps).map_err(invalid)?;
+            launch::sequence(plugin, variant, |_| LaunchLimits::ANYTHING, facts, steps).map_err(invalid)?;
         }
         return Ok(None);
     };
     let failed = |error: DriverError| {
-        failure(Error::FAILED_INITIALIZATION, node, &error, &circumstances(node, facts, here), None)
+        failure(Error::FAILED_INITIALIZATION, node, &error, &circumstances(node, facts, current), None)
     };
-    let mut ready = Ready {
+    let mut ready = PreparedLaunch {
         driver,
         records: Vec::new(),
         aliases: Vec::new(),
@@ -381,10 +383,10 @@ fn make_ready(
     for (index, variant) in running {
         let kernels = loaded.kernels(index);
         let of_step = |step: usize| kernels.get(step).and_then(Option::as_ref);
-        let takes = |step: usize| of_step(step).map_or(Takes::ANYTHING, takes);
+        let takes = |step: usize| of_step(step).map_or(LaunchLimits::ANYTHING, takes);
         let sequence = launch::sequence(plugin, variant, takes, facts, steps).map_err(invalid)?;
         for (step, doing) in sequence.steps.iter().enumerate() {
-            if let (Doing::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
+            if let (EvaluatedStep::Launch(numbers), Some(kernel)) = (doing, of_step(step)) {
                 CodeTable::process().allow_shared(driver, kernel, numbers.shared_bytes).map_err(failed)?;
             }
         }

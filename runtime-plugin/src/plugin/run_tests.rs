@@ -8,25 +8,26 @@ use cubinder_expr::{Format, ScalarType};
 use cubinder_model::{
     Arg, ArgValue, CodeObject, CodeRef, Digest, Guard, KernelFacts, Launch, Node, Step, Variant,
 };
+use cubinder_skip::skip;
 use cubinder_tests::handmade::Draft;
 use cubinder_tests::{cxx, fake_driver};
 use trt_abi::{Error, TensorRTPhase};
 
 use super::announced_tests::{OWN, desc, node};
 use super::node::NodeData;
-use super::run::{Built, Running, check_workspace};
+use super::run::{EngineFacts, RunState, check_workspace};
 use crate::definition::Definition;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
 /// Announces so many inputs: `x` and `b`, then others; `y` has `extent` elements.
-fn announce(running: &mut Running, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
+fn announce(running: &mut RunState, node: &NodeData, inputs: usize, extent: i64) -> Result<(), Error> {
     let inputs = [desc(F32, &[4]), desc(F32, &[5]), desc(F32, &[1])][..inputs].to_vec();
-    running.on_shape_change(node, 0, &Built::default, &inputs, &[desc(F32, &[extent])])
+    running.on_shape_change(node, 0, &EngineFacts::default, &inputs, &[desc(F32, &[extent])])
 }
 
 /// What an enqueue is refused for.
-fn refused(running: &mut Running, node: &NodeData, tactic: i32) -> Error {
+fn refused(running: &mut RunState, node: &NodeData, tactic: i32) -> Error {
     let address = std::ptr::without_provenance(0x1000);
     let at = Addresses {
         inputs: &[address, address],
@@ -44,7 +45,7 @@ fn is_ready_but_for_a_context(error: &Error) -> bool {
 
 #[test]
 fn a_refused_enqueue_is_no_refused_shape() {
-    let (node, mut running) = (node(OWN), Running::default());
+    let (node, mut running) = (node(OWN), RunState::default());
     announce(&mut running, &node, 2, 7).unwrap();
     let error = refused(&mut running, &node, 0);
     assert!(is_ready_but_for_a_context(&error), "{error}");
@@ -58,7 +59,7 @@ fn a_refused_enqueue_is_no_refused_shape() {
 
 #[test]
 fn after_refused_shapes_nothing_is_queued() {
-    let (node, mut running) = (node(OWN), Running::default());
+    let (node, mut running) = (node(OWN), RunState::default());
     let without = "enqueue without shapes, or with shapes that were refused";
     assert!(refused(&mut running, &node, 0).text().contains(without), "nothing was announced");
     for (inputs, extent) in [(3, 7), (1, 7), (2, 101)] {
@@ -97,9 +98,7 @@ fn has_driver(test: &str) -> bool {
         return true;
     }
     if cxx::compiler_version().is_none() {
-        let reason = "no C++ compiler; install g++, or name one with `CXX`";
-        assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-        println!("skipped: {reason}");
+        skip("no C++ compiler; install g++, or name one with `CXX`");
         return false;
     }
     let mut child = Command::new(std::env::current_exe().unwrap());
@@ -173,14 +172,14 @@ fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
     NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
 }
 
-fn announce_played(running: &mut Running, node: &NodeData, tactic: i32, extent: i64) -> Result<(), String> {
+fn announce_played(running: &mut RunState, node: &NodeData, tactic: i32, extent: i64) -> Result<(), String> {
     let tensor = [desc(F32, &[extent])];
-    let changed = running.on_shape_change(node, tactic, &Built::default, &tensor, &tensor);
+    let changed = running.on_shape_change(node, tactic, &EngineFacts::default, &tensor, &tensor);
     changed.map_err(|error| error.text().to_owned())
 }
 
 /// Enqueues with `x` at this address, or without `x`.
-fn enqueue_played(running: &mut Running, node: &NodeData, x: Option<usize>) -> Result<(), String> {
+fn enqueue_played(running: &mut RunState, node: &NodeData, x: Option<usize>) -> Result<(), String> {
     let x: Vec<_> = x.into_iter().map(std::ptr::without_provenance).collect();
     let outputs = [std::ptr::without_provenance_mut(0x2000)];
     let at = Addresses { inputs: &x, outputs: &outputs, workspace: std::ptr::null_mut() };
@@ -196,10 +195,10 @@ fn guards_decide_at_each_enqueue() {
     }
     let second = "device.capability >= 80 and aligned(x, 8)";
     let node = played(&[(Some("aligned(x, 16)"), "numel(x)"), (Some(second), "2 * numel(x)")], false);
-    let mut running = Running::default();
-    assert_eq!(running.told(), []);
+    let mut running = RunState::default();
+    assert_eq!(running.step_descriptions(), []);
     announce_played(&mut running, &node, 0, 4).unwrap();
-    let told = running.told();
+    let told = running.step_descriptions();
     assert_eq!(told.iter().map(|(index, steps)| (*index, steps.len())).collect::<Vec<_>>(), [(0, 1), (1, 1)]);
     assert!(told[0].1[0].contains("grid [4, 1, 1]") && told[1].1[0].contains("grid [8, 1, 1]"), "{told:?}");
     for x in [0x1010, 0x1008] {
@@ -219,7 +218,7 @@ fn errors_of_an_enqueue_describe_the_node() {
     if !has_driver("errors_of_an_enqueue_describe_the_node") {
         return;
     }
-    let (node, mut running) = (played(&[(None, "1")], false), Running::default());
+    let (node, mut running) = (played(&[(None, "1")], false), RunState::default());
     announce_played(&mut running, &node, 0, 4).unwrap();
     let error = enqueue_played(&mut running, &node, None).unwrap_err();
     assert!(error.contains("\n  node: x is 4, y is 4\n  GPU: "), "{error}");
@@ -230,12 +229,12 @@ fn what_is_ready_is_for_one_tactic_and_its_shapes() {
     if !has_driver("what_is_ready_is_for_one_tactic_and_its_shapes") {
         return;
     }
-    let (node, mut running) = (played(&[(None, "numel(x)"), (None, "2")], false), Running::default());
+    let (node, mut running) = (played(&[(None, "numel(x)"), (None, "2")], false), RunState::default());
     for (tactic, extent, grid) in
         [(1, 4, "[4, 1, 1]"), (1, 5, "[5, 1, 1]"), (2, 5, "[2, 1, 1]"), (1, 5, "[5, 1, 1]")]
     {
         announce_played(&mut running, &node, tactic, extent).unwrap();
-        let told = running.told();
+        let told = running.step_descriptions();
         assert!(told[0].1[0].contains(grid), "{told:?}");
     }
     let error = announce_played(&mut running, &node, 9, 5).unwrap_err();
@@ -249,7 +248,7 @@ fn a_cooperative_launch_has_as_many_blocks_as_run_at_once() {
         return;
     }
     let check = |cooperative, extent| {
-        announce_played(&mut Running::default(), &played(&[(None, "numel(x)")], cooperative), 0, extent)
+        announce_played(&mut RunState::default(), &played(&[(None, "numel(x)")], cooperative), 0, extent)
     };
     check(true, 768).unwrap();
     let error = check(true, 769).unwrap_err();

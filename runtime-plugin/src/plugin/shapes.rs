@@ -25,9 +25,9 @@ pub(super) fn output_shapes<'b>(
     check_counts(node, inputs.len(), outputs.len())?;
     let given = given(node, inputs, shape_inputs)?;
     let plugin = node.definition.plugin();
-    let ranks: Vec<usize> = given.iter().map(Given::rank).collect();
-    let shapes: Option<Vec<Vec<i64>>> = given.iter().map(Given::constant_shape).collect();
-    let values: Option<Vec<Vec<i64>>> = given.iter().map(Given::constant_values).collect();
+    let ranks: Vec<usize> = given.iter().map(AnnouncedInput::rank).collect();
+    let shapes: Option<Vec<Vec<i64>>> = given.iter().map(AnnouncedInput::constant_shape).collect();
+    let values: Option<Vec<Vec<i64>>> = given.iter().map(AnnouncedInput::constant_values).collect();
     let (all_shapes, all_values) = (slices(shapes.as_ref()), slices(values.as_ref()));
     let facts = Facts { ranks: &ranks, shapes: &all_shapes, values: &all_values, ..node.facts() };
     let mut steps = Steps::default();
@@ -80,7 +80,7 @@ pub(super) fn launch_expressions<'b>(
 ) -> Result<native::Lowered<Expr<'b>>, Error> {
     let plugin = node.definition.plugin();
     let given = given(node, inputs, &[])?;
-    let ranks: Vec<usize> = given.iter().map(Given::rank).collect();
+    let ranks: Vec<usize> = given.iter().map(AnnouncedInput::rank).collect();
     let facts = Facts { ranks: &ranks, ..node.facts() };
     let mut lowering = Lowering { inputs: given, outputs: Vec::new(), builder, sizes: Vec::new() };
     for output in &plugin.outputs {
@@ -104,34 +104,34 @@ pub(super) fn launch_expressions<'b>(
 
 /// What TensorRT tells of an input of the plugin.
 #[derive(Clone, Copy)]
-enum Given<'b> {
+enum AnnouncedInput<'b> {
     /// Its shape.
     Shape(Shape<'b>),
     /// The values of a shape input, and its rank: 0 or 1.
     Values(Shape<'b>, usize),
 }
 
-impl Given<'_> {
+impl AnnouncedInput<'_> {
     fn rank(&self) -> usize {
         match self {
-            Given::Shape(shape) => shape.rank(),
-            Given::Values(_, rank) => *rank,
+            AnnouncedInput::Shape(shape) => shape.rank(),
+            AnnouncedInput::Values(_, rank) => *rank,
         }
     }
 
     fn constant_shape(&self) -> Option<Vec<i64>> {
         match self {
-            Given::Shape(shape) => constants(shape),
-            Given::Values(_, 0) => Some(Vec::new()),
-            Given::Values(values, _) => Some(vec![i64::try_from(values.rank()).ok()?]),
+            AnnouncedInput::Shape(shape) => constants(shape),
+            AnnouncedInput::Values(_, 0) => Some(Vec::new()),
+            AnnouncedInput::Values(values, _) => Some(vec![i64::try_from(values.rank()).ok()?]),
         }
     }
 
     /// None where a value is not known yet; empty for an input that is no shape input.
     fn constant_values(&self) -> Option<Vec<i64>> {
         match self {
-            Given::Shape(_) => Some(Vec::new()),
-            Given::Values(values, _) => constants(values),
+            AnnouncedInput::Shape(_) => Some(Vec::new()),
+            AnnouncedInput::Values(values, _) => constants(values),
         }
     }
 }
@@ -149,7 +149,7 @@ fn given<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
     shape_inputs: &[Shape<'b>],
-) -> Result<Vec<Given<'b>>, Error> {
+) -> Result<Vec<AnnouncedInput<'b>>, Error> {
     let plugin = node.definition.plugin();
     let expected = plugin.inputs.len() - node.counted_inputs();
     if shape_inputs.len() != expected {
@@ -165,16 +165,18 @@ fn given<'b>(
     }
     let (mut inputs, mut shape_inputs) = (inputs.iter(), shape_inputs.iter());
     let one = |input: &Input| match input.values {
-        None => inputs.next().map(|shape| Given::Shape(*shape)),
-        Some(_) => shape_inputs.next().map(|values| Given::Values(*values, input.rank_max.min(1).into())),
+        None => inputs.next().map(|shape| AnnouncedInput::Shape(*shape)),
+        Some(_) => {
+            shape_inputs.next().map(|values| AnnouncedInput::Values(*values, input.rank_max.min(1).into()))
+        }
     };
-    let all: Option<Vec<Given<'b>>> = plugin.inputs.iter().map(one).collect();
+    let all: Option<Vec<AnnouncedInput<'b>>> = plugin.inputs.iter().map(one).collect();
     all.ok_or_else(|| node.invalid("an input is missing"))
 }
 
 /// TensorRT's builder as the expressions see it.
 struct Lowering<'a, 'b> {
-    inputs: Vec<Given<'b>>,
+    inputs: Vec<AnnouncedInput<'b>>,
     /// The shapes of the outputs, where they are known already.
     outputs: Vec<Vec<Expr<'b>>>,
     builder: &'a ExprBuilder<'b>,
@@ -185,7 +187,7 @@ struct Lowering<'a, 'b> {
 impl<'b> Lowering<'_, 'b> {
     fn values(&self, tensor: u32) -> Result<&Shape<'b>, Error> {
         match self.inputs.get(tensor as usize) {
-            Some(Given::Values(values, _)) => Ok(values),
+            Some(AnnouncedInput::Values(values, _)) => Ok(values),
             _ => Err(Error::internal(format!("a shape reads the values of tensor {tensor}"))),
         }
     }
@@ -201,8 +203,8 @@ impl<'b> ShapeBuilder for Lowering<'_, 'b> {
 
     fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>, Error> {
         match self.inputs.get(tensor as usize) {
-            Some(Given::Shape(shape)) => shape.get(axis),
-            Some(Given::Values(values, 1)) if axis == 0 => {
+            Some(AnnouncedInput::Shape(shape)) => shape.get(axis),
+            Some(AnnouncedInput::Values(values, 1)) if axis == 0 => {
                 let count = i64::try_from(values.rank());
                 self.builder.constant(count.map_err(|error| Error::internal(error.to_string()))?)
             }

@@ -13,7 +13,7 @@ use cubinder_model::{
 use trt_abi::{Dims, TensorFormat};
 
 use super::*;
-use crate::definition::{Known, restore_node};
+use crate::definition::{BuildFacts, restore_node};
 
 fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
@@ -244,7 +244,7 @@ fn what_was_measured_comes_first() {
     }
     // An engine keeps it without the GPU's name, for the ranks of the node alone.
     let tuned = plugin(model.clone());
-    let known = |ranks| Known { input_ranks: Some(ranks), ..Known::default() };
+    let known = |ranks| BuildFacts { input_ranks: Some(ranks), ..BuildFacts::default() };
     let kept = |ranks| tuned.node.definition.node(known(ranks), &tuned.node.attributes).plugin.tuning;
     assert_eq!(kept(&[2]), [TunedDevice { name: String::new(), ..model.tuning[0].clone() }]);
     assert_eq!(kept(&[1]), []);

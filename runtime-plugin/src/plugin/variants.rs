@@ -47,7 +47,7 @@ pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
 }
 
 /// Says, where somebody asked to be told everything, that another variant runs than the one that was chosen.
-pub(super) fn say_replaced(node: &NodeData, chosen: usize, running: usize, facts: &Facts<'_>) {
+pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     let (Some(chosen), Some(running)) = (plugin.variants.get(chosen), plugin.variants.get(running)) else {
         return;
@@ -66,7 +66,7 @@ pub(super) fn say_replaced(node: &NodeData, chosen: usize, running: usize, facts
 }
 
 /// Says that guards have no value; their variants do not run, which is safe and surely not what was meant.
-pub(super) fn say_without_value(node: &NodeData, decided: &Decided, facts: &Facts<'_>) {
+pub(super) fn log_without_value(node: &NodeData, decided: &Decided, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MOST_TOLD) {
         let Some(variant) = plugin.variants.get(*variant) else { continue };

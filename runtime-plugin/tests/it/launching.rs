@@ -13,7 +13,7 @@ use cubinder::launch::{Addresses, EnqueueError, LaunchError, LaunchRecord, MAX_A
 use cubinder_expr::ScalarType;
 use cubinder_expr::{Environment, Expr, Node};
 use cubinder_launch as launch;
-use cubinder_launch::{Doing, Evaluated, Passed, Steps, Takes};
+use cubinder_launch::{EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, LaunchLimits, Steps};
 use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
 
@@ -46,15 +46,15 @@ fn prepared(
 /// A launch that is all that its variant does, evaluated.
 fn evaluated(
     launch: &Launch,
-    takes: &Takes<'_>,
+    takes: &LaunchLimits<'_>,
     shapes: &dyn Environment,
-) -> Result<Evaluated, Box<LaunchError>> {
+) -> Result<EvaluatedLaunch, Box<LaunchError>> {
     let plugin = plugin();
     let steps = vec![Step::launch(launch.clone())];
     let variant = Variant { steps, ..plugin.variants[0].clone() };
     let found = launch::sequence(&plugin, &variant, |_| *takes, shapes, &mut Steps::default())?;
     match found.steps.into_iter().next() {
-        Some(Doing::Launch(numbers)) => Ok(numbers),
+        Some(EvaluatedStep::Launch(numbers)) => Ok(numbers),
         other => panic!("{other:?}"),
     }
 }
@@ -333,10 +333,10 @@ proptest! {
             ..launch()
         };
         let (mock, kernel) = kernel(sizes.clone());
-        let takes = Takes {
+        let takes = LaunchLimits {
             max_threads: kernel.limits.max_threads,
             max_shared_bytes: kernel.limits.max_shared_bytes,
-            ..Takes::ANYTHING
+            ..LaunchLimits::ANYTHING
         };
         let shown = evaluated(&wanted, &takes, &shapes());
         let record = prepared(&wanted, &kernel, &shapes());
@@ -352,9 +352,9 @@ proptest! {
         );
         for ((passed, size), seen) in shown.args.iter().zip(&sizes).zip(&launched.args) {
             let expected = match *passed {
-                Passed::Input(0) => 0x1111_2222_3333_4400_u64.to_le_bytes().to_vec(),
-                Passed::Output(0) => 0x5555_6666_7777_8800_u64.to_le_bytes().to_vec(),
-                Passed::Numbers { start, .. } => shown.numbers[start..start + size].to_vec(),
+                EvaluatedArgument::Input(0) => 0x1111_2222_3333_4400_u64.to_le_bytes().to_vec(),
+                EvaluatedArgument::Output(0) => 0x5555_6666_7777_8800_u64.to_le_bytes().to_vec(),
+                EvaluatedArgument::Numbers { start, .. } => shown.numbers[start..start + size].to_vec(),
                 ref other => panic!("{other:?}"),
             };
             prop_assert_eq!(seen, &expected);
@@ -390,7 +390,7 @@ fn a_record_says_what_it_launches() {
 fn positions_are_those_that_are_given() {
     let positions = Positions::new(vec![Some(1), None, Some(0), Some(2)], 2);
     assert_eq!(positions.given(), 2);
-    assert_eq!([0, 1, 2, 3, 4].map(|input| positions.of(input)), [Some(1), None, Some(0), None, None]);
+    assert_eq!([0, 1, 2, 3, 4].map(|input| positions.position(input)), [Some(1), None, Some(0), None, None]);
     assert_eq!(all_given(3).given(), 3);
 
     let [first, second, output] = [0x100, 0x200, 0x300].map(without_provenance_mut::<c_void>);

@@ -15,7 +15,7 @@ use cubinder::launch::{
 };
 use cubinder_expr::{BinaryOp, Expr, Node};
 use cubinder_expr::{DataType, Format, Value};
-use cubinder_launch::{Doing, Evaluated, Passed, Sequence, Steps, sequence};
+use cubinder_launch::{EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, Sequence, Steps, sequence};
 use cubinder_model::{
     Arg, ArgValue, CodeBytes, Digest, Fill, Guard, Launch, Memory, Plugin, Scratch, Step, Variant, Work,
 };
@@ -227,17 +227,23 @@ fn numbers_of_another_launch_make_no_record() {
     let (plugin, variant) = variant(vec![of_three(|_| {}), fill(Memory::Scratch(1), 0)]);
     let shapes = Shapes(vec![vec![5], vec![5]]);
     let found = sequence(&plugin, &variant, |_| takes(&kernel), &shapes, &mut Steps::default()).unwrap();
-    let Doing::Launch(numbers) = &found.steps[0] else { panic!("{found:?}") };
+    let EvaluatedStep::Launch(numbers) = &found.steps[0] else { panic!("{found:?}") };
     let launch = variant.launch(0).unwrap();
-    let is_made = |launch: &Launch, kernel: &LoadedKernel, change: &dyn Fn(&mut Evaluated)| {
+    let is_made = |launch: &Launch, kernel: &LoadedKernel, change: &dyn Fn(&mut EvaluatedLaunch)| {
         let mut numbers = numbers.clone();
         change(&mut numbers);
         let positions = all_given(1);
         LaunchRecord::new(&plugin, launch, kernel, &numbers, &found.scratch, &positions).is_some()
     };
     assert!(is_made(launch, &kernel, &|_| {}));
-    let ints = |start| Passed::Numbers { start, value: Value::Int(1) };
-    let others = [Passed::Output(1), Passed::Input(1), Passed::Scratch(2), ints(0), ints(usize::MAX)];
+    let ints = |start| EvaluatedArgument::Numbers { start, value: Value::Int(1) };
+    let others = [
+        EvaluatedArgument::Output(1),
+        EvaluatedArgument::Input(1),
+        EvaluatedArgument::Scratch(2),
+        ints(0),
+        ints(usize::MAX),
+    ];
     for other in others {
         assert!(!is_made(launch, &kernel, &|numbers| numbers.args[2] = other.clone()), "{other:?}");
     }
@@ -245,21 +251,21 @@ fn numbers_of_another_launch_make_no_record() {
     let mut of_numbers = kernel.clone();
     of_numbers.params = Some(vec![4; 3].into());
     for (bytes, is_there) in [(4, true), (3, false)] {
-        let change = |numbers: &mut Evaluated| {
+        let change = |numbers: &mut EvaluatedLaunch| {
             numbers.args = vec![ints(0); 3];
             numbers.numbers = vec![0; bytes];
         };
         assert_eq!(is_made(&number, &of_numbers, &change), is_there, "{bytes} bytes");
     }
     // An address where the kernel reads a number.
-    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![Passed::Input(0); 3]));
-    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![Passed::Scratch(0); 3]));
+    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Input(0); 3]));
+    assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Scratch(0); 3]));
     // More arguments than a launch passes, and others than the kernel's.
     let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
     of_numbers.params = None;
     for (count, is_made_of) in [(MAX_ARGUMENTS + 1, false), (MAX_ARGUMENTS, true)] {
         let launch = Launch { args: long.args[..count].to_vec(), ..long.clone() };
-        let change = |numbers: &mut Evaluated| numbers.args = vec![Passed::Input(0); count];
+        let change = |numbers: &mut EvaluatedLaunch| numbers.args = vec![EvaluatedArgument::Input(0); count];
         assert_eq!(is_made(&launch, &of_numbers, &change), is_made_of, "{count} arguments");
     }
     for params in [vec![8, 8], vec![8, 8, 4]] {

@@ -12,6 +12,9 @@ import sys
 LIMITS = 'limits = { numel = "..=2147483647" }'
 ALIKE = {
     'namespace = ""': 'namespace = "sample"',
+    "TYPE_OF_ELEMENTS": "T",
+    "TENSOR_": "",
+    '"x: T*': '"x: const T*',
     "SHAPE_OF_y": "x.shape",
     "NUMBER_OF_PROGRAMS": "ceil_div(numel(y), BLOCK)",
     "VALUE_OF_count": "numel(y)",

@@ -15,7 +15,8 @@ use cubinder_expr::Value;
 use cubinder_launch as launch;
 use cubinder_launch::native::{Part, SHARED_BYTES, is_own};
 use cubinder_launch::{
-    Device, Doing, Evaluated, Facts, GuardVerdict, Steps, Takes, alignment, output_shapes, sequence, verdict,
+    Device, EvaluatedLaunch, EvaluatedStep, Facts, GuardVerdict, LaunchLimits, Steps, alignment,
+    output_shapes, sequence, verdict,
 };
 use cubinder_model::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Variant};
 use cubinder_skip::skip;
@@ -214,14 +215,15 @@ fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
 }
 
 /// What a plugin library launches for the node with this variant; none where it would refuse to.
-fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<Evaluated> {
+fn first_route(plugin: &Plugin, variant: &Variant, facts: &Facts<'_>) -> Option<EvaluatedLaunch> {
     // TensorRT is not known to ask the driver for more shared memory than there is anyway.
-    let takes = Takes { max_shared_bytes: u32::try_from(SHARED_BYTES).unwrap(), ..Takes::ANYTHING };
+    let takes =
+        LaunchLimits { max_shared_bytes: u32::try_from(SHARED_BYTES).unwrap(), ..LaunchLimits::ANYTHING };
     let done = sequence(plugin, variant, |_| takes, facts, &mut Steps::default()).ok()?;
     match done.steps.into_iter().next()? {
-        Doing::Launch(launch) => Some(launch),
-        Doing::LeftOut => Some(Evaluated::default()),
-        Doing::Fill { .. } => None,
+        EvaluatedStep::Launch(launch) => Some(launch),
+        EvaluatedStep::LeftOut => Some(EvaluatedLaunch::default()),
+        EvaluatedStep::Fill { .. } => None,
     }
 }
 
@@ -314,7 +316,7 @@ fn hold_launch(bundle: &Bundle, variant: &Variant, launched: &Launched, place: &
 }
 
 /// Holds a launch against the first route's.
-fn compare(variant: &Variant, launched: &Launched, first: &Evaluated, place: &str) {
+fn compare(variant: &Variant, launched: &Launched, first: &EvaluatedLaunch, place: &str) {
     let is_told = !is_own(variant.launch(0).unwrap()) && launched.words[0] != 0;
     assert_eq!(is_told, first.is_empty(), "{place}");
     if first.is_empty() {

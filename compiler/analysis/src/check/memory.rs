@@ -17,25 +17,15 @@ use crate::diagnostic::{Code, Diagnostic, Severity, Span};
 use crate::manifest::{Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
-use crate::verify::{Accumulated, Evidence};
 
 /// Memory that a step uses.
 struct Access {
     memory: Memory,
     at: At,
-    /// Whether the step may write it.
+    /// Whether the step may write it; otherwise it reads it.
     writes: bool,
-    /// What tells that the step's kernel changes it by what it held, without having filled it itself.
-    accumulates: Option<Accumulated>,
     /// The place of the argument, or of what is filled.
     span: Span,
-}
-
-impl Access {
-    /// Whether it is known to read what was there.
-    fn reads(&self) -> bool {
-        !self.writes || self.accumulates.is_some()
-    }
 }
 
 /// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
@@ -60,7 +50,7 @@ pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagno
     let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(site, row, Some(compiled))).collect();
     let is_read = |output: &usize| {
         let memory = output_memory(*output);
-        of_rows.iter().flatten().any(|access| access.memory == memory && access.reads())
+        of_rows.iter().flatten().any(|access| access.memory == memory && !access.writes)
     };
     let read: Vec<usize> = (0..site.plugin.outputs.len()).filter(is_read).collect();
     merged(site, |row| {
@@ -128,7 +118,6 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                     memory: *memory,
                     at,
                     writes: true,
-                    accumulates: None,
                     span: site.span(text),
                 }));
             }
@@ -136,7 +125,6 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                 let Some((number, unit)) = site.resolved.draft.unit_of(row, step) else { continue };
                 let compiled = compiled.and_then(|compiled| compiled.get(number));
                 let read_only = compiled.map_or(&[][..], |it| it.read_only);
-                let accumulated = compiled.map_or(&[][..], |it| it.accumulated);
                 for arg in &unit.args {
                     let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
                         // What is wrong may be meant as any of these.
@@ -153,13 +141,11 @@ fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> V
                         (None, ArgDraftValue::Expr { .. }) => Vec::new(),
                     };
                     let writes = !read_only.contains(&arg.name);
-                    let accumulates = accumulated.iter().find(|it| it.parameter == arg.name);
                     let span = &arg.value_span;
                     all.extend(memories.into_iter().map(|memory| Access {
                         memory,
                         at,
                         writes,
-                        accumulates: accumulates.cloned(),
                         span: span.clone(),
                     }));
                 }
@@ -289,18 +275,10 @@ fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: us
 fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Diagnostic> {
     let (what, rule, is_there) = read_memory(site, row, memory)?;
     let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
-    for reader in uses.iter().filter(|access| access.reads()) {
+    for reader in uses.iter().filter(|access| !access.writes) {
         let before = uses.iter().filter(|it| it.writes && it.at.step < reader.at.step);
         let before: Vec<At> = before.map(|it| it.at).collect();
         if before.is_empty() {
-            let mut beside = uses.iter().filter(|it| it.writes && it.at == reader.at);
-            if let Some(told) = &reader.accumulates {
-                // Through the other pointer the kernel may fill it first.
-                if beside.all(|it| it.accumulates.is_some()) {
-                    return Some(changed(&what, rule, reader, told));
-                }
-                continue;
-            }
             if let Some(beside) = uses.iter().find(|it| it.writes && it.at == reader.at) {
                 return Some(read_beside(&what, rule, reader, beside));
             }
@@ -346,30 +324,6 @@ fn read_beside(what: &str, rule: Code, reader: &Access, writer: &Access) -> Diag
         .related(writer.span.clone(), "only this step itself writes it")
         .note("no step before this one writes it: what is read holds whatever the memory held")
         .help("pass what the kernel is to read, or fill it first with `memset`; where the kernel writes it first, let it read through that pointer")
-}
-
-/// Memory that a kernel changes by what no step before has put there.
-fn changed(what: &str, rule: Code, reader: &Access, told: &Accumulated) -> Diagnostic {
-    let (message, label) = match told.evidence {
-        Evidence::Atomic => ("is counted up from what nothing has set", "this changes what is there"),
-        Evidence::BesideFile => (
-            "is read before anything wrote it",
-            "by the `.ttir` beside this file the kernel reads before it writes",
-        ),
-    };
-    let fill = "fill it first, with a `memset` before this step";
-    let help = match (told.evidence, reader.memory) {
-        (Evidence::BesideFile, Memory::Output(_)) => {
-            format!("{fill}; or say `alias` of the output, with an input that brings what is there")
-        }
-        _ => fill.to_owned(),
-    };
-    Diagnostic::warning(format!("{what} {message}"))
-        .code(rule)
-        .at(reader.span.clone(), "no step before this one writes it")
-        .related(told.place.clone(), label)
-        .note("it begins with whatever the memory held, in each run something else")
-        .help(help)
 }
 
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an

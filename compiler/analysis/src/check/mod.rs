@@ -49,7 +49,7 @@ pub use witness::NamedCase;
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
-use crate::verify::{Accumulated, Bound};
+use crate::verify::Bound;
 use claim::{Claim, When};
 use site::{Pools, Site};
 
@@ -168,8 +168,6 @@ pub struct Compiled<'a> {
     pub read_only: &'a [String],
     /// The bytes of the numbers that pointers point to: see [`crate::verify::number_bytes`].
     pub number_bytes: &'a [(String, u32)],
-    /// The parameters that the kernel counts up without having filled them itself, as far as its text tells, and where.
-    pub accumulated: &'a [Accumulated],
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,
     /// What the code for each target says about the kernel.
@@ -205,11 +203,10 @@ pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
 /// order. `targets` and `route` are those of [`check_for`].
 #[must_use]
 pub fn check_arguments(resolved: &Resolved, targets: &[Target], route: Route, bound: &[Bound]) -> Checked {
-    let compiled = bound.iter().map(|Bound { args, read_only, number_bytes, accumulated }| Compiled {
+    let compiled = bound.iter().map(|Bound { args, read_only, number_bytes }| Compiled {
         args,
         read_only,
         number_bytes,
-        accumulated,
         cluster: None,
         codes: Vec::new(),
     });

@@ -117,14 +117,7 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
             &resolved,
             &[],
             Route::Plugin,
-            &[Compiled {
-                args: &[],
-                read_only: &[],
-                number_bytes: &[],
-                accumulated: &[],
-                cluster: None,
-                codes
-            }]
+            &[Compiled { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes }]
         ))
     )
 }
@@ -162,14 +155,7 @@ fn numbers_that_do_not_fit_their_parameters() {
             &resolved,
             &[],
             Route::Plugin,
-            &[Compiled {
-                args: &args,
-                read_only: &[],
-                number_bytes: &[],
-                accumulated: &[],
-                cluster: None,
-                codes: Vec::new(),
-            }],
+            &[Compiled { args: &args, read_only: &[], number_bytes: &[], cluster: None, codes: Vec::new() }],
         );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
     };
@@ -445,8 +431,7 @@ fn shared_memory_that_nobody_asks_for_is_less() {
         let resolved = manifest(&launch, "rank = 1\nlimits = { dims = \"..=40\" }");
         let facts = code(None, 32, fixed);
         let codes = vec![("sm_90".parse::<Target>().unwrap(), &facts)];
-        let compiled =
-            Compiled { args: &[], read_only: &[], number_bytes: &[], accumulated: &[], cluster: None, codes };
+        let compiled = Compiled { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes };
         shown(&check_compiled(&resolved, &[], route, &[compiled]))
     };
     for bytes in ["40960", "\"x.shape[0] * 1024\""] {
@@ -496,7 +481,6 @@ fn scratch_memory_that_is_no_whole_number_of_elements_is_claimed_once() {
             args: &[],
             read_only: &[],
             number_bytes: &number_bytes,
-            accumulated: &[],
             cluster: None,
             codes: Vec::new(),
         };

@@ -51,17 +51,19 @@ pub struct Unsure {
 }
 
 /// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
-/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file. The targets are those that the manifest
-/// names itself.
+/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file. The targets and NVRTC's options are those
+/// that the manifest names itself.
 #[must_use]
 pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
-    let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
-    check_for(resolved, &own.collect::<Vec<Target>>(), open)
+    let compile = &resolved.manifest.compile;
+    let targets: Vec<Target> = compile.targets.iter().map(|target| target.value).collect();
+    let options: Vec<String> = compile.options.iter().map(|option| option.value.clone()).collect();
+    check_for(resolved, &targets, &options, open)
 }
 
-/// [`check`] for a plugin that is compiled for `targets`, whatever its manifest names.
+/// [`check`] for a plugin that is compiled for `targets` with `options`, whatever its manifest names.
 #[must_use]
-pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Checked {
+pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], open: &Open<'_>) -> Checked {
     let plugin = &resolved.draft.plugin;
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
@@ -95,7 +97,7 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
         });
         let mut args = Bound::default();
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
-        let defined = defined_by_options(resolved, kernels, source);
+        let defined = defined_by_options(options, &unit.kernel, kernels, source);
         let found = match find(kernels, &unit.kernel) {
             found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
                 checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
@@ -107,7 +109,7 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], open: &Open<'_>) -> Ch
                     Some(name) => vec![undeclared::message(resolved, unit, &name, source, kernel)],
                     None => {
                         let own_types = &kernels.own_types;
-                        let check = Check { unit, targets, source, kernel, arguments, own_types };
+                        let check = Check { unit, targets, options, source, kernel, arguments, own_types };
                         check.run(plugin, &mut args)
                     }
                 }
@@ -168,17 +170,24 @@ fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
     }
 }
 
-/// The first macro that the manifest's options define and that a kernel's declaration uses: the text is then not what it seems.
-fn defined_by_options(resolved: &Resolved, kernels: &Kernels, source: &Source) -> Option<String> {
-    let options = &resolved.manifest.compile.options;
-    let defined = defined_names(options.iter().map(|option| option.value.as_str()));
+/// A macro that options define and that is in the declaration of a kernel or in the name that the manifest launches: then neither is
+/// what it seems.
+fn defined_by_options(
+    options: &[String],
+    launched: &str,
+    kernels: &Kernels,
+    source: &Source,
+) -> Option<String> {
+    let defined = defined_names(options.iter().map(String::as_str));
+    let has = |text: &str, name: &str| lex(text).tokens.iter().any(|token| word(text, Some(token)) == name);
     let in_kernel = |name: &str| {
         kernels.kernels.iter().any(|kernel| {
             let text = source.text.get(kernel.name_range.start..kernel.params_range.end).unwrap_or_default();
-            lex(text).tokens.iter().any(|token| word(text, Some(token)) == name)
+            has(text, name)
         })
     };
-    defined.into_iter().map(|(_, name)| name).find(|name| in_kernel(name)).map(str::to_owned)
+    let is_used = |name: &&str| has(launched, name) || in_kernel(name);
+    defined.into_iter().map(|(_, name)| name).find(is_used).map(str::to_owned)
 }
 
 /// One unit and the kernel that it launches.
@@ -186,6 +195,8 @@ pub(super) struct Check<'a> {
     pub(super) unit: &'a Unit,
     /// The known targets.
     pub(super) targets: &'a [Target],
+    /// Options for NVRTC.
+    pub(super) options: &'a [String],
     pub(super) source: &'a Arc<Source>,
     pub(super) kernel: &'a Kernel,
     arguments: Vec<Argument>,
@@ -256,12 +267,6 @@ impl Check<'_> {
             let told = problem.into_iter().chain(writable);
             found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
         }
-        let accumulated = self.kernel.accumulated.iter();
-        bound_args.accumulated.extend(accumulated.map(|it| verify::Accumulated {
-            parameter: it.parameter.clone(),
-            place: Span::new(self.source, it.range.clone()),
-            evidence: verify::Evidence::Atomic,
-        }));
         found.extend(self.of_text(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.

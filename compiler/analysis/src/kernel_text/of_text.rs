@@ -1,6 +1,5 @@
 //! What only the text of a kernel tells: warnings about what compiles and may not do what its author means.
 
-use cubinder_expr::Expr;
 use cubinder_model::Plugin;
 
 use super::check::Check;
@@ -10,51 +9,25 @@ use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
 
+/// The function of CUDA's runtime, and the instruction of PTX (ISA 9.0).
+const WAITS: [&str; 2] = ["cudaGridDependencySynchronize", "griddepcontrol"];
+
 impl Check<'_> {
     /// All of them.
     pub(super) fn of_text(&self, plugin: &Plugin) -> impl Iterator<Item = Diagnostic> {
-        let found = [
-            self.without_shared_memory(plugin),
-            self.without_wait(plugin),
-            self.restricted(plugin),
-            self.without_all_blocks(plugin),
-            self.narrow_grid(),
-            self.unfilled(),
-        ];
-        found.into_iter().flatten()
-    }
-
-    /// The kernel accesses shared memory whose size the launch gives, in every run, and the launch gives none.
-    fn without_shared_memory(&self, plugin: &Plugin) -> Option<Diagnostic> {
-        let place = self.kernel.dynamic_shared.clone()?;
-        // What is included may have shared memory, beyond which such an access may lie.
-        if !includes_only_cuda_headers(&self.source.text) {
-            return None;
-        }
-        let variant = plugin.variants.get(self.unit.variant)?;
-        let launch = variant.launch(self.unit.step).filter(|launch| is_zero(&launch.shared_bytes))?;
-        let threads =
-            launch.block.iter().map(Expr::constant).try_fold(1_i64, |all, axis| all.checked_mul(axis?));
-        let example = threads.and_then(|threads| threads.checked_mul(4)).unwrap_or(1024);
-        let message =
-            format!("`{}` has dynamic shared memory, and the launch gives it none", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-                .at(self.unit.kernel_span.clone(), "launched with 0 bytes of it")
-                .related(Span::new(self.source, place), "this array has no bytes then")
-                .note("the GPU stops the kernel at this access")
-                .help(format!(
-                    "say how many bytes, such as `shared_bytes = {example}`, or give the array a size and leave `extern` out"
-                )),
-        )
+        self.without_wait(plugin).into_iter().chain(self.restricted(plugin))
     }
 
     /// The kernel may begin before the step before it has ended, and nothing in its text waits for that.
     fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
-        // What is included may have a function that does.
-        if !launch.programmatic || self.kernel.may_wait || !includes_only_cuda_headers(&self.source.text) {
+        let text = &self.source.text;
+        // A name anywhere in the file or in an option counts as a wait, and so does any file that it includes.
+        let mut texts = self.options.iter().chain([text]);
+        if !launch.programmatic
+            || texts.any(|text| WAITS.iter().any(|name| text.contains(name)))
+            || !includes_only_cuda_headers(text)
+        {
             return None;
         }
         let message = format!("`{}` never waits for the step before it", self.kernel.path());
@@ -81,57 +54,6 @@ impl Check<'_> {
             }
             None => String::new(),
         }
-    }
-
-    /// The kernel waits for all blocks of its grid, and they need not all run at once.
-    fn without_all_blocks(&self, plugin: &Plugin) -> Option<Diagnostic> {
-        let place = self.kernel.grid_wait.clone()?;
-        let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
-        if launch.cooperative {
-            return None;
-        }
-        let message =
-            format!("`{}` waits for its whole grid, and the launch is not cooperative", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::GRID_WAIT)
-                .at(self.unit.kernel_span.clone(), "launched without `cooperative = true`")
-                .related(Span::new(self.source, place), "it waits here")
-                .note("the GPU stops the kernel there: only blocks that run at once can wait for one another")
-                .help("say `cooperative = true`, with a grid of at most as many blocks as run at once, such as `min(device.sms, ...)`"),
-        )
-    }
-
-    /// The kernel asks where its block is in a direction in which the launch says nothing of blocks.
-    fn narrow_grid(&self) -> Option<Diagnostic> {
-        let (axis, place) = self.kernel.grid_axis.clone()?;
-        let said = self.unit.grid_spans.get(..axis + 1).is_none();
-        let last = self.unit.grid_spans.last().filter(|_| said)?;
-        let (name, others) = if axis == 1 { ("y", "x") } else { ("z", "the others") };
-        let message = format!("`{}` reads `blockIdx.{name}`, and the grid has no {name}", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::GRID_AXES)
-                .at(last.clone(), format!("blocks in {others} alone"))
-                .related(Span::new(self.source, place), "it is 0 in every block")
-                .help(format!(
-                    "say how many blocks there are in {name}, such as `grid = [..., \"ceil_div(...)\"]`; where it is to be one, say `1` there"
-                )),
-        )
-    }
-
-    /// The kernel uses constant memory that has no value in the text: nothing that runs engines could put one there.
-    fn unfilled(&self) -> Option<Diagnostic> {
-        let place = self.kernel.unfilled.clone()?;
-        let message = format!("nothing fills the constant memory that `{}` uses", self.kernel.path());
-        Some(
-            Diagnostic::warning(message)
-                .code(rules::UNFILLED_CONSTANT)
-                .at(self.unit.kernel_span.clone(), "the kernel is named here")
-                .related(Span::new(self.source, place), "it has no value, so all of it is 0")
-                .note("TensorRT launches the kernel, and nobody copies anything to its symbols")
-                .help("give it its values here, make it a table of the manifest (`[tables]`), or pass what differs from node to node as an argument"),
-        )
     }
 
     /// Two names of one memory, of which a parameter says that it is the only one.
@@ -205,8 +127,4 @@ enum Shared {
     Tensor(usize),
     /// A scratch buffer.
     Scratch(u32),
-}
-
-fn is_zero(expr: &Expr) -> bool {
-    expr.constant() == Some(0)
 }

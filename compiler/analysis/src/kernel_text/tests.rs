@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::cuda::{Certainty, name, read};
-use crate::diagnostic::{Colour, Diagnostic, Source, render};
+use crate::diagnostic::{Colour, Diagnostic, Source, has_errors, render};
 use crate::kernel_signature::ParamType;
 use crate::nvrtc::{Settings, compile_for_signature};
 use crate::resolve::Resolved;
@@ -134,18 +134,6 @@ fn what_only_a_compile_can_tell_is_no_mistake() {
 }
 
 #[test]
-fn a_launch_without_shared_memory_is_told() {
-    let text =
-        "template <class T> __global__ void k(const T* x, T* y) { extern __shared__ float s[]; s[0] = 0; }";
-    let told = checked(text, "k<T>", TENSORS).diagnostics;
-    assert_eq!(told.len(), 1, "{told:?}");
-    assert_eq!(told[0].code, Some(crate::rules::NO_DYNAMIC_SHARED_MEMORY));
-    // What is wrong for certain goes first.
-    let told = checked(&text.replace("T* y", "const T* y"), "k<T>", TENSORS).diagnostics;
-    assert!(told.iter().all(|told| told.code == Some(crate::rules::ARGUMENT_MISFIT)), "{told:?}");
-}
-
-#[test]
 fn template_arguments_that_nothing_declares_are_told() {
     let text = "template <typename T> __global__ void k(const T* x, T* y) {}";
     let message = |text: &str, kernel: &str| {
@@ -176,6 +164,21 @@ fn template_arguments_that_nothing_declares_are_told() {
         ["struct U {};", "using U = float;", "#define U float\n", "enum { U };", "#include <a.h>\n"]
     {
         assert_eq!(message(&format!("{declared} {text}"), "k<U>"), None, "{declared}");
+    }
+}
+
+#[test]
+fn what_options_define_may_be_declared_nowhere_else() {
+    let resolved = plugin("k<T, KK>", TENSORS);
+    let source = Source::new("k.cu", "template <typename T, int K> __global__ void k(const T* x, T* y) {}");
+    let found = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
+        check_for(&resolved, &[], &options, &|_| Ok(Arc::clone(&source)))
+    };
+    assert!(has_errors(&found(&[]).diagnostics));
+    for options in [&["-DKK=3"][..], &["--define-macro", "KK=3"]] {
+        let found = found(options);
+        assert_eq!((found.diagnostics.len(), found.unsure.len()), (0, 1), "{found:?}");
     }
 }
 
@@ -269,11 +272,16 @@ fn the_wait_is_shown_with_what_older_targets_need() {
     let source = Source::new("k.cu", "__global__ void k(const float* x, float* y) {}");
     let help = |targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|target| target.parse().unwrap()).collect();
-        let found = check_for(&resolved, &targets, &|_| Ok(Arc::clone(&source))).diagnostics;
+        let found = check_for(&resolved, &targets, &[], &|_| Ok(Arc::clone(&source))).diagnostics;
         let found = found.into_iter().find(|one| one.code == Some(rules::NO_DEPENDENCY_WAIT)).unwrap();
         found.help.unwrap_or_default()
     };
     let guard = "between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `sm_80` has no such instruction";
     assert!(help(&["sm_90", "sm_80"]).contains(guard), "{}", help(&["sm_90", "sm_80"]));
     assert!(!help(&["sm_90"]).contains("#if"), "{}", help(&["sm_90"]));
+    // Any mention of a wait may be one.
+    for wait in ["cudaGridDependencySynchronize();", "cuda::ptx::griddepcontrol_wait();"] {
+        let source = Source::new("k.cu", format!("{}\n__device__ void wait() {{ {wait} }}", source.text));
+        assert_eq!(check_for(&resolved, &[], &[], &|_| Ok(Arc::clone(&source))).diagnostics, []);
+    }
 }

@@ -97,38 +97,16 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
         new(&mut found, named.and_then(|named| exchanged(code, file, named)).into_iter().collect());
     }
     found.extend(addresses(plugin, unit, code, &args, &all_told));
-    // Of what a file tells more it is said already.
-    let is_new = |one: &Diagnostic| found.iter().all(|known| known.message != one.message);
-    let writable = verify::writable_inputs(plugin, unit, &code.signature).into_iter();
-    let writable: Vec<Diagnostic> = writable.filter(is_new).collect();
-    found.extend(writable);
+    found.extend(verify::writable_inputs(plugin, unit, &code.signature));
     let is_wrong = crate::diagnostic::has_errors(&found);
     let read_only = verify::read_only(&code.signature);
     let number_bytes = verify::number_bytes(&code.signature);
-    let accumulated = accumulated(code, &all_told);
     Held {
         diagnostics: found,
-        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes, accumulated }),
+        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes }),
         cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
         unheld: unheld(unit, code, &all_told),
     }
-}
-
-/// The parameters, but for those to `const`, through which a file is told to read what it has not written; each by the first one.
-fn accumulated(code: &ForeignCode, told: &[(&ForeignFile, Witness, Vec<Told>)]) -> Vec<verify::Accumulated> {
-    let reads = |at: usize| told.iter().find(|(_, _, told)| told.get(at).is_some_and(Told::reads));
-    let params = code.signature.params.iter().enumerate();
-    params
-        .filter(|(_, param)| !is_const(&param.ty))
-        .filter_map(|(at, param)| {
-            let (file, _, _) = reads(at)?;
-            Some(verify::Accumulated {
-                parameter: param.name.clone(),
-                place: file.span.clone(),
-                evidence: verify::Evidence::BesideFile,
-            })
-        })
-        .collect()
 }
 
 /// The parameters that get a tensor and of which no file tells what they point to.
@@ -395,5 +373,5 @@ fn no_shared(
         TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
         TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
     };
-    verify::no_shared(unit, launch, rules, None).map(|warning| warning.related(file.span.clone(), says))
+    verify::no_shared(unit, launch, rules).map(|warning| warning.related(file.span.clone(), says))
 }

@@ -1,7 +1,7 @@
 //! What files tell of a kernel's parameters beyond their sizes, and whether what is bound to them fits.
 //!
-//! Debug information tells types and names, symbols of C++ and of Numba tell types, and `NAME.ttir`, which Triton writes beside its code,
-//! tells types and what is written. Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
+//! Debug information tells types and names, and symbols of C++ and of Numba and `NAME.ttir`, which Triton writes beside its code, tell types.
+//! Where nothing is certain nothing is said: bytes are whatever the author agreed on with the kernel.
 
 use cubinder_expr::{DataType, ScalarType};
 use cubinder_model::{KernelFacts, Plugin};
@@ -9,7 +9,7 @@ use cubinder_model::{KernelFacts, Plugin};
 use crate::diagnostic::{Diagnostic, Severity, Span};
 use crate::foreign::import::types as symbols;
 use crate::kernel_signature::{Leaf, Param, ParamType};
-use crate::loaded::{Answer, Argument, Function, Loaded, Usage};
+use crate::loaded::{Argument, Function, Loaded};
 use crate::manifest::form::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
 use crate::rules;
@@ -40,11 +40,6 @@ impl Told {
         }
     }
 
-    /// Whether the kernel is known to read what the memory behind an address held before it began.
-    pub(super) fn reads(&self) -> bool {
-        matches!(self, Told::Pointer(Pointer { usage: Usage { read: Answer::Yes, .. }, .. }))
-    }
-
     /// Whether a number that is no 0 would be taken for an address.
     pub(super) fn is_address(&self) -> bool {
         matches!(self, Told::Pointer(_) | Told::Word(_))
@@ -58,13 +53,8 @@ pub(super) struct Pointer {
     spelling: String,
     /// What it points to; nothing where that is only bytes.
     to: Option<(Leaf, Option<u32>)>,
-    /// What the kernel does with it.
-    usage: Usage,
-}
-
-/// What a pointer of C++ tells: through one to `const` nothing is written.
-fn usage(is_const: bool) -> Usage {
-    Usage { written: if is_const { Answer::No } else { Answer::Unknown }, ..Usage::default() }
+    /// Whether it points to `const`.
+    is_const: bool,
 }
 
 /// Where it is told.
@@ -81,14 +71,6 @@ impl Witness {
             Witness::Debug => "the debug information of this file says so",
             Witness::Symbol => "the kernel's symbol says so",
             Witness::Triton => "the `.ttir` beside this file says so",
-        }
-    }
-
-    /// That nothing is written through a pointer: C++ knows what the author says, Triton what the kernel does.
-    const fn not_written(self) -> &'static str {
-        match self {
-            Witness::Debug | Witness::Symbol => "promises not to write there",
-            Witness::Triton => "never writes there",
         }
     }
 }
@@ -115,7 +97,7 @@ fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
         ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
             spelling: param.spelling.clone(),
             to: is_telling(pointee).then_some((*leaf, *pointee_size)),
-            usage: usage(*is_const),
+            is_const: *is_const,
         }),
         ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool => {
             Told::Integer(param.spelling.clone())
@@ -162,7 +144,7 @@ fn of_pointee(spelling: &str, pointee: &str) -> Told {
         // A class of the author's can be called `half`; CUDA's own cannot be anything else.
         to: symbols::demangled_pointee(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
         // Of a pointer to pointers it would be the inner one.
-        usage: usage(words.contains(&"const") && !base.contains('*')),
+        is_const: words.contains(&"const") && !base.contains('*'),
     })
 }
 
@@ -177,7 +159,7 @@ fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<Told> {
         Told::Pointer(Pointer {
             spelling: format!("the data of Numba's `{text}`"),
             to: element(name),
-            usage: Usage::default(),
+            is_const: false,
         }),
     ];
     all.extend((0..dimensions).map(|_| number("shape")));
@@ -192,7 +174,7 @@ fn of_triton_function(function: &Function) -> Vec<Told> {
             (true, _) => Told::Pointer(Pointer {
                 spelling: format!("!tt.ptr<{ty}>"),
                 to: of_triton_type(ty).and_then(element),
-                usage: argument.usage,
+                is_const: false,
             }),
             (false, "i1" | "i8" | "i16" | "i32" | "i64") => Told::Integer(ty.to_owned()),
             (false, "f32" | "f64") => Told::Float(ty.to_owned()),
@@ -284,13 +266,6 @@ impl Check<'_> {
             let text = format!("is `{}`, and the kernel takes {what} there", param.spelling);
             return Some(self.wrong(param, span, &text, arg));
         }
-        if pointer.usage.written == Answer::Yes
-            && let ParamType::Pointer { is_const: true, .. } = param.ty
-            && !arg.is_some_and(|arg| self.is_own_output(arg))
-        {
-            let text = format!("is `{}`, and the kernel writes there", param.spelling);
-            return Some(self.wrong(param, span, &text, arg));
-        }
         let ArgDraftValue::Tensor(tensor) = arg?.value else { return None };
         let index = usize::try_from(tensor).ok()?;
         let name = self.plugin.tensor_name(index)?;
@@ -301,21 +276,13 @@ impl Check<'_> {
             let text = format!("gets `{name}` of `{}`, and the kernel takes {what} there: {why}", ty.name());
             return Some(self.wrong(param, span, &text, arg));
         }
-        if pointer.usage.written == Answer::No && arg.is_some_and(|arg| self.is_own_output(arg)) {
+        if pointer.is_const && arg.is_some_and(|arg| self.is_own_output(arg)) {
             let output = self.plugin.tensor_name(self.plugin.storage_of(index)).unwrap_or(name);
             let text =
-                format!("gets the output `{output}`, and the kernel {}: {what}", self.witness.not_written());
+                format!("gets the output `{output}`, and the kernel promises not to write there: {what}");
             return Some(self.wrong(param, span, &text, arg));
         }
-        let is_output = self.plugin.storage_of(index) >= self.plugin.inputs.len();
-        (!is_output && pointer.usage.written == Answer::Yes).then(|| {
-            Diagnostic::warning(format!("the kernel could write to the input `{name}`"))
-                .code(rules::WRITABLE_INPUT)
-                .at(span.clone(), format!("`{}` is a pointer that it stores through", param.name))
-                .related(self.file.span.clone(), self.witness.text())
-                .note("an input belongs to TensorRT: other layers may read the same memory")
-                .help("bind an output or a scratch buffer to it; or, where the kernel changes it in place, say `alias` of an output")
-        })
+        None
     }
 
     /// Whether an argument is an output that this launch alone can write; that a pointer to `const` gets one is said elsewhere.
@@ -394,9 +361,9 @@ mod tests {
         let told = of_symbol(symbol).unwrap();
         told.iter()
             .map(|told| match told {
-                Told::Pointer(Pointer { to, usage, .. }) => {
+                Told::Pointer(Pointer { to, is_const, .. }) => {
                     let to = to.map(|(leaf, size)| format!("{leaf:?} {size:?}")).unwrap_or_default();
-                    format!("{}*{to}", if usage.written == Answer::No { "const " } else { "" })
+                    format!("{}*{to}", if *is_const { "const " } else { "" })
                 }
                 Told::Integer(_) => "integer".to_owned(),
                 Told::Float(_) => "float".to_owned(),

@@ -57,28 +57,6 @@ pub struct Bound {
     pub read_only: Vec<String>,
     /// What pointers point to: see [`number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
-    /// The parameters whose memory the kernel changes by what it held before the kernel began.
-    pub accumulated: Vec<Accumulated>,
-}
-
-/// A pointer through which a kernel reads what it has not written itself, and writes.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Accumulated {
-    /// The parameter's name.
-    pub parameter: String,
-    /// Where that is told.
-    pub place: Span,
-    /// What tells it.
-    pub evidence: Evidence,
-}
-
-/// What tells that a kernel reads what it has not written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evidence {
-    /// An atomic function in the kernel's source: the place is there.
-    Atomic,
-    /// What lies beside a file of code: the place is where the manifest names the file.
-    BesideFile,
 }
 
 /// The names of the parameters that are pointers to `const`: the kernel reads what they get and never writes it.

@@ -7,7 +7,7 @@ use cubinder_model::{Arg, ArgValue, KernelFacts, Launch, Target};
 use super::bytes;
 use crate::block_limits::{MAX_BLOCK_REGISTERS, block_registers, max_shared_bytes};
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
-use crate::diagnostic::{Code, Diagnostic, Severity};
+use crate::diagnostic::{Code, Diagnostic};
 use crate::kernel_signature::Signature;
 use crate::nvrtc::{MAKE_IT_DYNAMIC, PASS_LESS};
 use crate::resolve::Unit;
@@ -147,34 +147,20 @@ fn shared(check: &CodeCheck<'_>) -> Option<Diagnostic> {
     })
 }
 
-/// Dynamic shared memory that the code has and the launch does not give. `access` is what the kernel's text says of an access in every
-/// run: then the GPU stops the kernel, and it is an error. Otherwise no run may access it.
+/// The warning about dynamic shared memory that the code uses and the launch does not provide. Whether every run accesses it is unknown.
 #[must_use]
-pub fn no_shared(
-    unit: &Unit,
-    launch: &Launch,
-    rules: LaunchRules,
-    access: Option<&Diagnostic>,
-) -> Option<Diagnostic> {
-    if launch.shared_bytes.constant() != Some(0) {
-        return None;
-    }
-    match (rules.dynamic_shared, access) {
-        (Dynamic::Yes, Some(access)) => Some(Diagnostic { severity: Severity::Error, ..access.clone() }),
-        (Dynamic::Yes, None) => Some(
-            Diagnostic::warning(format!(
-                "`{}` uses dynamic shared memory, but is launched with 0 bytes of it",
-                unit.kernel
-            ))
-            .code(rules::NO_DYNAMIC_SHARED_MEMORY)
-            .at(unit.kernel_span.clone(), "its `shared_bytes` is 0 or absent")
-            .note("the GPU stops the kernel at the first access")
-            .help("say in `shared_bytes` how many bytes a block needs"),
-        ),
-        // Beside other kernels or static memory the code does not tell.
-        (Dynamic::NotTold, access) => access.cloned(),
-        (Dynamic::No, _) => None,
-    }
+pub fn no_shared(unit: &Unit, launch: &Launch, rules: LaunchRules) -> Option<Diagnostic> {
+    let is_missing = launch.shared_bytes.constant() == Some(0) && rules.dynamic_shared == Dynamic::Yes;
+    is_missing.then(|| {
+        Diagnostic::warning(format!(
+            "`{}` uses dynamic shared memory, but is launched with 0 bytes of it",
+            unit.kernel
+        ))
+        .code(rules::NO_DYNAMIC_SHARED_MEMORY)
+        .at(unit.kernel_span.clone(), "its `shared_bytes` is 0 or absent")
+        .note("the GPU stops the kernel at the first access")
+        .help("say in `shared_bytes` how many bytes a block needs")
+    })
 }
 
 /// Clusters: those that the kernel says and those that the launch says must be the same. Where the launch says nothing, it is made as the

@@ -44,7 +44,7 @@ pub fn bind_targets(
         signatures.iter().flat_map(|(_, found)| number_bytes(found)).collect();
     bytes.sort();
     bytes.dedup();
-    Ok(Bound { args, read_only, number_bytes: bytes, ..Bound::default() })
+    Ok(Bound { args, read_only, number_bytes: bytes })
 }
 
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {

@@ -492,25 +492,21 @@ fn the_help_for_an_array_of_const_elements_is_no_type() {
 
 #[test]
 fn dynamic_shared_memory_needs_bytes() {
-    let found = |launch: &str, dynamic_shared: Dynamic, access: Option<&Diagnostic>| {
+    let found = |launch: &str, dynamic_shared: Dynamic| {
         let draft = draft_with(launch, "x = \"x\"\ny = \"y\"");
         let rules = LaunchRules { dynamic_shared, ..LaunchRules::default() };
         let launch = draft.plugin.variants[0].launch(0).unwrap();
-        let found = no_shared(&draft.units[0], launch, rules, access);
+        let found = no_shared(&draft.units[0], launch, rules);
         found.map(|found| (found.severity, found.message))
     };
-    let access = Diagnostic::warning("the kernel reads `s`");
-    let of_access = |severity| Some((severity, access.message.clone()));
     let none = "block = [256]";
-    let (severity, message) = found(none, Dynamic::Yes, None).unwrap();
+    let (severity, message) = found(none, Dynamic::Yes).unwrap();
     assert_eq!(severity, Severity::Warning);
     assert!(message.ends_with("uses dynamic shared memory, but is launched with 0 bytes of it"), "{message}");
-    assert_eq!(found(none, Dynamic::Yes, Some(&access)), of_access(Severity::Error));
-    assert_eq!(found(none, Dynamic::NotTold, Some(&access)), of_access(Severity::Warning));
-    assert_eq!(found(none, Dynamic::NotTold, None), None);
-    assert_eq!(found(none, Dynamic::No, Some(&access)), None);
+    assert_eq!(found(none, Dynamic::NotTold), None);
+    assert_eq!(found(none, Dynamic::No), None);
     for some in ["block = [256]\nshared_bytes = 16", "block = [256]\nshared_bytes = \"numel(x)\""] {
-        assert_eq!(found(some, Dynamic::Yes, Some(&access)), None);
+        assert_eq!(found(some, Dynamic::Yes), None);
     }
 }
 

@@ -46,16 +46,7 @@ const ATTRIBUTES: [&str; 8] = [
 
 /// Reads the tokens before the body or the semicolon.
 pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Outcome {
-    let reader = Reader {
-        text,
-        tokens,
-        around,
-        at: 0,
-        template: None,
-        is_extern_c: false,
-        launch_bounds: Vec::new(),
-        doubt: None,
-    };
+    let reader = Reader { text, tokens, around, at: 0, template: None, doubt: None };
     reader.read()
 }
 
@@ -65,8 +56,6 @@ struct Reader<'t> {
     around: &'t Surroundings,
     at: usize,
     template: Option<Vec<TemplateParam>>,
-    is_extern_c: bool,
-    launch_bounds: Vec<String>,
     doubt: Option<Doubt>,
 }
 
@@ -99,10 +88,7 @@ impl Reader<'_> {
                         return Outcome::Unknown;
                     }
                 }
-                "extern" if self.word(self.at + 1).starts_with('"') => {
-                    self.is_extern_c |= self.word(self.at + 1) == "\"C\"";
-                    self.at += 2;
-                }
+                "extern" if self.word(self.at + 1).starts_with('"') => self.at += 2,
                 specifier if SPECIFIERS.contains(&specifier) => self.at += 1,
                 attribute if ATTRIBUTES.contains(&attribute) => {
                     if self.attribute().is_none() {
@@ -172,20 +158,13 @@ impl Reader<'_> {
 
     /// A word with an argument list.
     fn attribute(&mut self) -> Option<()> {
-        let is_bounds = self.word(self.at) == "__launch_bounds__";
         let open = self.at + 1;
         if self.word(open) != "(" {
             self.doubt(Doubt::Syntax);
             self.at += 1;
             return Some(());
         }
-        let end = after_group(self.text, self.tokens, open)?;
-        if is_bounds {
-            let parts = at_commas(self.text, self.tokens.get(open + 1..end - 1)?).unwrap_or_default();
-            let bounds = parts.iter().map(|part| written(self.text, part).to_owned());
-            self.launch_bounds = bounds.collect();
-        }
-        self.at = end;
+        self.at = after_group(self.text, self.tokens, open)?;
         Some(())
     }
 
@@ -272,15 +251,7 @@ impl Reader<'_> {
             template: self.template,
             params,
             params_range,
-            launch_bounds: self.launch_bounds,
-            is_extern_c: self.is_extern_c,
             has_body: false,
-            dynamic_shared: None,
-            may_wait: true,
-            grid_wait: None,
-            unfilled: None,
-            grid_axis: None,
-            accumulated: Vec::new(),
             certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
         }))
     }

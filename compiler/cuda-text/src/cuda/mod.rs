@@ -4,17 +4,13 @@
 //! included text; where one of these could change what it read it says so ([`Doubt`]), and nothing is an error because of
 //! what it does not know. Never reads a file, never fails, and takes time in proportion to the text.
 
-mod chosen;
 mod declaration;
-mod in_body;
 mod lexer;
 pub mod lookup;
 pub mod name;
 mod parameter;
 mod reader;
-mod shared;
 mod surroundings;
-mod waits;
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -53,38 +49,10 @@ pub struct Kernel {
     pub params: Vec<Param>,
     /// Where the list of parameters stands, with its parentheses.
     pub params_range: Range<usize>,
-    /// The arguments of `__launch_bounds__`, as they are written.
-    pub launch_bounds: Vec<String>,
-    /// Whether it has the name of C: `extern "C"`.
-    pub is_extern_c: bool,
     /// Whether this is the definition.
     pub has_body: bool,
-    /// Where it accesses an `extern __shared__` array in every run, if the text has no other shared memory.
-    pub dynamic_shared: Option<Range<usize>>,
-    /// Whether it may wait for the step before it, itself or in a function of the text that it calls; false only where it does not for
-    /// certain.
-    pub may_wait: bool,
-    /// Where it waits for all blocks of its grid, which only a cooperative launch can; absent where it does not, or may not.
-    pub grid_wait: Option<Range<usize>>,
-    /// The `__constant__` variable without a value that it uses, itself or in a function of the text that it calls; absent where it uses
-    /// none, or where that cannot be told.
-    pub unfilled: Option<Range<usize>>,
-    /// The last axis of the grid that it reads its block's number of in every run: 1 for `blockIdx.y`, 2 for `blockIdx.z`; absent where it
-    /// reads none of them, or may not, or asks how many there are.
-    pub grid_axis: Option<(usize, Range<usize>)>,
-    /// The parameters that it counts up without having filled them itself.
-    pub accumulated: Vec<Accumulated>,
     /// How far what stands here can be relied on.
     pub certainty: Certainty,
-}
-
-/// A pointer through which an atomic function changes memory by what was there.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Accumulated {
-    /// The parameter's name.
-    pub parameter: String,
-    /// Where the first such function is called.
-    pub range: Range<usize>,
 }
 
 /// A namespace around a kernel.

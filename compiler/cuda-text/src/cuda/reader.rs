@@ -3,11 +3,8 @@
 use std::ops::Range;
 
 use super::declaration::{self, Outcome};
-use super::in_body::InBody;
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
-use super::shared::{self, Body};
 use super::surroundings::Surroundings;
-use super::waits::waiting;
 use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
 
 /// Reads the kernels of a text. Any text has an answer.
@@ -24,19 +21,10 @@ pub fn read(text: &str) -> Kernels {
         namespaces: Vec::new(),
         seen: 0,
         is_broken,
-        bodies: Vec::new(),
         found: Kernels::default(),
     };
     reader.read();
     reader.finish()
-}
-
-/// What an open brace belongs to, where declarations can stand inside.
-enum Scope {
-    /// A namespace, and how many names it added.
-    Namespace(usize),
-    /// `extern "C" {`
-    Linkage,
 }
 
 /// More around one another are not kept: every kernel has its own copy of their names.
@@ -46,14 +34,13 @@ struct Reader<'t> {
     text: &'t str,
     lexed: &'t Lexed,
     around: Surroundings,
-    scopes: Vec<Scope>,
+    /// For each open brace with declarations inside, how many names of namespaces it added.
+    scopes: Vec<usize>,
     namespaces: Vec<Namespace>,
     /// How many times `__global__` stood in a declaration that was read.
     seen: usize,
     /// Whether brackets do not match: then nothing is certain.
     is_broken: bool,
-    /// The functions and classes that have been read.
-    bodies: Vec<Body>,
     found: Kernels,
 }
 
@@ -90,9 +77,7 @@ impl<'t> Reader<'t> {
                 "{" => {
                     next = self.after_group(at);
                     if !open.is_constrained || open.globals > 0 {
-                        let kernels = self.found.kernels.len();
                         self.declaration(open, at, true);
-                        self.body(open.start..at, at..next, kernels);
                         open = from(next);
                     }
                 }
@@ -116,7 +101,7 @@ impl<'t> Reader<'t> {
     fn enter(&mut self, head: Range<usize>) -> bool {
         let mut at = head.start;
         if self.word(at) == "extern" && head.len() == 2 {
-            self.scopes.push(Scope::Linkage);
+            self.scopes.push(0);
             return true;
         }
         let mut is_inline = false;
@@ -160,17 +145,14 @@ impl<'t> Reader<'t> {
             self.is_broken = true;
             names.clear();
         }
-        self.scopes.push(Scope::Namespace(names.len()));
+        self.scopes.push(names.len());
         self.namespaces.extend(names);
         true
     }
 
     fn leave(&mut self) {
         match self.scopes.pop() {
-            Some(Scope::Namespace(names)) => {
-                self.namespaces.truncate(self.namespaces.len().saturating_sub(names));
-            }
-            Some(Scope::Linkage) => {}
+            Some(names) => self.namespaces.truncate(self.namespaces.len().saturating_sub(names)),
             None => self.is_broken = true,
         }
     }
@@ -185,8 +167,6 @@ impl<'t> Reader<'t> {
         match declaration::read(self.text, head, &self.around) {
             Outcome::Kernel(mut kernel) => {
                 self.seen += open.globals;
-                let linkage = self.scopes.iter().any(|scope| matches!(scope, Scope::Linkage));
-                kernel.is_extern_c |= linkage;
                 kernel.has_body = has_body;
                 let mut namespaces = self.namespaces.clone();
                 namespaces.append(&mut kernel.namespaces);
@@ -202,23 +182,16 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// Keeps a body for what is asked about its text; `kernels` is how many there were before its declaration.
-    fn body(&mut self, head: Range<usize>, tokens: Range<usize>, kernels: usize) {
-        let kernel = (self.found.kernels.len() > kernels).then_some(kernels);
-        let words = || head.clone().map(|at| self.word(at));
-        let class = words().position(|word| matches!(word, "struct" | "class" | "union"));
-        let is_class = class.is_some_and(|_| !words().any(|word| word == "("));
-        let name = match (kernel, class) {
-            (Some(kernel), _) => self.found.kernels.get(kernel).map(|kernel| kernel.name.clone()),
-            // Those before are template parameters.
-            (None, _) if is_class => words()
-                .zip(words().skip(1))
-                .filter(|(word, _)| matches!(*word, "struct" | "class" | "union"))
-                .map(|(_, name)| name.to_owned())
-                .next_back(),
-            (None, _) => shared::function_name(self.text, self.lexed, head.clone()).map(str::to_owned),
-        };
-        self.bodies.push(Body { kernel, name: name.unwrap_or_default(), head, tokens });
+    /// The name of the function that a declaration declares, if it is one.
+    fn function_name(&self, range: Range<usize>) -> Option<&'t str> {
+        let tokens = self.lexed.tokens.get(range).unwrap_or_default();
+        let mut pairs = tokens.iter().zip(tokens.iter().skip(1));
+        let name = pairs.find(|(name, open)| {
+            name.kind == TokenKind::Word
+                && word(self.text, Some(open)) == "("
+                && !word(self.text, Some(name)).starts_with("__")
+        });
+        name.map(|(name, _)| word(self.text, Some(name)))
     }
 
     /// A declaration of something else: what names it makes known.
@@ -229,7 +202,7 @@ impl<'t> Reader<'t> {
             // `using namespace a;`, `using a::b;`, `namespace a = b;`
             "using" | "namespace" => self.found.has_imports = true,
             _ => {
-                if let Some(name) = shared::function_name(self.text, self.lexed, range) {
+                if let Some(name) = self.function_name(range) {
                     self.found.functions.push(name.to_owned());
                 }
             }
@@ -264,28 +237,6 @@ impl<'t> Reader<'t> {
         let has_attribute = (0..self.lexed.tokens.len()).any(is_attribute);
         self.is_broken |= !self.scopes.is_empty();
         let own_types = self.own_types();
-        if !self.is_broken {
-            for (kernel, place) in shared::unfilled(self.text, self.lexed, &self.around, &self.bodies) {
-                if let Some(kernel) = self.found.kernels.get_mut(kernel) {
-                    kernel.unfilled = Some(place);
-                }
-            }
-            let arrays = shared::dynamic(self.text, self.lexed, &self.around, &self.bodies);
-            let waiting = waiting(self.text, self.lexed, &self.bodies);
-            for (index, kernel) in self.found.kernels.iter_mut().enumerate() {
-                kernel.may_wait = waiting.contains(&index);
-            }
-            for body in &self.bodies {
-                let Some(kernel) = body.kernel.and_then(|kernel| self.found.kernels.get_mut(kernel)) else {
-                    continue;
-                };
-                let body = InBody { text: self.text, lexed: self.lexed, around: &self.around, body };
-                kernel.dynamic_shared = body.access(&arrays);
-                kernel.grid_wait = body.grid_wait();
-                kernel.grid_axis = body.grid_axis();
-                kernel.accumulated = body.accumulated(kernel);
-            }
-        }
         let mut found = self.found;
         found.own_types = own_types;
         found.doubts = std::mem::take(&mut self.around.doubts);

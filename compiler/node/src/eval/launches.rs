@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use cubinder_expr::{Environment, Expr};
 use cubinder_launch as launch;
 use cubinder_launch::native::SHARED_BYTES;
-use cubinder_launch::{Clusters, Doing, Evaluated, Facts, Sequencing, Steps, Takes};
+use cubinder_launch::{Clusters, EvaluatedLaunch, EvaluatedStep, Facts, LaunchLimits, Sequencing, Steps};
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::{Arg, ArgValue, Launch, Plugin, Scratch, Target, TargetKind};
@@ -54,7 +54,7 @@ impl Step<'_> {
     /// Checks that arguments without known types have values.
     fn check_values(
         &self,
-        evaluated: &Evaluated,
+        evaluated: &EvaluatedLaunch,
         sequencing: &Sequencing<'_>,
         steps: &mut Steps,
     ) -> Result<(), Unmet> {
@@ -70,34 +70,34 @@ impl Step<'_> {
 
     /// What the kernel takes where it takes the most: what no code of it takes can be launched nowhere. Of what the driver makes of
     /// PTX nothing is known.
-    fn takes(&self) -> Takes<'static> {
+    fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
             return self.takes_unasked();
         }
         let all = self.code.machine.iter().filter(|_| !self.code.has_ptx).map(takes);
-        let most = all.reduce(|one, other| Takes {
+        let most = all.reduce(|one, other| LaunchLimits {
             max_threads: one.max_threads.max(other.max_threads),
             max_shared_bytes: one.max_shared_bytes.max(other.max_shared_bytes),
             clusters: one.clusters.or(other.clusters),
             params: None,
         });
         let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
-        most.unwrap_or(Takes {
+        most.unwrap_or(LaunchLimits {
             max_shared_bytes: limit.map_or(u32::MAX, |limit| limit.block_shared_bytes),
-            ..Takes::ANYTHING
+            ..LaunchLimits::ANYTHING
         })
     }
 
     /// What a kernel takes for which nobody asks the driver for more shared memory, beside what it has itself.
-    fn takes_unasked(&self) -> Takes<'static> {
+    fn takes_unasked(&self) -> LaunchLimits<'static> {
         let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
         let most = SHARED_BYTES.saturating_sub(own.unwrap_or_default().into());
-        Takes { max_shared_bytes: u32::try_from(most).unwrap_or_default(), ..Takes::ANYTHING }
+        LaunchLimits { max_shared_bytes: u32::try_from(most).unwrap_or_default(), ..LaunchLimits::ANYTHING }
     }
 
     /// Why it takes no more where nothing but that is in the way.
-    fn limited_by(&self, elsewhere: &Doing) -> Option<String> {
-        let Doing::Launch(evaluated) = elsewhere else { return self.held_against() };
+    fn limited_by(&self, elsewhere: &EvaluatedStep) -> Option<String> {
+        let EvaluatedStep::Launch(evaluated) = elsewhere else { return self.held_against() };
         match self.is_native && i64::from(evaluated.shared_bytes) > i64::from(self.takes().max_shared_bytes) {
             true => Some(format!(
                 "TensorRT launches the kernel itself, and nobody asks the driver for more than {SHARED_BYTES} bytes of shared memory then, those that \
@@ -174,7 +174,7 @@ pub(super) fn check(
     steps: &mut Steps,
 ) -> Result<(), Unmet> {
     let doing = sequencing.step(&step.takes(), steps).map_err(|error| Unmet(error.to_string()))?;
-    let Doing::Launch(evaluated) = doing.clone() else { return Ok(()) };
+    let EvaluatedStep::Launch(evaluated) = doing.clone() else { return Ok(()) };
     step.check_values(&evaluated, sequencing, steps)?;
     let report = launch_report(step, &step.launch.kernel, Some(&evaluated), Vec::new());
     step.refusal(&report).map_or(Ok(()), Err)
@@ -196,8 +196,8 @@ pub(super) fn finish(
     diagnostics.extend(step.code.diagnostics.iter().cloned());
     let launch = step.typed();
     let evaluated = match sequencing.step(&step.takes(), steps) {
-        Ok(Doing::Launch(evaluated)) => Ok(evaluated.clone()),
-        Ok(Doing::LeftOut | Doing::Fill { .. }) => {
+        Ok(EvaluatedStep::Launch(evaluated)) => Ok(evaluated.clone()),
+        Ok(EvaluatedStep::LeftOut | EvaluatedStep::Fill { .. }) => {
             return Ok(StepDoes::LeftOut { what: launch.kernel });
         }
         Err(error) => Err(error),
@@ -213,7 +213,7 @@ pub(super) fn finish(
     let refused = match evaluated {
         Err(error) => {
             // Where no limit of the code is in the way, no other GPU helps.
-            let elsewhere = sequencing.step(&Takes::ANYTHING, steps);
+            let elsewhere = sequencing.step(&LaunchLimits::ANYTHING, steps);
             report.notes.extend(elsewhere.ok().and_then(|elsewhere| step.limited_by(elsewhere)));
             Some(Unmet(error.to_string()))
         }
@@ -243,11 +243,11 @@ fn without_occupancy(machine: &MachineCode) -> Option<String> {
 }
 
 /// What the code takes on the architecture that was asked for.
-fn takes(machine: &MachineCode) -> Takes<'static> {
+fn takes(machine: &MachineCode) -> LaunchLimits<'static> {
     let shared = Multiprocessor::of(machine.arch).map(|multiprocessor| {
         multiprocessor.block_shared_bytes.saturating_sub(machine.facts.shared_bytes.unwrap_or(0))
     });
-    Takes {
+    LaunchLimits {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
         clusters: Clusters::of(machine.arch.major >= HAS_CLUSTERS, machine.code),
@@ -258,7 +258,7 @@ fn takes(machine: &MachineCode) -> Takes<'static> {
 fn launch_report(
     step: &Step<'_>,
     kernel: &str,
-    evaluated: Option<&Evaluated>,
+    evaluated: Option<&EvaluatedLaunch>,
     args: Vec<ArgReport>,
 ) -> LaunchReport {
     let product = |extents: [u32; 3]| {
@@ -284,7 +284,7 @@ fn launch_report(
         cooperative: step.launch.cooperative,
         programmatic: step.launch.programmatic,
         args,
-        empty: evaluated.is_some_and(Evaluated::is_empty),
+        empty: evaluated.is_some_and(EvaluatedLaunch::is_empty),
         occupancy: machine
             .iter()
             .filter_map(|machine| occupancy_report(machine, threads, shared_bytes))

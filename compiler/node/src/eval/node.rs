@@ -5,7 +5,7 @@
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{
-    Decided, Facts, GuardVerdict, LaunchError, Sequencing, Signature, Steps, Takes, output_shapes,
+    Decided, Facts, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Signature, Steps, output_shapes,
 };
 use cubinder_model::attribute_check::{Unmet, missing_attribute};
 use cubinder_model::{AUTO_TACTIC, Plugin, Variant};
@@ -406,7 +406,7 @@ impl Prepared<'_> {
         for (number, step) in variant.steps.iter().enumerate() {
             let does = match step_of(number) {
                 None => {
-                    let doing = sequencing.step(&Takes::ANYTHING, budget).map_err(refused)?;
+                    let doing = sequencing.step(&LaunchLimits::ANYTHING, budget).map_err(refused)?;
                     steps::without_launch(plugin, variant, step, doing)
                 }
                 Some(launch) if is_chosen => {

@@ -1,12 +1,12 @@
 //! What the steps of a variant come to besides launches: scratch buffers laid out, memory filled, steps left out.
 
-use cubinder_launch::{Doing, ScratchPlace};
+use cubinder_launch::{EvaluatedStep, ScratchRange};
 use cubinder_model::{Memory, Plugin, Step, Variant, Work};
 
 use super::report::{Evaluation, ScratchReport, StepDoes, StepReport};
 
 /// Adds the scratch buffers to the report.
-pub(super) fn scratch(variant: &Variant, places: &[ScratchPlace], report: &mut Evaluation) {
+pub(super) fn scratch(variant: &Variant, places: &[ScratchRange], report: &mut Evaluation) {
     let buffers = variant.scratch.iter().zip(places);
     let buffers = buffers.map(|(scratch, place)| ScratchReport {
         name: scratch.name.clone(),
@@ -26,9 +26,14 @@ pub(super) fn add(variant: &Variant, step: &Step, does: StepDoes, report: &mut E
 }
 
 /// What a step that launches nothing does.
-pub(super) fn without_launch(plugin: &Plugin, variant: &Variant, step: &Step, doing: &Doing) -> StepDoes {
+pub(super) fn without_launch(
+    plugin: &Plugin,
+    variant: &Variant,
+    step: &Step,
+    doing: &EvaluatedStep,
+) -> StepDoes {
     match (doing, &step.work) {
-        (Doing::Fill { memory, bytes, byte }, _) => {
+        (EvaluatedStep::Fill { memory, bytes, byte }, _) => {
             StepDoes::Fill { memory: name(plugin, variant, *memory), bytes: *bytes, byte: *byte }
         }
         (_, Work::Fill(fill)) => StepDoes::LeftOut { what: name(plugin, variant, fill.memory) },

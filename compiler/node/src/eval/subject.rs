@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use cubinder_expr::Value;
 use cubinder_launch::native::is_native;
-use cubinder_model::container::{self, Container, Found};
+use cubinder_model::container::{self, Container, LocatedContainer};
 use cubinder_model::validate::{validate_attributes, validate_ranks};
 use cubinder_model::{CodeObject, Plugin};
 
@@ -122,7 +122,7 @@ fn of(resolved: Resolved) -> Subjects {
 /// # Errors
 /// Where there are none, or none that can be evaluated.
 pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
-    let mut all: Vec<Found> = Vec::new();
+    let mut all: Vec<LocatedContainer> = Vec::new();
     let mut warnings = Vec::new();
     for (offset, found) in container::scan(bytes) {
         match found {
@@ -155,7 +155,7 @@ fn library_kind(bytes: &[u8]) -> &'static str {
     if bytes.starts_with(&container::MAGIC) { "bundle" } else { "plugin library" }
 }
 
-fn plugins(all: &[Found]) -> Vec<Subject> {
+fn plugins(all: &[LocatedContainer]) -> Vec<Subject> {
     let mut list = Vec::new();
     for found in all {
         let Container::Bundle(bundle) = &found.container else { continue };
@@ -172,8 +172,8 @@ fn plugins(all: &[Found]) -> Vec<Subject> {
     list
 }
 
-fn nodes(name: &str, all: &[Found], warnings: &mut Vec<Diagnostic>) -> Vec<Subject> {
-    let is_node = |found: &&Found| !matches!(found.container, Container::Bundle(_));
+fn nodes(name: &str, all: &[LocatedContainer], warnings: &mut Vec<Diagnostic>) -> Vec<Subject> {
+    let is_node = |found: &&LocatedContainer| !matches!(found.container, Container::Bundle(_));
     let count = all.iter().filter(is_node).count();
     let mut list = Vec::new();
     for (index, found) in all.iter().filter(is_node).enumerate() {
@@ -188,7 +188,7 @@ fn nodes(name: &str, all: &[Found], warnings: &mut Vec<Diagnostic>) -> Vec<Subje
     list
 }
 
-fn node(found: &Found, all: &[Found]) -> Result<Subject, String> {
+fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, String> {
     match &found.container {
         Container::Bundle(_) => Err("it is a bundle".to_owned()),
         Container::Node(node) => Ok(Subject {

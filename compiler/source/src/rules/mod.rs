@@ -2,7 +2,7 @@
 //!
 //! Owns the codes. What a rule means, how to mend what breaks it, a good and a bad example stand in one file for each rule
 //! beside this one, `C0101.md`, which the compiler does not build without; `cubinder explain C0101` shows it, and tests hold
-//! the examples against the checks. A code is never given to another rule. Never decides whether a rule is broken: each stage
+//! the examples against the checks. A code is never given to another rule: see [`is_retired`]. Never decides whether a rule is broken: each stage
 //! does that where it has the facts.
 
 mod page;
@@ -22,6 +22,15 @@ macro_rules! rules {
         /// Every rule with its page, in the same order.
         pub const CATALOGUE: &[Rule] = &[$(Rule { code: $name, page: include_str!(concat!($code, ".md")) }),*];
     };
+}
+
+/// Codes of removed rules, which no new rule takes.
+const RETIRED: [u16; 3] = [414, 415, 416];
+
+/// Whether a text is the code of a removed rule.
+#[must_use]
+pub fn is_retired(text: &str) -> bool {
+    number(text).is_some_and(|number| RETIRED.contains(&number))
 }
 
 /// The rule that a person means: `C0101`, `c0101`, `101`.
@@ -171,12 +180,6 @@ rules! {
     RESTRICTED_ALIAS = "C0412";
     /// The file of a table that cannot be read, or is none of its type.
     TABLE_FILE = "C0413";
-    /// A kernel that waits for its whole grid and is not launched as one that can.
-    GRID_WAIT = "C0414";
-    /// A kernel that reads its block's number in a direction in which the launch says no blocks.
-    GRID_AXES = "C0415";
-    /// Constant memory without a value.
-    UNFILLED_CONSTANT = "C0416";
 
     // Machine code.
     /// Parameters that differ from one compile to the next.
@@ -265,5 +268,11 @@ mod tests {
     fn codes_rise_and_stand_once() {
         assert!(ALL.windows(2).all(|pair| pair[0] < pair[1]));
         assert_eq!(ALL.len(), CATALOGUE.len());
+    }
+
+    #[test]
+    fn retired_codes_have_no_rule() {
+        assert!(ALL.iter().all(|code| !is_retired(code.0)));
+        assert!(is_retired("C0414") && is_retired("c0416") && !is_retired("C9999"));
     }
 }

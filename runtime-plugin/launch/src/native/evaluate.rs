@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Cause, Fault, lower};
-use crate::{Evaluated, Passed, Problem, Role};
+use crate::{EvaluatedArgument, EvaluatedLaunch, Problem, Role};
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
 use cubinder_model::model::{Guard, Launch, Plugin};
@@ -68,7 +68,7 @@ pub fn evaluate(
     when: Option<&Guard>,
     launch: &Launch,
     env: &dyn Environment,
-) -> Result<Evaluated, Fault<NoNumber>> {
+) -> Result<EvaluatedLaunch, Fault<NoNumber>> {
     let lowered = lower(plugin, when, &[], launch, env, &mut Numbers(env))?;
     let fits = |role: Role, value: i64| {
         let problem = Problem::TooLarge { value, most: u32::MAX.into(), limit: crate::Limit::Cuda };
@@ -85,11 +85,12 @@ pub fn evaluate(
         // As TensorRT stores it: what does not fit is cut.
         #[allow(clippy::cast_possible_truncation)]
         let word = value as i32;
-        words.push(Passed::Numbers { start: numbers.len(), value: Value::Int(word.into()) });
+        words.push(EvaluatedArgument::Numbers { start: numbers.len(), value: Value::Int(word.into()) });
         numbers.extend_from_slice(&word.to_le_bytes());
     }
-    let inputs = (0..plugin.inputs.len()).map(Passed::Input);
+    let inputs = (0..plugin.inputs.len()).map(EvaluatedArgument::Input);
     let outputs = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
-    let args = inputs.chain(words).chain(outputs.map(|(index, _)| Passed::Output(index))).collect();
-    Ok(Evaluated { grid, block, shared_bytes, cluster: None, args, numbers })
+    let args =
+        inputs.chain(words).chain(outputs.map(|(index, _)| EvaluatedArgument::Output(index))).collect();
+    Ok(EvaluatedLaunch { grid, block, shared_bytes, cluster: None, args, numbers })
 }

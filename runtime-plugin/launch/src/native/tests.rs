@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::proof::Domain;
-use crate::{Doing, Evaluated, Facts, Steps, Takes, sequence};
+use crate::{EvaluatedLaunch, EvaluatedStep, Facts, LaunchLimits, Steps, sequence};
 use cubinder_expr as expr;
 use cubinder_expr::data_type::DataType;
 use cubinder_expr::{Kind, Scope};
@@ -174,7 +174,8 @@ fn compare_where(when: Option<&str>, launch: &Launch, shape: [i64; 2], k: i64) -
     let attributes = [Value::Int(k), Value::Float(0.1)];
     let shapes: [&[i64]; 2] = [&shape, &shape];
     let facts = Facts { attributes: &attributes, ranks: &[2], shapes: &shapes, ..Facts::default() };
-    let first = sequence(&plugin, &plugin.variants[0], |_| Takes::ANYTHING, &facts, &mut Steps::default());
+    let first =
+        sequence(&plugin, &plugin.variants[0], |_| LaunchLimits::ANYTHING, &facts, &mut Steps::default());
     let node = Facts { attributes: &attributes, ranks: &[2, 2], ..Facts::default() };
     let native = lower(&plugin, when.as_ref(), &[], launch, &node, &mut Calculator(&shapes));
     let native = native.map_err(|fault| fault.to_string())?;
@@ -184,8 +185,8 @@ fn compare_where(when: Option<&str>, launch: &Launch, shape: [i64; 2], k: i64) -
     assert_eq!(numbers.grid.map(i64::from), native.grid);
     assert_eq!(numbers.args.len(), 2 + native.words.len());
     let Ok(first) = first else { return Ok(()) };
-    let Doing::Launch(first) = &first.steps[0] else {
-        assert_eq!((&first.steps[0], native.words[0]), (&Doing::LeftOut, 1));
+    let EvaluatedStep::Launch(first) = &first.steps[0] else {
+        assert_eq!((&first.steps[0], native.words[0]), (&EvaluatedStep::LeftOut, 1));
         return Ok(());
     };
     assert_eq!(native.words[0] != 0, first.is_empty());
@@ -294,7 +295,7 @@ fn what_does_not_fit_is_refused() {
 }
 
 /// `launch` for 3 x `columns`, as TensorRT would do it.
-fn evaluated(launch: &Launch, k: i64, columns: i64) -> Result<Evaluated, String> {
+fn evaluated(launch: &Launch, k: i64, columns: i64) -> Result<EvaluatedLaunch, String> {
     let plugin = plugin(variant(launch.clone()));
     let shape = [3, columns];
     let (shapes, attributes) = ([&shape[..], &shape], [Value::Int(k), Value::Float(0.0)]);

@@ -27,8 +27,9 @@ fn an_argument_by_either_name_is_the_outputs_address() {
     {
         let mut launch = plugin().variants[1].launch(0).unwrap().clone();
         launch.args = vec![Arg { name: "a".to_owned(), value }];
-        let passed = |plugin: &Plugin| numbers(plugin, &launch, &Takes::ANYTHING, &facts).unwrap().args;
-        assert_eq!(passed(&in_place()), [Passed::Output(0)]);
+        let passed =
+            |plugin: &Plugin| numbers(plugin, &launch, &LaunchLimits::ANYTHING, &facts).unwrap().args;
+        assert_eq!(passed(&in_place()), [EvaluatedArgument::Output(0)]);
     }
 }
 

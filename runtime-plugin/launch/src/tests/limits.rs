@@ -8,7 +8,7 @@ use cubinder_model::model::{MAX_PARAMETER_BYTES, Scratch};
 const SHAPES: &[&[i64]] = &[&[1, 1], &[1, 1]];
 
 /// The launch of a plain variant, changed, for a kernel that takes what `takes` says.
-fn launched(change: impl Fn(&mut Launch), takes: &Takes<'_>) -> Result<Evaluated, String> {
+fn launched(change: impl Fn(&mut Launch), takes: &LaunchLimits<'_>) -> Result<EvaluatedLaunch, String> {
     let plugin = plugin();
     let mut launch = plugin.variants[1].launch(0).unwrap().clone();
     change(&mut launch);
@@ -19,10 +19,10 @@ fn launched(change: impl Fn(&mut Launch), takes: &Takes<'_>) -> Result<Evaluated
 #[test]
 fn the_most_of_everything_can_be_launched() {
     let grid = MAX_GRID.map(|most| u32::try_from(most).unwrap());
-    let found = launched(|launch| launch.grid = MAX_GRID.map(int), &Takes::ANYTHING).unwrap();
+    let found = launched(|launch| launch.grid = MAX_GRID.map(int), &LaunchLimits::ANYTHING).unwrap();
     assert_eq!(found.grid, grid);
     for axis in 0..3 {
-        let beyond = launched(|launch| launch.grid[axis] = int(MAX_GRID[axis] + 1), &Takes::ANYTHING);
+        let beyond = launched(|launch| launch.grid[axis] = int(MAX_GRID[axis] + 1), &LaunchLimits::ANYTHING);
         assert!(beyond.unwrap_err().contains(&format!("the most is {}", MAX_GRID[axis])));
         let block = |extent: i64| {
             launched(
@@ -30,7 +30,7 @@ fn the_most_of_everything_can_be_launched() {
                     launch.block = [int(1), int(1), int(1)];
                     launch.block[axis] = int(extent);
                 },
-                &Takes::ANYTHING,
+                &LaunchLimits::ANYTHING,
             )
         };
         assert_eq!(i64::from(block(MAX_BLOCK[axis]).unwrap().block[axis]), MAX_BLOCK[axis]);
@@ -39,7 +39,7 @@ fn the_most_of_everything_can_be_launched() {
         );
         assert!(block(0).unwrap_err().contains("is 0, the least is 1"));
     }
-    let takes = Takes { max_threads: 256, max_shared_bytes: 64, ..Takes::ANYTHING };
+    let takes = LaunchLimits { max_threads: 256, max_shared_bytes: 64, ..LaunchLimits::ANYTHING };
     assert_eq!(
         launched(|_| {}, &takes).map(|found| (found.block, found.shared_bytes)),
         Ok(([256, 1, 1], 64))
@@ -58,7 +58,7 @@ fn arguments_fill_what_a_kernel_takes() {
         let value = ArgValue::Array { ty, len: u32::try_from(length).unwrap(), expr };
         launched(
             move |launch| launch.args = vec![Arg { name: "a".to_owned(), value: value.clone() }],
-            &Takes::ANYTHING,
+            &LaunchLimits::ANYTHING,
         )
     };
     let most = i64::try_from(MAX_PARAMETER_BYTES).unwrap();
@@ -73,15 +73,16 @@ fn arguments_fill_what_a_kernel_takes() {
         launch.args.insert(0, Arg { name: "a".to_owned(), value });
         launch.args.truncate(2);
     };
-    let error = launched(two, &Takes::ANYTHING).unwrap_err();
+    let error = launched(two, &LaunchLimits::ANYTHING).unwrap_err();
     assert!(error.contains(&format!("is {}, the most is {most}", most + 4)), "{error}");
 }
 
 #[test]
 fn only_tensors_that_are_there_are_passed() {
-    let with =
-        |value: ArgValue| launched(move |launch| launch.args[0].value = value.clone(), &Takes::ANYTHING);
-    for (tensor, passed) in [(0, Passed::Input(0)), (1, Passed::Output(0))] {
+    let with = |value: ArgValue| {
+        launched(move |launch| launch.args[0].value = value.clone(), &LaunchLimits::ANYTHING)
+    };
+    for (tensor, passed) in [(0, EvaluatedArgument::Input(0)), (1, EvaluatedArgument::Output(0))] {
         assert_eq!(with(ArgValue::Tensor(tensor)).unwrap().args[0], passed);
         assert_eq!(with(ArgValue::ReadTensor(tensor)).unwrap().args[0], passed);
     }
@@ -100,7 +101,7 @@ fn only_tensors_that_are_there_are_passed() {
 fn an_empty_array_is_passed_as_one_byte() {
     let empty = Expr { nodes: vec![Node::Array(Vec::new())] };
     let value = ArgValue::Array { ty: ScalarType::F64, len: 0, expr: empty };
-    let takes = Takes { params: Some(&[1]), ..Takes::ANYTHING };
+    let takes = LaunchLimits { params: Some(&[1]), ..LaunchLimits::ANYTHING };
     let found =
         launched(|launch| launch.args = vec![Arg { name: "a".to_owned(), value: value.clone() }], &takes);
     assert_eq!(found.unwrap().numbers, [0]);
@@ -118,16 +119,16 @@ fn scratch_buffers_are_known_before_the_steps() {
     let environment: &dyn Environment = &facts;
     let mut steps = Steps::default();
     let mut sequencing = Sequencing::new(&plugin, &variant, environment, &mut steps).unwrap();
-    let places = [ScratchPlace { offset: 0, bytes: 3 }, ScratchPlace { offset: 256, bytes: 5 }];
+    let places = [ScratchRange { offset: 0, bytes: 3 }, ScratchRange { offset: 256, bytes: 5 }];
     assert_eq!(sequencing.scratch(), places);
     let shown = format!("{sequencing:?}");
     assert!(
         shown.starts_with("Sequencing { sequence: Sequence {") && shown.contains("offset: 256"),
         "{shown}"
     );
-    let doing = sequencing.step(&Takes::ANYTHING, &mut steps).unwrap().clone();
-    assert!(matches!(&doing, Doing::Launch(launch) if launch.grid == [1, 1, 1]));
+    let doing = sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap().clone();
+    assert!(matches!(&doing, EvaluatedStep::Launch(launch) if launch.grid == [1, 1, 1]));
     // Behind the last step it says what that did.
-    assert_eq!(sequencing.step(&Takes::ANYTHING, &mut steps).unwrap(), &doing);
+    assert_eq!(sequencing.step(&LaunchLimits::ANYTHING, &mut steps).unwrap(), &doing);
     assert_eq!(sequencing.finish().unwrap().steps, [doing]);
 }

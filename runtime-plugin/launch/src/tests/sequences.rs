@@ -42,7 +42,7 @@ fn reducing() -> Plugin {
 
 fn found(plugin: &Plugin, variant: &Variant, shapes: &[&[i64]]) -> Result<Sequence, String> {
     let facts = Facts { attributes: &[Value::Int(1)], shapes, ..Facts::default() };
-    let found = sequence(plugin, variant, |_| Takes::ANYTHING, &facts, &mut Steps::default());
+    let found = sequence(plugin, variant, |_| LaunchLimits::ANYTHING, &facts, &mut Steps::default());
     found.map_err(|error| error.to_string())
 }
 
@@ -75,8 +75,11 @@ fn scratch_buffers_lie_one_behind_the_other() {
     let places: Vec<(u64, u64)> = sequence.scratch.iter().map(|place| (place.offset, place.bytes)).collect();
     assert_eq!(places, [(0, 300), (512, 0), (512, 256), (768, 1)]);
     assert_eq!(sequence.workspace_bytes, 1024);
-    let Doing::Launch(launch) = &sequence.steps[0] else { panic!("{sequence:?}") };
-    assert_eq!(launch.args, [Passed::Input(0), Passed::Scratch(2), Passed::Output(0)]);
+    let EvaluatedStep::Launch(launch) = &sequence.steps[0] else { panic!("{sequence:?}") };
+    assert_eq!(
+        launch.args,
+        [EvaluatedArgument::Input(0), EvaluatedArgument::Scratch(2), EvaluatedArgument::Output(0)]
+    );
 
     for (bytes, why) in [
         (int(-1), "cannot reserve the scratch buffer `c`: its size in bytes is -1, the least is 0"),
@@ -108,8 +111,8 @@ fn conditions_leave_steps_out() {
     ];
     let mut variant = with_steps(&plugin, steps);
     let sequence = found(&plugin, &variant, &[&[10], &[10]]).unwrap();
-    assert_eq!(sequence.steps[0], Doing::LeftOut);
-    assert!(matches!(&sequence.steps[1], Doing::Launch(launch) if !launch.is_empty()));
+    assert_eq!(sequence.steps[0], EvaluatedStep::LeftOut);
+    assert!(matches!(&sequence.steps[1], EvaluatedStep::Launch(launch) if !launch.is_empty()));
     let error = found(&plugin, &variant, &[&[11], &[11]]).unwrap_err();
     assert!(
         error.contains("`test::scale` cannot launch `scale`: block x has no value: division by zero"),
@@ -136,7 +139,7 @@ fn fills_are_of_whole_memory() {
     let of = |variant: &Variant, shape: &[i64]| {
         let sequence = found(&plugin, variant, &[shape, shape])?;
         let fills = sequence.steps.iter().filter_map(|doing| match doing {
-            Doing::Fill { memory, bytes, byte } => Some((*memory, *bytes, *byte)),
+            EvaluatedStep::Fill { memory, bytes, byte } => Some((*memory, *bytes, *byte)),
             _ => None,
         });
         Ok::<_, String>(fills.collect::<Vec<_>>())
@@ -170,7 +173,7 @@ fn an_empty_input_is_right_where_another_step_writes_the_output() {
     let launch = || Step::launch(over_x(&[ArgValue::Tensor(1)]));
     let variant = with_steps(&plugin, vec![fill(Memory::Output(0)), launch()]);
     let sequence = found(&plugin, &variant, &[&[0], &[1]]).unwrap();
-    assert!(matches!(&sequence.steps[1], Doing::Launch(launch) if launch.is_empty()));
+    assert!(matches!(&sequence.steps[1], EvaluatedStep::Launch(launch) if launch.is_empty()));
     // Nobody writes `y`.
     let alone = with_steps(&plugin, vec![launch()]);
     let error = found(&plugin, &alone, &[&[0], &[1]]).unwrap_err();
@@ -203,7 +206,7 @@ fn an_output_in_place_needs_no_step() {
     let launch = Step::launch(over_x(&[ArgValue::Tensor(1)]));
     let variant = with_steps(&plugin, vec![Step { when: when(compares(0, BinaryOp::Gt, 5)), ..launch }]);
     let sequence = found(&plugin, &variant, &[&[5], &[5]]).unwrap();
-    assert_eq!(sequence.steps, [Doing::LeftOut]);
+    assert_eq!(sequence.steps, [EvaluatedStep::LeftOut]);
 }
 
 #[test]
@@ -214,7 +217,7 @@ fn clusters_divide_the_grid() {
         let mut launch = over_x(&[ArgValue::Tensor(1)]);
         launch.grid = [int(grid), int(4), int(2)];
         launch.cluster = Some(cluster.map(int));
-        let takes = Takes { clusters, ..Takes::ANYTHING };
+        let takes = LaunchLimits { clusters, ..LaunchLimits::ANYTHING };
         let facts = Facts { attributes: &[Value::Int(1)], shapes: &[&[5], &[5]], ..Facts::default() };
         numbers(&plugin, &launch, &takes, &facts)
             .map(|found| found.cluster)
@@ -371,9 +374,8 @@ fn readers_of_an_output_write_nothing() {
     let reads = with_steps(&plugin, vec![read(0), write(0)]);
     let Sequence { steps, .. } = found(&plugin, &reads, &[&[0], &[0]]).unwrap();
     assert!(
-        steps
-            .iter()
-            .all(|step| *step == Doing::LeftOut || matches!(step, Doing::Launch(it) if it.is_empty()))
+        steps.iter().all(|step| *step == EvaluatedStep::LeftOut
+            || matches!(step, EvaluatedStep::Launch(it) if it.is_empty()))
     );
     let mut aliased = plugin;
     aliased.outputs[0].alias = Some(0);

@@ -8,9 +8,9 @@ use cubinder_expr::data_type::DataType;
 use cubinder_expr::format::Format;
 use cubinder_expr::{Expr, Node, sizes_are_dimensions};
 
-/// Where an expression stands.
+/// The part of the model that an expression is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ExprRole {
     /// The shape of an output.
     Shape,
     /// A requirement, or what is known beforehand of a size.
@@ -22,29 +22,29 @@ pub(super) enum Place {
 }
 
 /// Whether an expression is one of the plugin's, and reads only what is known where it stands.
-pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, place: Place) -> Result<(), String> {
-    let tensors = match place {
+pub(super) fn validate_expr(plugin: &Plugin, expr: &Expr, role: ExprRole) -> Result<(), String> {
+    let tensors = match role {
         // Sizes are what outputs hold.
-        Place::Shape | Place::Guard | Place::Launch => plugin.tensor_count(),
-        Place::Inputs => plugin.inputs.len(),
+        ExprRole::Shape | ExprRole::Guard | ExprRole::Launch => plugin.tensor_count(),
+        ExprRole::Inputs => plugin.inputs.len(),
     };
     expr.validate(plugin.attributes.len(), tensors).map_err(|error| error.to_string())?;
-    if let Some(wrong) = expr.nodes.iter().find_map(|node| misplaced(plugin, node, place)) {
+    if let Some(wrong) = expr.nodes.iter().find_map(|node| misplaced(plugin, node, role)) {
         return Err(wrong);
     }
     if sizes_are_dimensions(expr) { Ok(()) } else { Err("something is computed with a size".to_owned()) }
 }
 
 /// What is wrong with a node where it stands.
-fn misplaced(plugin: &Plugin, node: &Node, place: Place) -> Option<String> {
-    let is_launch = matches!(place, Place::Guard | Place::Launch);
+fn misplaced(plugin: &Plugin, node: &Node, role: ExprRole) -> Option<String> {
+    let is_launch = matches!(role, ExprRole::Guard | ExprRole::Launch);
     match *node {
         Node::Aligned { tensor, .. } => match plugin.inputs.get(tensor as usize) {
             Some(input) if input.values.is_some() => {
                 Some(format!("`{}` has no address on the device", input.name))
             }
             // Only a guard is asked again when addresses are known.
-            _ if place != Place::Guard => Some("only a guard can ask for `aligned`".to_owned()),
+            _ if role != ExprRole::Guard => Some("only a guard can ask for `aligned`".to_owned()),
             _ => None,
         },
         Node::Device(_) if !is_launch => Some("only guards and launches can depend on the device".to_owned()),
@@ -55,7 +55,7 @@ fn misplaced(plugin: &Plugin, node: &Node, place: Place) -> Option<String> {
             (!is_shape_input(plugin, tensor)).then(|| format!("tensor {tensor} is no shape input"))
         }
         Node::Size(tensor) => match output(plugin, tensor).is_some_and(|output| output.size.is_some()) {
-            true if place == Place::Shape => None,
+            true if role == ExprRole::Shape => None,
             true => Some("only the shape of an output can have a size that kernels write".to_owned()),
             false => Some(format!("tensor {tensor} holds no size")),
         },
@@ -117,7 +117,7 @@ pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
                 return Err(format!("`{}` holds a size and is no scalar", output.name));
             }
             for expr in [&bound.upper, &bound.opt] {
-                validate_expr(plugin, expr, Place::Inputs)?;
+                validate_expr(plugin, expr, ExprRole::Inputs)?;
             }
         }
     }

@@ -212,7 +212,6 @@ fn hostile_ptx() -> Vec<Vec<u8>> {
 
 pub(crate) fn triton() -> Vec<Vec<u8>> {
     let mut all = code(&["tests/data/code/triton"], &["json", "ttir"]);
-    all.extend(code(&["tests/data/ttir"], &["ttir"]));
     let (jsons, texts) =
         (code(&["tests/data/code/triton"], &["json"]), code(&["tests/data/code/triton"], &["ttir"]));
     let pairs: Vec<Vec<u8>> =

@@ -1,7 +1,6 @@
 //! The command above a stand-in for NVIDIA's driver whose device has memory and runs the kernels of `tests/data/testing`.
 
-// Each test program uses a part of this.
-#![allow(dead_code, unreachable_pub)]
+#![allow(unreachable_pub)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,7 +1,6 @@
 //! Libraries of one op each, in both forms, an application of TensorRT-RTX, and engines to be built by it.
 
-// Each test program uses a part of this.
-#![allow(dead_code, unreachable_pub)]
+#![allow(unreachable_pub)]
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

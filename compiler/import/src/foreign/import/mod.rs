@@ -16,7 +16,6 @@ pub use ttir::function;
 
 use std::path::PathBuf;
 
-use crate::loaded::{Answer, Usage};
 use crate::manifest::CodeKind;
 
 /// What files tell of a plugin.
@@ -107,8 +106,6 @@ pub enum Role {
     Input(String),
     /// An output of this element type.
     Output(String),
-    /// An input of this element type that the kernel changes: an output lies in its memory.
-    InPlace(String),
     /// A tensor of which it is not known whether it is read or written.
     Tensor,
     /// Something that only a person knows.
@@ -117,29 +114,6 @@ pub enum Role {
     Is(String),
     /// A scratch buffer of these many bytes for each block.
     Scratch(u64),
-}
-
-impl Role {
-    /// What a pointer to this element type is bound to by what the kernel does with it.
-    fn of(usage: Usage, element: &str) -> Role {
-        match (usage.read, usage.written) {
-            (_, Answer::No) => Role::Input(element.to_owned()),
-            (Answer::No, Answer::Yes) => Role::Output(element.to_owned()),
-            (Answer::Yes, Answer::Yes) => Role::InPlace(element.to_owned()),
-            (Answer::Unknown, Answer::Yes) | (_, Answer::Unknown) => Role::Tensor,
-        }
-    }
-
-    /// What is right for all code of a plugin where its parts tell different things of a tensor, the greatest one; nothing of what is none.
-    fn weight(&self) -> Option<u8> {
-        match self {
-            Role::Input(_) => Some(0),
-            Role::Output(_) => Some(1),
-            Role::Tensor => Some(2),
-            Role::InPlace(_) => Some(3),
-            Role::Unknown | Role::Is(_) | Role::Scratch(_) => None,
-        }
-    }
 }
 
 /// A name that can stand in a manifest.

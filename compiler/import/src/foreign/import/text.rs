@@ -129,15 +129,12 @@ fn scratch_of(variant: &FoundVariant) -> Vec<(&str, u64)> {
     found
 }
 
-/// The parameters of all code of these variants, each once: what is written by one of them is no input for any.
+/// The parameters of all code of these variants, each once.
 fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundParam> {
     let mut all: Vec<FoundParam> = Vec::new();
     for param in variants.flat_map(|variant| &variant.codes).flat_map(|code| &code.params) {
         match all.iter_mut().find(|known| known.name == param.name) {
             None => all.push(param.clone()),
-            Some(known) if param.role.weight() > known.role.weight() && known.role.weight().is_some() => {
-                known.role = param.role.clone();
-            }
             // What one passes, a person has to say.
             Some(known) if matches!((&known.role, &param.role), (Role::Is(_), Role::Unknown)) => {
                 known.role = Role::Unknown;
@@ -154,7 +151,7 @@ fn tensors(text: &mut String, found: &Found) {
     let may_be = |param: &FoundParam| param.role == Role::Tensor || param.rest.ends_with(&unknown_type(8));
     let is_open = params.iter().any(may_be);
     let inputs = params.iter().filter_map(|param| match &param.role {
-        Role::Input(ty) | Role::InPlace(ty) => Some((param.name.clone(), ty.clone())),
+        Role::Input(ty) => Some((param.name.clone(), ty.clone())),
         _ => None,
     });
     let mut inputs: Vec<(String, String)> = inputs.collect();
@@ -166,11 +163,7 @@ fn tensors(text: &mut String, found: &Found) {
     if is_open && inputs.is_empty() {
         inputs.push(("x".to_owned(), placeholder::ELEMENT.to_owned()));
     }
-    let in_place: Vec<&String> = params
-        .iter()
-        .filter_map(|param| matches!(param.role, Role::InPlace(_)).then_some(&param.name))
-        .collect();
-    if is_open && outputs.is_empty() && in_place.is_empty() {
+    if is_open && outputs.is_empty() {
         outputs.push(("y".to_owned(), placeholder::ELEMENT.to_owned()));
     }
     for (name, ty) in inputs {
@@ -185,24 +178,6 @@ fn tensors(text: &mut String, found: &Found) {
             quoted(&placeholder::shape_of(&name))
         );
     }
-    for name in in_place {
-        let _ = write!(
-            text,
-            "\n# The kernel changes `{name}` by what is there. If that has to begin with zeros, let `{name}` be an output with a type and a shape of its own, and a \
-             `memset` fill it first.\n[[outputs]]\nname = {}\nalias = {}    # a preview feature of TensorRT\n",
-            quoted(&changed(name, &params)),
-            quoted(name)
-        );
-    }
-}
-
-/// What the output is called that lies in the memory of an input.
-fn changed(name: &str, params: &[FoundParam]) -> String {
-    let mut changed = format!("{name}_out");
-    while params.iter().any(|param| param.name == changed) {
-        changed.push('_');
-    }
-    changed
 }
 
 /// The scratch buffers, each as large as the variant that needs most.
@@ -290,7 +265,7 @@ fn launch(text: &mut String, found: &Found, step: &Step<'_>, is_one_of_several: 
     text.push_str("\n[launches.args]\n");
     for param in &step.params {
         let value = match &param.role {
-            Role::Input(_) | Role::Output(_) | Role::InPlace(_) | Role::Scratch(_) => quoted(&param.name),
+            Role::Input(_) | Role::Output(_) | Role::Scratch(_) => quoted(&param.name),
             Role::Tensor => quoted(&placeholder::tensor(&param.name)),
             Role::Unknown => quoted(&placeholder::value_of(&param.name)),
             Role::Is(value) => value.clone(),

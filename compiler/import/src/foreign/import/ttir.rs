@@ -1,21 +1,12 @@
-//! A light reader of Triton's intermediate text (`NAME.ttir`): the kernel's parameters, what they were specialized for, and which of them
-//! are read and written.
+//! A light reader of Triton's intermediate text (`NAME.ttir`): the kernel's parameters, and what they were specialized for.
 //!
-//! Read off Triton 3.9.0: `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`, then lines
-//! `%r = op %a, %b : types`. Triton itself passes what stands there and two pointers more.
-
-mod flow;
-mod lines;
-#[cfg(test)]
-mod tests_of_usage;
-mod usage;
+//! Read off Triton 3.9.0: `tt.func public @NAME(%x: !tt.ptr<f16> {tt.divisibility = 16 : i32} loc("x"(#loc)), ...)`. Triton passes these
+//! parameters and up to two more pointers.
 
 use std::collections::BTreeMap;
 
-use flow::Flow;
-
 use super::types::parts;
-use crate::loaded::{Argument, Function, Usage};
+use crate::loaded::{Argument, Function};
 
 /// Reads the kernel of a text.
 ///
@@ -26,23 +17,17 @@ pub fn function(text: &str) -> Result<Function, String> {
     let (name, rest) = rest.split_once('(').ok_or("the kernel has no parameters")?;
     let name = name.trim().trim_matches('"').to_owned();
     let end = closing(rest).ok_or("the parameters do not end")?;
-    let (list, body) = rest.split_at(end);
+    let list = &rest[..end];
     let locations = locations(text);
     let mut arguments = Vec::new();
     let mut place = None;
-    let mut values = Vec::new();
     for part in arguments_of(list) {
-        let (value, argument) =
+        let argument =
             argument(part, &locations).ok_or_else(|| format!("a parameter cannot be read: `{part}`"))?;
         if place.is_none() {
             place = part.rsplit_once(" loc(").and_then(|(_, location)| named(location, &locations).1);
         }
-        values.push(value);
         arguments.push(argument);
-    }
-    let found = usages(body, &values, &arguments);
-    for (argument, usage) in arguments.iter_mut().zip(found) {
-        argument.usage = usage;
     }
     Ok(Function { name, arguments, place })
 }
@@ -123,7 +108,7 @@ fn named<'t>(
     (name, None)
 }
 
-fn argument<'t>(part: &'t str, locations: &BTreeMap<&'t str, &'t str>) -> Option<(&'t str, Argument)> {
+fn argument<'t>(part: &'t str, locations: &BTreeMap<&'t str, &'t str>) -> Option<Argument> {
     let (value, rest) = part.split_once(':')?;
     let value = value.trim();
     let (rest, location) = match rest.rsplit_once(" loc(") {
@@ -141,7 +126,6 @@ fn argument<'t>(part: &'t str, locations: &BTreeMap<&'t str, &'t str>) -> Option
         name,
         ty: pointee.map_or(ty, |pointee| pointee.split(',').next().unwrap_or_default()).trim().to_owned(),
         is_pointer: pointee.is_some(),
-        usage: Usage::NONE,
         divisibility: None,
         unknown: Vec::new(),
     };
@@ -153,27 +137,11 @@ fn argument<'t>(part: &'t str, locations: &BTreeMap<&'t str, &'t str>) -> Option
             (key, _) => argument.unknown.push(key.to_owned()),
         }
     }
-    value.starts_with('%').then_some((value, argument))
-}
-
-/// Longer texts are no kernel's.
-const MOST_BYTES: usize = 8 << 20;
-
-/// What is done with each parameter. Where the text is not understood nothing is known of any pointer.
-fn usages(body: &str, values: &[&str], arguments: &[Argument]) -> Vec<Usage> {
-    // A descriptor that the host makes is an address, too.
-    let is_address = |argument: &Argument| argument.is_pointer || argument.ty.starts_with("!tt.");
-    let addresses: Vec<bool> = arguments.iter().map(is_address).collect();
-    let clean = if body.len() <= MOST_BYTES { lines::clean(body) } else { String::new() };
-    match Flow::read(&clean, values) {
-        Some(flow) => usage::usages(&flow, &addresses),
-        None => addresses.iter().map(|is| if *is { Usage::default() } else { Usage::NONE }).collect(),
-    }
+    value.starts_with('%').then_some(argument)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::tests_of_usage::shown;
     use super::*;
 
     const TEXT: &str = "#loc = loc(\"k.py\":7:1)\n#loc12 = loc(\"y_ptr\"(#loc))\nmodule {\n  \
@@ -194,11 +162,10 @@ mod tests {
             .iter()
             .map(|it| {
                 format!(
-                    "{} {}{} {} {:?} {:?}",
+                    "{} {}{} {:?} {:?}",
                     it.name,
                     it.ty,
                     if it.is_pointer { "*" } else { "" },
-                    shown(it.usage),
                     it.divisibility,
                     it.unknown
                 )
@@ -207,10 +174,10 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "x_ptr f16* read Some(16) []",
-                "y_ptr f32* written None []",
-                "n i64 - Some(8) [\"tt.odd\"]",
-                "alpha f32 - None []",
+                "x_ptr f16* Some(16) []",
+                "y_ptr f32* None []",
+                "n i64 Some(8) [\"tt.odd\"]",
+                "alpha f32 None []",
             ]
         );
     }

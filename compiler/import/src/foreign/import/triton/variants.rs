@@ -11,7 +11,7 @@ use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier}
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
 use crate::diagnostic::Diagnostic;
-use crate::loaded::{Answer, Argument};
+use crate::loaded::Argument;
 use crate::manifest::CodeKind;
 use crate::placeholder::{ELEMENT, constant_of, fits, where_it_is};
 use crate::source;
@@ -441,17 +441,9 @@ const BY_BITS: [(&str, &str); 6] = [
 fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
     let element = ty.map_or_else(|| manifest_type(&argument.ty), str::to_owned);
     if argument.is_pointer {
-        let word = if argument.usage.written == Answer::No { "const " } else { "" };
         let aligned = argument.divisibility.map(|number| format!(" aligned({number})")).unwrap_or_default();
-        let role = Role::of(argument.usage, &element);
-        let about = match (&role, argument.usage.written) {
-            (Role::Tensor, Answer::Yes) => {
-                "an output, or an input with an `alias`: nothing tells whether what was there before is read"
-            }
-            (Role::Tensor, _) => "nothing tells whether it is written: `const` where it is not",
-            _ => "",
-        };
-        return FoundParam::new(name, format!(": {word}{element}*{aligned}"), role).about(about.to_owned());
+        return FoundParam::new(name, format!(": {element}*{aligned}"), Role::Tensor)
+            .about("add `const` if the kernel only reads it".to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
     match BY_BITS.iter().find(|(theirs, _)| *theirs == argument.ty) {

@@ -9,18 +9,18 @@ use crate::model::CodeRef;
 
 /// The code objects that stay, each once.
 #[derive(Debug)]
-pub struct Kept<'a> {
+pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
     /// Where those of `all` that stay are among `code`: what a node takes is up to its own code, however much there is.
     places: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
 
-impl<'a> Kept<'a> {
+impl<'a> CodeSubset<'a> {
     /// None of `all`, so far.
     #[must_use]
-    pub fn of(all: &'a [CodeObject]) -> Kept<'a> {
-        Kept { all, places: BTreeMap::new(), code: Vec::new() }
+    pub fn of(all: &'a [CodeObject]) -> CodeSubset<'a> {
+        CodeSubset { all, places: BTreeMap::new(), code: Vec::new() }
     }
 
     /// The references with the new numbers; what they refer to stays. One that refers to nothing is left out.

@@ -1,6 +1,6 @@
-//! What the log is told while a node runs.
+//! What a node logs while it runs.
 //!
-//! Owns: which things are told once ([`Said`]). Never: told at every enqueue; made where nobody listens.
+//! Owns: which messages are logged once ([`LogState`]). Never: a message at every enqueue; a message is formatted only if it is logged.
 
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::{Decided, Facts, describe, is_automatic};
@@ -11,9 +11,9 @@ use super::node::NodeData;
 use super::variants;
 use crate::launch::StepRecord;
 
-/// What the log was told, which is told once.
+/// What was logged, and is logged once.
 #[derive(Debug, Default)]
-pub(super) struct Said {
+pub(super) struct LogState {
     /// The variant that runs in place of the one that was chosen.
     replaced_by: Option<usize>,
     /// That a guard has no value.
@@ -22,9 +22,9 @@ pub(super) struct Said {
     copied: bool,
 }
 
-impl Said {
-    /// Tells what is new about the choice among variants of which `first` is asked first.
-    pub(super) fn tell(
+impl LogState {
+    /// Logs what changed about the choice among variants, of which `first` is the first in order.
+    pub(super) fn log_choice(
         &mut self,
         node: &NodeData,
         tactic: i32,
@@ -34,21 +34,21 @@ impl Said {
     ) {
         if !self.without_value && !decided.without_value.is_empty() {
             self.without_value = true;
-            variants::say_without_value(node, decided, facts);
+            variants::log_without_value(node, decided, facts);
         }
         let is_replaced = |running: &usize| Some(*running) != first && !is_automatic(tactic);
         let replaced_by = decided.candidates.first().copied().filter(is_replaced);
         if let (Some(running), Some(chosen)) = (replaced_by, first)
             && self.replaced_by != replaced_by
         {
-            variants::say_replaced(node, chosen, running, facts);
+            variants::log_replaced(node, chosen, running, facts);
         }
         self.replaced_by = replaced_by;
     }
 
-    /// Tells that a copy is made that sharing memory would save.
+    /// Logs that a copy is made that sharing memory would save.
     #[cold]
-    pub(super) fn tell_copied(&mut self, node: &NodeData, output: &str) {
+    pub(super) fn log_copy(&mut self, node: &NodeData, output: &str) {
         if std::mem::replace(&mut self.copied, true) {
             return;
         }
@@ -68,8 +68,8 @@ pub(super) fn variant_name(variant: &Variant) -> String {
     if label.is_empty() { format!("variant {id}") } else { format!("variant {id} ({label})") }
 }
 
-/// Tells what runs from now on: for each variant that may run its types, formats and steps.
-pub(super) fn say_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
+/// Logs what runs from now on: types, formats and steps of each variant that may run.
+pub(super) fn log_running(node: &NodeData, running: &[(usize, &[StepRecord])], facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (index, steps) in running {
         let Some(variant) = plugin.variants.get(*index) else { continue };

@@ -56,16 +56,31 @@ struct Look {
     checkup: Checkup,
 }
 
-/// What a compile works on.
+/// A plugin whose manifest has no error, and the plan of its compile.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ready {
+pub struct CheckedPlugin {
+    /// The plugin.
+    pub resolved: Resolved,
+    /// The targets and options of its kernels.
+    pub plan: Plan,
+}
+
+impl CheckedPlugin {
+    /// Whether a kernel of it is compiled from source.
+    #[must_use]
+    pub fn has_sources(&self) -> bool {
+        self.resolved.draft.units.iter().any(|unit| unit.foreign.is_none())
+    }
+}
+
+/// The plugins of a project whose manifests have no error.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedPlugins {
     /// The plugins, in the project's order.
-    pub plugins: Vec<Resolved>,
-    /// How the kernels of each are compiled.
-    pub plans: Vec<Plan>,
-    /// What the authors should look at.
+    pub plugins: Vec<CheckedPlugin>,
+    /// The warnings about their manifests.
     pub warnings: Vec<Diagnostic>,
-    /// What must hold for every launch.
+    /// Conditions on every launch.
     pub obligations: Vec<Obligation>,
 }
 
@@ -92,19 +107,23 @@ pub fn sources(
 ///
 /// # Errors
 /// All that [`projects`] tells, with at least one error.
-pub fn before_compile(project: &Project, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
+pub fn before_compile(project: &Project, open: &Open<'_>) -> Result<CheckedPlugins, Vec<Diagnostic>> {
     let manifests = manifests(project);
-    side_by_side(manifests.len(), || ready(project, &manifests, open))
+    side_by_side(manifests.len(), || checked(project, &manifests, open))
 }
 
-fn ready(project: &Project, manifests: Sources<'_>, open: &Open<'_>) -> Result<Ready, Vec<Diagnostic>> {
+fn checked(
+    project: &Project,
+    manifests: Sources<'_>,
+    open: &Open<'_>,
+) -> Result<CheckedPlugins, Vec<Diagnostic>> {
     let look = look([(project, manifests)], For::Compile);
     if has_errors(&look.checkup.diagnostics) {
         return Err(with_kernels(look, open).diagnostics);
     }
     let Checkup { diagnostics, obligations, .. } = look.checkup;
-    let (plugins, plans) = look.subjects.into_iter().filter_map(Subject::into_parts).unzip();
-    Ok(Ready { plugins, plans, warnings: diagnostics, obligations })
+    let plugins = look.subjects.into_iter().filter_map(Subject::into_checked).collect();
+    Ok(CheckedPlugins { plugins, warnings: diagnostics, obligations })
 }
 
 /// Does it with a thread for each of so many manifests, or for each processor where these are fewer: with the caller's where the caller has some already,
@@ -287,7 +306,7 @@ impl Subject {
         self.plugin.as_ref().filter(|_| self.is_right).map(|plugin| &plugin.draft.plugin)
     }
 
-    fn into_parts(self) -> Option<(Resolved, Plan)> {
-        Some((self.plugin?, self.plan?.plan))
+    fn into_checked(self) -> Option<CheckedPlugin> {
+        Some(CheckedPlugin { resolved: self.plugin?, plan: self.plan?.plan })
     }
 }

@@ -22,21 +22,22 @@ use cubinder_model::{ArchSuffix, Bundle, Digest, Provenance, Target, TargetKind}
 
 use crate::cache::Cache;
 use crate::check::Obligation;
-use crate::checkup::{self, Ready};
-use crate::diagnostic::Diagnostic;
+use crate::checkup::{self, CheckedPlugin, CheckedPlugins};
+use crate::diagnostic::{Diagnostic, Sink};
 use crate::foreign::{self, FromPtx};
 use crate::library::Mode;
 use crate::manifest::Route;
 use crate::nvrtc::{Session, Settings, Statistics};
 use crate::pack::pack;
 use crate::project::{Plan, Project};
-use crate::resolve::Resolved;
 use crate::rules;
 use crate::source;
 use crate::toolkit::{Overrides, Toolkit};
 use crate::tuning::{self, Changed};
 use crate::whole;
 use inputs::Inputs;
+use jobs::CompileJobs;
+use units::{CompiledPlugins, Context};
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -119,8 +120,8 @@ pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Ve
         whole::replaceable(depfile, depfile, "`--depfile`").map_err(|error| vec![error])?;
     }
     let packed = packed(&request.project, &request.overrides, request.use_cache, progress)?;
-    let Packed { made, plugins, provenance, from_ptx, included, nvrtc } = packed;
-    let Made { bundle, statistics, mut warnings, obligations } = made;
+    let Packed { compiled, plugins, provenance, from_ptx, included, nvrtc } = packed;
+    let CompiledBundle { bundle, statistics, mut warnings, obligations } = compiled;
     let native = bundle.plugins.iter().filter(|plugin| is_native(plugin)).count();
     if request.embed && native == bundle.plugins.len() {
         return Err(vec![nothing_to_embed()]);
@@ -171,7 +172,7 @@ fn nothing_to_embed() -> Diagnostic {
 
 /// A bundle in memory.
 #[derive(Debug, Clone)]
-pub struct Made {
+pub struct CompiledBundle {
     /// The plugins with their code.
     pub bundle: Bundle,
     /// What NVRTC and the cache did.
@@ -191,17 +192,17 @@ pub fn bundle(
     overrides: &Overrides,
     use_cache: bool,
     progress: &dyn Progress,
-) -> Result<Made, Vec<Diagnostic>> {
-    packed(project, overrides, use_cache, progress).map(|packed| packed.made)
+) -> Result<CompiledBundle, Vec<Diagnostic>> {
+    packed(project, overrides, use_cache, progress).map(|packed| packed.compiled)
 }
 
-/// What was made, and from what.
+/// A bundle and its inputs.
 struct Packed {
-    made: Made,
-    plugins: Vec<Resolved>,
+    compiled: CompiledBundle,
+    plugins: Vec<CheckedPlugin>,
     provenance: Provenance,
     from_ptx: Vec<FromPtx>,
-    /// What kernels include.
+    /// The files that kernels include.
     included: Inputs,
     /// The NVRTC that was needed.
     nvrtc: Option<PathBuf>,
@@ -213,43 +214,64 @@ fn packed(
     use_cache: bool,
     progress: &dyn Progress,
 ) -> Result<Packed, Vec<Diagnostic>> {
-    let ready = checkup::before_compile(project, &source::text)?;
-    let Ready { plugins, plans, mut warnings, mut obligations } = ready;
-    project.check_only(&plans)?;
-    // Where every kernel is there already, no NVRTC is needed.
-    let is_of_source = |plugin: &Resolved| plugin.draft.units.iter().any(|unit| unit.foreign.is_none());
-    let session = match plugins.iter().any(is_of_source) {
-        true => Some(session(overrides, use_cache)?),
-        false => None,
-    };
+    let checked = checkup::before_compile(project, &source::text)?;
+    let CheckedPlugins { plugins, warnings: of_manifests, mut obligations } = checked;
+    project.check_only(plugins.iter().map(|plugin| &plugin.plan))?;
+    let session = session_for(&plugins, overrides, use_cache)?;
     let session = session.as_ref();
-    let compiled_here = plugins.iter().zip(&plans).filter(|(plugin, _)| is_of_source(plugin));
-    if let Some(session) = session {
-        check_drivers(session, compiled_here.map(|(_, plan)| plan))?;
-    }
-    let compiled = units::compile(project, session, &plugins, &plans, progress, &mut warnings);
-    warnings.extend(session.and_then(Session::take_cache_warning));
+    let warnings = Sink::default();
+    warnings.report(of_manifests);
+    let jobs = CompileJobs::plan(project, session, &plugins);
+    let compiled = jobs.and_then(|jobs| {
+        units::compile(Context { project, session, jobs: &jobs, warnings: &warnings }, progress)
+    });
+    warnings.report(session.and_then(Session::take_cache_warning));
     // Before what is wrong with the code: that may be of half a file.
     session.map_or(Ok(()), Session::check_unchanged).map_err(|error| vec![error])?;
-    let compiled = compiled?;
-    let release =
-        compiled.nvrtc.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
-    obligations.extend(compiled.obligations);
-    let producer = format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(&plugins));
-    let bundle = pack(producer, compiled.plugins);
-    warnings.extend(provenance::doubt_of_headers(session, compiled.nvrtc, &compiled.made));
-    let compiler = provenance::compiler(session, compiled.nvrtc);
+    let CompiledPlugins { plugins: units, nvrtc: release, obligations: of_code, included, origins } =
+        match compiled {
+            Ok(compiled) => compiled,
+            Err(errors) => return Err([errors, warnings.into_diagnostics()].concat()),
+        };
+    obligations.extend(of_code);
+    let bundle = pack(producer(release, &plugins), units);
+    warnings.report(provenance::doubt_of_headers(session, release, &origins));
+    let compiler = provenance::compiler(session, release);
     let (tuning, _) = project.read_tuning();
-    let provenance = provenance::record(project, &plugins, &tuning, compiler, compiled.made, &bundle);
+    let provenance = provenance::record(project, &plugins, &tuning, compiler, origins, &bundle);
     let statistics = session.map(Session::statistics).unwrap_or_default();
     let nvrtc = session.map(|session| session.toolkit().nvrtc.clone());
-    let made = Made { bundle, statistics, warnings, obligations };
+    let warnings = warnings.into_diagnostics();
+    let compiled = CompiledBundle { bundle, statistics, warnings, obligations };
     // What TensorRT launches itself is always PTX.
-    let served = plugins.iter().zip(&plans).filter(|(_, plan)| plan.route.route == Route::Plugin);
-    let from_ptx =
-        served.flat_map(|(plugin, plan)| foreign::from_ptx(&plugin.draft, &plan.targets(), plan.ptx_serves));
-    let from_ptx = from_ptx.collect();
-    Ok(Packed { made, plugins, provenance, from_ptx, included: compiled.included, nvrtc })
+    let served = plugins.iter().filter(|plugin| plugin.plan.route.route == Route::Plugin);
+    let from_ptx = served
+        .flat_map(|CheckedPlugin { resolved, plan }| {
+            foreign::from_ptx(&resolved.draft, &plan.targets(), plan.ptx_serves)
+        })
+        .collect();
+    Ok(Packed { compiled, plugins, provenance, from_ptx, included, nvrtc })
+}
+
+/// The session that compiles these plugins; none if all kernels are precompiled.
+fn session_for(
+    plugins: &[CheckedPlugin],
+    overrides: &Overrides,
+    use_cache: bool,
+) -> Result<Option<Session>, Vec<Diagnostic>> {
+    let with_sources: Vec<&CheckedPlugin> = plugins.iter().filter(|plugin| plugin.has_sources()).collect();
+    if with_sources.is_empty() {
+        return Ok(None);
+    }
+    let session = session(overrides, use_cache)?;
+    check_drivers(&session, with_sources.iter().map(|plugin| &plugin.plan))?;
+    Ok(Some(session))
+}
+
+/// The name and version of what made a bundle: `cubinder 0.1.0, NVRTC 13.0`.
+fn producer(release: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> String {
+    let release = release.map_or_else(String::new, |(major, minor)| format!(", NVRTC {major}.{minor}"));
+    format!("cubinder {}{release}{}", env!("CARGO_PKG_VERSION"), made_elsewhere(plugins))
 }
 
 /// Refuses an NVRTC whose code the drivers that manifests name would not load.
@@ -267,10 +289,12 @@ fn check_drivers<'p>(
 }
 
 /// What other compilers made, for people: `; pad by triton 3.9.0`.
-fn made_elsewhere(plugins: &[Resolved]) -> String {
+fn made_elsewhere(plugins: &[CheckedPlugin]) -> String {
     let mut all: Vec<String> = Vec::new();
-    let codes =
-        plugins.iter().flat_map(|plugin| &plugin.draft.units).filter_map(|unit| unit.foreign.as_ref());
+    let codes = plugins
+        .iter()
+        .flat_map(|plugin| &plugin.resolved.draft.units)
+        .filter_map(|unit| unit.foreign.as_ref());
     for code in codes {
         let made_by = match code.made_by.as_str() {
             "" => "another compiler",

@@ -10,20 +10,22 @@ use cubinder_model::{
     Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
 };
 
-use crate::resolve::PluginDraft;
-
 /// A plugin with everything that compiling told about it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledPlugin {
     /// The plugin before it was compiled.
-    pub draft: PluginDraft,
-    /// One for each of the draft's units, in their order.
+    pub plugin: Plugin,
+    /// Its launches, in the order of variants and steps.
     pub units: Vec<CompiledUnit>,
 }
 
 /// What compiling told about one launch of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompiledUnit {
+    /// The variant's position in the plugin.
+    pub variant: usize,
+    /// The step's position in the variant.
+    pub step: usize,
     /// The arguments in the kernel's order.
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`.
@@ -45,6 +47,14 @@ pub struct CompiledCode {
     pub symbol: String,
 }
 
+impl CompiledCode {
+    /// The digest and target, which tell code objects apart.
+    #[must_use]
+    pub fn key(&self) -> (Digest, Target) {
+        (self.object.digest, self.object.target)
+    }
+}
+
 /// The bundle of these plugins; `producer` says what made it.
 #[must_use]
 pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> Bundle {
@@ -54,17 +64,15 @@ pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> Bundle {
 }
 
 fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
-    let CompiledPlugin { draft, units } = compiled;
-    let mut plugin = draft.plugin;
-    for (unit, result) in draft.units.iter().zip(units) {
+    let CompiledPlugin { mut plugin, units } = compiled;
+    for unit in units {
         let launch = plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launch_mut(unit.step));
         if let Some(launch) = launch {
-            launch.args = result.args;
-            let cluster = result
-                .cluster
-                .map(|cluster| cluster.map(|axis| Expr { nodes: vec![Node::Int(axis.into())] }));
+            launch.args = unit.args;
+            let cluster =
+                unit.cluster.map(|cluster| cluster.map(|axis| Expr { nodes: vec![Node::Int(axis.into())] }));
             launch.cluster = launch.cluster.take().or(cluster);
-            launch.code = result.code.into_iter().map(|compiled| code.add(compiled)).collect();
+            launch.code = unit.code.into_iter().map(|compiled| code.add(compiled)).collect();
         }
     }
     let is_native = |launch: &Launch| launch.code.iter().any(|code| code.target.kind == TargetKind::Native);

@@ -7,10 +7,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Request;
+use crate::checkup::CheckedPlugin;
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::path;
-use crate::resolve::Resolved;
 use crate::tuning;
 
 /// What a library is made from.
@@ -25,7 +25,7 @@ pub(super) struct Inputs {
 impl Inputs {
     /// What is known without a compile: `cubinder.toml`, files of tuning, the manifests with the files that they name, and what the library itself and
     /// the code are made by.
-    pub(super) fn of(request: &Request, plugins: &[Resolved], nvrtc: Option<&Path>) -> Inputs {
+    pub(super) fn of(request: &Request, plugins: &[CheckedPlugin], nvrtc: Option<&Path>) -> Inputs {
         let mut inputs = Inputs::default();
         inputs.add(&request.runtime_library);
         nvrtc.into_iter().for_each(|nvrtc| inputs.add(nvrtc));
@@ -33,7 +33,7 @@ impl Inputs {
             inputs.add(&config.source.path);
         }
         request.project.tuning.iter().for_each(|file| inputs.add(file));
-        for plugin in plugins {
+        for CheckedPlugin { resolved: plugin, .. } in plugins {
             inputs.add(&plugin.source.path);
             tuning::cases_path(plugin).iter().for_each(|file| inputs.add(file));
             for unit in &plugin.draft.units {

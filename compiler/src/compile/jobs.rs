@@ -4,6 +4,7 @@
 //! results mean, and what is wrong with them.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,13 +13,16 @@ use cubinder_model::provenance::Origin;
 use rayon::prelude::*;
 
 use super::{Progress, places, provenance};
+use crate::checkup::CheckedPlugin;
 use crate::codegen;
-use crate::diagnostic::{Diagnostic, Source};
+use crate::diagnostic::{Diagnostic, Source, dedup};
 use crate::kernel_signature::Signature;
+use crate::kernel_text;
 use crate::nvrtc::{Compiled, PreparedUnit, Session};
 use crate::project::{Plan, PlannedTarget, Project};
-use crate::resolve::{Resolved, Unit};
+use crate::resolve::Unit;
 use crate::rules;
+use crate::source;
 
 /// What is compiled once, with all that its compiles need.
 pub(super) struct Job<'p> {
@@ -31,38 +35,102 @@ pub(super) struct Job<'p> {
     pub(super) origin: Origin,
 }
 
+/// The jobs of all plugins, each once, and the texts of their kernels.
+pub(super) struct CompileJobs<'p> {
+    pub(super) jobs: Vec<Job<'p>>,
+    pub(super) plugins: Vec<PluginJobs<'p>>,
+    pub(super) sources: Sources<'p>,
+}
+
 /// The jobs of a plugin. Launches of one kernel with the same types and constants, as far as the kernel takes them, share one: those of two
 /// steps, and those of variants that differ in their guards.
-pub(super) struct Jobs<'p> {
-    pub(super) jobs: Vec<Job<'p>>,
-    /// For each unit the index of its job; none for code that other compilers made.
-    pub(super) of_units: Vec<Option<usize>>,
+pub(super) struct PluginJobs<'p> {
+    pub(super) plugin: &'p CheckedPlugin,
+    /// The positions of its jobs in [`CompileJobs::jobs`].
+    pub(super) jobs: Range<usize>,
+    pub(super) units: Vec<UnitJob<'p>>,
+}
+
+/// A unit and the position of its job in [`CompileJobs::jobs`]; none for precompiled code.
+pub(super) struct UnitJob<'p> {
+    pub(super) unit: &'p Unit,
+    pub(super) job: Option<usize>,
 }
 
 /// A signature, or the reason that it is missing. `None` if the code does not compile.
 pub(super) type SignatureResult = Option<Result<Signature, Vec<Diagnostic>>>;
 
-/// What came of a job.
-#[derive(Default)]
-pub(super) struct Made {
+/// A job with its results.
+pub(super) struct CompiledJob<'j> {
+    pub(super) job: &'j Job<'j>,
     /// One for each of [`Plan::architectures`], in their order.
-    pub(super) signatures: Vec<SignatureResult>,
+    pub(super) signatures: Vec<(Target, SignatureResult)>,
     /// One for each of the plan's targets, in their order.
-    pub(super) codes: Vec<Result<Compiled, Vec<Diagnostic>>>,
+    pub(super) codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
 }
 
 /// The kernel files, each read once.
 pub(super) type Sources<'p> = HashMap<&'p Path, Arc<Source>>;
 
-/// The jobs of a plugin, with what each includes.
-pub(super) fn jobs<'p>(
+/// Reads each kernel file once.
+fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic>> {
+    let mut sources: Sources<'_> = HashMap::new();
+    let mut errors = Vec::new();
+    let units = plugins.iter().flat_map(|plugin| &plugin.resolved.draft.units);
+    for unit in units.filter(|unit| unit.foreign.is_none()) {
+        if sources.contains_key(unit.source.as_path()) {
+            continue;
+        }
+        match kernel_text::open_source(unit, &source::text) {
+            Ok(source) => {
+                sources.insert(&unit.source, source);
+            }
+            Err(found) => errors.extend(found),
+        }
+    }
+    dedup(&mut errors);
+    if errors.is_empty() { Ok(sources) } else { Err(errors) }
+}
+
+impl<'p> CompileJobs<'p> {
+    /// The jobs of these plugins, with the files that each includes. Without a session there is no job.
+    ///
+    /// # Errors
+    /// Kernel files that cannot be read.
+    pub(super) fn plan(
+        project: &Project,
+        session: Option<&Session>,
+        plugins: &'p [CheckedPlugin],
+    ) -> Result<CompileJobs<'p>, Vec<Diagnostic>> {
+        let sources = read_sources(plugins)?;
+        let mut all = CompileJobs { jobs: Vec::new(), plugins: Vec::new(), sources };
+        for plugin in plugins {
+            let first = all.jobs.len();
+            let units = match session {
+                Some(session) => units_of(project, session, plugin, &all.sources, &mut all.jobs),
+                None => plugin.resolved.draft.units.iter().map(|unit| UnitJob { unit, job: None }).collect(),
+            };
+            all.plugins.push(PluginJobs { plugin, jobs: first..all.jobs.len(), units });
+        }
+        Ok(all)
+    }
+
+    /// The jobs of one plugin.
+    pub(super) fn of_plugin(&self, plugin: &PluginJobs<'_>) -> &[Job<'p>] {
+        self.jobs.get(plugin.jobs.clone()).unwrap_or_default()
+    }
+}
+
+/// The units of a plugin; its jobs are added to `jobs`.
+fn units_of<'p>(
     project: &Project,
     session: &Session,
-    plugin: &'p Resolved,
-    plan: &'p Plan,
+    checked: &'p CheckedPlugin,
     sources: &Sources<'_>,
-) -> Jobs<'p> {
-    let mut found = Jobs { jobs: Vec::new(), of_units: Vec::new() };
+    jobs: &mut Vec<Job<'p>>,
+) -> Vec<UnitJob<'p>> {
+    let CheckedPlugin { resolved: plugin, plan } = checked;
+    let mut units = Vec::new();
     // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
     // that they are made from (`0.0` and `-0.0` are equal).
     let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
@@ -71,7 +139,7 @@ pub(super) fn jobs<'p>(
     for unit in &plugin.draft.units {
         let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
         let Some(source) = source else {
-            found.of_units.push(None);
+            units.push(UnitJob { unit, job: None });
             continue;
         };
         let name = codegen::display_name(&unit.source, &project.root);
@@ -83,11 +151,11 @@ pub(super) fn jobs<'p>(
             of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
         let names = codegen::names_needed(unit, of_text.as_ref());
         let names = names.as_ref();
-        let next = found.jobs.len();
+        let next = jobs.len();
         let job = *known
             .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
             .or_insert(next);
-        found.of_units.push(Some(job));
+        units.push(UnitJob { unit, job: Some(job) });
         if job < next {
             continue;
         }
@@ -95,9 +163,9 @@ pub(super) fn jobs<'p>(
         let toolkit = &session.toolkit().include;
         let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
         let origin = provenance::of_source(project, session, unit, &prepared);
-        found.jobs.push(Job { unit, plan, prepared, of_machine, origin });
+        jobs.push(Job { unit, plan, prepared, of_machine, origin });
     }
-    found
+    units
 }
 
 /// The most signatures that one compile gives. Reading the text takes as long as some 50 kernels without code of their own (NVRTC 13.0, tried).
@@ -129,9 +197,12 @@ enum Done {
     Code(Box<Result<Compiled, Vec<Diagnostic>>>),
 }
 
-/// Compiles all jobs; what came of each is in their order.
-pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progress) -> Vec<Made> {
-    let jobs: Vec<&Job<'_>> = jobs.iter().flat_map(|jobs| &jobs.jobs).collect();
+/// Compiles all jobs; the results are in their order.
+pub(super) fn perform<'j>(
+    session: &Session,
+    jobs: &'j [Job<'j>],
+    progress: &dyn Progress,
+) -> Vec<CompiledJob<'j>> {
     let codes = jobs.iter().enumerate().flat_map(|(index, job)| {
         let targets = job.plan.targets.iter();
         targets.map(move |target| Task::Code(index, target))
@@ -142,43 +213,46 @@ pub(super) fn perform(session: &Session, jobs: &[Jobs<'_>], progress: &dyn Progr
     });
     let wanted: Vec<Wanted> = wanted.collect();
     // A compile for many signatures may be the longest: it begins first.
-    let tasks: Vec<Task<'_>> = alike(&jobs, &wanted).into_iter().map(Task::Signatures).chain(codes).collect();
+    let tasks: Vec<Task<'_>> = alike(jobs, &wanted).into_iter().map(Task::Signatures).chain(codes).collect();
     progress.begin(wanted.len() + jobs.iter().map(|job| job.plan.targets.len()).sum::<usize>());
     // One at a time: a thread that has nothing left to do takes the next of another's, down to the last.
     let each = tasks.par_iter().with_max_len(1);
-    let done: Vec<Done> = each.map(|task| perform_one(session, &jobs, task, progress)).collect();
+    let done: Vec<Done> = each.map(|task| perform_one(session, jobs, task, progress)).collect();
     progress.end();
-    let empty =
-        |job: &&Job<'_>| Made { signatures: vec![None; job.plan.architectures().len()], codes: Vec::new() };
-    let mut made: Vec<Made> = jobs.iter().map(empty).collect();
+    let without_results = |job: &'j Job<'j>| CompiledJob {
+        job,
+        signatures: job.plan.architectures().into_iter().map(|target| (target, None)).collect(),
+        codes: Vec::new(),
+    };
+    let mut compiled: Vec<CompiledJob<'j>> = jobs.iter().map(without_results).collect();
     for (task, done) in tasks.iter().zip(done) {
         match (task, done) {
             (Task::Signatures(group), Done::Signatures(found)) => {
                 for (wanted, signature) in group.iter().zip(found) {
-                    keep(&mut made, *wanted, signature.map(Ok));
+                    keep(&mut compiled, *wanted, signature.map(Ok));
                 }
             }
-            (Task::Code(index, _), Done::Code(code)) => {
-                if let Some(made) = made.get_mut(*index) {
-                    made.codes.push(*code);
+            (Task::Code(index, planned), Done::Code(code)) => {
+                if let Some(job) = compiled.get_mut(*index) {
+                    job.codes.push((planned.target, *code));
                 }
             }
             _ => {}
         }
     }
-    told_apart(session, &jobs, &wanted, &mut made);
+    told_apart(session, jobs, &wanted, &mut compiled);
     session.rest();
-    made
+    compiled
 }
 
-fn keep(made: &mut [Made], wanted: Wanted, signature: SignatureResult) {
-    let kept = made.get_mut(wanted.job).and_then(|made| made.signatures.get_mut(wanted.position));
-    if let Some(kept) = kept {
+fn keep(compiled: &mut [CompiledJob<'_>], wanted: Wanted, signature: SignatureResult) {
+    let kept = compiled.get_mut(wanted.job).and_then(|job| job.signatures.get_mut(wanted.position));
+    if let Some((_, kept)) = kept {
         *kept = signature;
     }
 }
 
-fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {
+fn perform_one(session: &Session, jobs: &[Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {
     match task {
         Task::Signatures(group) => {
             let found = signatures(session, jobs, group);
@@ -197,7 +271,7 @@ fn perform_one(session: &Session, jobs: &[&Job<'_>], task: &Task<'_>, progress: 
     }
 }
 
-fn signatures(session: &Session, jobs: &[&Job<'_>], group: &[Wanted]) -> Vec<Option<Signature>> {
+fn signatures(session: &Session, jobs: &[Job<'_>], group: &[Wanted]) -> Vec<Option<Signature>> {
     let Some(first) = group.first() else { return Vec::new() };
     let group = group.iter().filter_map(|wanted| jobs.get(wanted.job));
     let units: Vec<&PreparedUnit> = group.map(|job| &job.prepared).collect();
@@ -206,11 +280,11 @@ fn signatures(session: &Session, jobs: &[&Job<'_>], group: &[Wanted]) -> Vec<Opt
 
 /// Where one kernel of a group does not compile, none of them has a signature: the signatures of those that do, from one compile without
 /// the others, or each from its own, which says what is wrong with it.
-fn told_apart(session: &Session, jobs: &[&Job<'_>], wanted: &[Wanted], made: &mut [Made]) {
+fn told_apart(session: &Session, jobs: &[Job<'_>], wanted: &[Wanted], compiled: &mut [CompiledJob<'_>]) {
     let lacks = |wanted: &&Wanted| {
-        made.get(wanted.job).is_some_and(|made| {
-            made.signatures.get(wanted.position).is_some_and(Option::is_none)
-                && made.codes.iter().all(Result::is_ok)
+        compiled.get(wanted.job).is_some_and(|job| {
+            job.signatures.get(wanted.position).is_some_and(|(_, signature)| signature.is_none())
+                && job.codes.iter().all(|(_, code)| code.is_ok())
         })
     };
     let lacking: Vec<Wanted> = wanted.iter().filter(lacks).copied().collect();
@@ -226,13 +300,13 @@ fn told_apart(session: &Session, jobs: &[&Job<'_>], wanted: &[Wanted], made: &mu
         })
         .collect();
     for (wanted, signature) in found {
-        keep(made, wanted, Some(signature));
+        keep(compiled, wanted, Some(signature));
     }
 }
 
 /// Signatures in groups of one text and one architecture each: a compile yields all signatures of a group. There is at least one group
 /// for each thread.
-fn alike(jobs: &[&Job<'_>], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
+fn alike(jobs: &[Job<'_>], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
     let most = wanted.len().div_ceil(rayon::current_num_threads()).clamp(LEAST_AT_ONCE, MOST_AT_ONCE);
     let mut groups: Vec<Vec<Wanted>> = Vec::new();
     let mut open: HashMap<_, usize> = HashMap::new();

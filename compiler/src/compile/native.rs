@@ -12,10 +12,11 @@ use cubinder_model::provenance::Origin;
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use rayon::prelude::*;
 
-use super::jobs::{Job, Jobs};
-use super::provenance;
-use super::units::With;
+use super::jobs::{Job, PluginJobs, UnitJob};
+use super::provenance::{self, CodeOrigin};
+use super::units::Context;
 use crate::check::can_be_chosen;
+use crate::checkup::CheckedPlugin;
 use crate::codegen::{self, LaunchBounds};
 use crate::cubin::{self, LaunchRules};
 use crate::diagnostic::Diagnostic;
@@ -27,84 +28,86 @@ use crate::resolve::{Resolved, Unit};
 use crate::rules;
 
 /// Puts the code of the kernels around a plugin's into the place of its own; none where TensorRT could not choose the variant. Code that another
-/// compiler made is launched as it is. With what made each of the units' code, in the order of `units`.
+/// compiler made is launched as it is. Returns the inputs of the code, in the order of the units.
 ///
 /// # Errors
 /// What NVRTC says of a kernel that cannot become a part of another, and what such a kernel cannot keep.
 pub(super) fn around(
-    With { project, session, plan }: With<'_>,
-    plugin: &Resolved,
-    jobs: &Jobs<'_>,
+    Context { project, session, jobs: all, .. }: Context<'_>,
+    jobs: &PluginJobs<'_>,
     units: &mut [CompiledUnit],
-) -> Result<Vec<Option<Origin>>, Vec<Diagnostic>> {
-    let draft = &plugin.draft;
-    let mut places: Vec<Place> = Vec::new();
+) -> Result<Vec<CodeOrigin>, Vec<Diagnostic>> {
+    let CheckedPlugin { resolved, plan } = jobs.plugin;
+    let plugin = &resolved.draft.plugin;
+    let mut kernels: Vec<Kernel> = Vec::new();
     let mut tasks: Vec<Task<'_>> = Vec::new();
     let mut known: HashMap<(usize, String), usize> = HashMap::new();
-    for (index, (unit, compiled)) in draft.units.iter().zip(&*units).enumerate() {
-        let variant = draft.plugin.variants.get(unit.variant);
+    for (UnitJob { unit, job }, compiled) in jobs.units.iter().zip(&*units) {
+        let variant = plugin.variants.get(unit.variant);
         let launch = variant.and_then(|variant| Some((variant, variant.launch(unit.step)?)));
-        let job = jobs.of_units.get(index).copied().flatten();
-        let launch = launch.filter(|_| can_be_chosen(&draft.plugin, unit.variant));
-        places.push(match (launch, job.and_then(|job| Some((job, jobs.jobs.get(job)?)))) {
-            (None, _) => Place::Nothing,
-            (Some(_), None) => Place::Own(own(&draft.plugin, unit, plan)?),
+        let launch = launch.filter(|_| can_be_chosen(plugin, unit.variant));
+        kernels.push(match (launch, job.and_then(|job| Some((job, all.jobs.get(job)?)))) {
+            (None, _) => Kernel::None,
+            (Some(_), None) => {
+                let (file, code) = precompiled(plugin, unit, plan)?;
+                let made_by = unit.foreign.as_ref();
+                let origin = made_by.and_then(|code| provenance::of_foreign(&project.root, code, file));
+                Kernel::Precompiled(code, origin)
+            }
             (Some((variant, launch)), Some((of_unit, job))) => {
                 let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
                 let author = job.prepared.unit();
                 // Kernels around one kernel are one where they put arguments together alike and have blocks alike.
-                let threads = largest_block(&draft.plugin, variant, &launch);
+                let threads = largest_block(plugin, variant, &launch);
                 let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
-                let text = codegen::native_unit(author, &draft.plugin, &launch, bounds).text;
+                let text = codegen::native_unit(author, plugin, &launch, bounds).text;
                 let next = tasks.len();
                 let task = *known.entry((of_unit, text)).or_insert(next);
                 if task == next {
                     tasks.push(Task { job, launch, threads });
                 }
-                Place::Around(task)
+                Kernel::Around(task)
             }
         });
     }
-    let made: Vec<Result<CompiledCode, Vec<Diagnostic>>> = match session {
-        Some(session) => tasks.par_iter().map(|task| task.perform(session, plugin)).collect(),
+    let compiled: Vec<Result<CompiledCode, Vec<Diagnostic>>> = match session {
+        Some(session) => tasks.par_iter().map(|task| task.perform(session, resolved)).collect(),
         // Without one there is no job.
         None => Vec::new(),
     };
-    let errors: Vec<Diagnostic> =
-        made.iter().filter_map(|made| made.as_ref().err()).flatten().cloned().collect();
+    let (compiled, errors): (Vec<_>, Vec<_>) = compiled.into_iter().partition(Result::is_ok);
+    let errors: Vec<Diagnostic> = errors.into_iter().filter_map(Result::err).flatten().collect();
     if !errors.is_empty() {
         return Err(errors);
     }
+    let compiled: Vec<CompiledCode> = compiled.into_iter().flatten().collect();
     let mut origins = Vec::new();
-    for (unit, (place, of_unit)) in units.iter_mut().zip(places.into_iter().zip(&draft.units)) {
-        unit.code.clear();
-        origins.push(match place {
-            Place::Nothing => None,
-            Place::Own((file, code)) => {
-                unit.code.push(code);
-                of_unit.foreign.as_ref().and_then(|code| provenance::of_foreign(&project.root, code, file))
+    for (unit, kernel) in units.iter_mut().zip(kernels) {
+        let (code, origin) = match kernel {
+            Kernel::None => (None, None),
+            Kernel::Precompiled(code, origin) => (Some(code), origin),
+            Kernel::Around(task) => {
+                (compiled.get(task).cloned(), tasks.get(task).map(|task| task.job.origin.clone()))
             }
-            Place::Around(task) => {
-                unit.code.extend(made.get(task).and_then(|made| made.as_ref().ok()).cloned());
-                tasks.get(task).map(|task| task.job.origin.clone())
-            }
-        });
+        };
+        origins.extend(code.as_ref().map(CompiledCode::key).zip(origin));
+        unit.code = code.into_iter().collect();
     }
     Ok(origins)
 }
 
-/// Where the code of a unit comes from.
-enum Place {
+/// The kernel that TensorRT launches for a unit.
+enum Kernel {
     /// TensorRT could not choose its variant.
-    Nothing,
-    /// The file with this index, as another compiler made it.
-    Own((usize, CompiledCode)),
-    /// The task with this index.
+    None,
+    /// Precompiled code and its origin.
+    Precompiled(CompiledCode, Option<Origin>),
+    /// The kernel of the task with this index.
     Around(usize),
 }
 
 /// The PTX of a unit that another compiler made, and which of its files it is. It keeps all but the kernel's name: by that an engine tells whose it is.
-fn own(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, CompiledCode), Vec<Diagnostic>> {
+fn precompiled(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, CompiledCode), Vec<Diagnostic>> {
     let found = unit.foreign.as_ref().zip(plan.lowest_ptx()).and_then(|(code, target)| {
         let file = foreign::serving(code, target, true)?;
         Some((file, code.files.get(file)?.loaded.as_ref()?))

@@ -9,24 +9,25 @@ use std::path::Path;
 use cubinder_model::provenance::{Compiler, File, Headers, Origin, Read};
 use cubinder_model::{Bundle, Digest, Provenance, Target};
 
+use crate::checkup::CheckedPlugin;
 use crate::codegen::{self, display_name};
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
-use crate::resolve::{ForeignCode, Resolved, Unit};
+use crate::resolve::{ForeignCode, Unit};
 use crate::source;
 use crate::tuning;
 
-/// A code object, and what it was made from.
-pub(super) type Made = ((Digest, Target), Origin);
+/// A code object, by its digest and target, and its inputs.
+pub(super) type CodeOrigin = ((Digest, Target), Origin);
 
 /// The record of a bundle.
 pub(super) fn record(
     project: &Project,
-    plugins: &[Resolved],
+    plugins: &[CheckedPlugin],
     tuning: &[tuning::File],
     compiler: Option<Compiler>,
-    made: Vec<Made>,
+    origins: Vec<CodeOrigin>,
     bundle: &Bundle,
 ) -> Provenance {
     let root = project.root.as_path();
@@ -35,12 +36,16 @@ pub(super) fn record(
     let mut record = Provenance {
         cubinder: env!("CARGO_PKG_VERSION").to_owned(),
         compiler,
-        manifests: plugins.iter().map(|it| file(&it.source.path, &it.source.text)).collect(),
+        manifests: plugins
+            .iter()
+            .map(|plugin| &plugin.resolved.source)
+            .map(|source| file(&source.path, &source.text))
+            .collect(),
         tuning: tuning.iter().map(|it| file(&it.source.path, &it.source.text)).collect(),
         ..Provenance::default()
     };
     let mut of_code: HashMap<(Digest, Target), Vec<Origin>> = HashMap::new();
-    for (code, origin) in made {
+    for (code, origin) in origins {
         of_code.entry(code).or_default().push(origin);
     }
     for code in &bundle.code {
@@ -100,11 +105,11 @@ fn in_order(mut files: Vec<File>) -> Vec<File> {
 pub(super) fn doubt_of_headers(
     session: Option<&Session>,
     release: Option<(i32, i32)>,
-    made: &[Made],
+    origins: &[CodeOrigin],
 ) -> Option<Diagnostic> {
-    let needs_headers = |(_, origin): &Made| matches!(origin, Origin::Source { headers: Some(_), .. });
+    let needs_headers = |(_, origin): &CodeOrigin| matches!(origin, Origin::Source { headers: Some(_), .. });
     let (session, release) = session.zip(release)?;
-    made.iter().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
+    origins.iter().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
 /// What is said of code that another compiler made: of file number `index`.

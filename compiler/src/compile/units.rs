@@ -3,18 +3,19 @@
 //! Owns the joining of what came of their compiles ([`super::jobs`]). Says each mistake once, whatever number of variants,
 //! targets and plugins it shows in.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use cubinder_model::provenance::Origin;
 use cubinder_model::{Arg, KernelFacts, Plugin, Target};
 
 use super::inputs::Inputs;
-use super::jobs::{self, Job, Jobs, Sources};
-use super::{Progress, explain, native, places, provenance};
+use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
+use super::provenance::{self, CodeOrigin};
+use super::{Progress, explain, native, places};
 use crate::check::{self, Obligation, has_clusters};
+use crate::checkup::CheckedPlugin;
 use crate::cubin;
-use crate::diagnostic::{Code, Diagnostic, Severity, dedup, has_errors};
+use crate::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use crate::foreign;
 use crate::kernel_signature::Signature;
 use crate::kernel_text;
@@ -29,116 +30,80 @@ use crate::rules;
 use crate::source;
 use crate::verify::{self, Bound};
 
-/// All plugins, compiled.
+/// All plugins with their code.
 pub(super) struct CompiledPlugins {
     pub(super) plugins: Vec<CompiledPlugin>,
     /// The NVRTC that made the code.
     pub(super) nvrtc: Option<(i32, i32)>,
-    /// What had to hold of launches against the code, each once for a kernel.
+    /// Conditions on launches that follow from the code, each once for a kernel.
     pub(super) obligations: Vec<Obligation>,
-    /// What the kernels include.
+    /// The files that kernels include.
     pub(super) included: Inputs,
-    /// What the code objects were made from, in the order in which plugins need them.
-    pub(super) made: Vec<provenance::Made>,
+    /// The inputs of the code objects, in the order in which plugins need them.
+    pub(super) origins: Vec<CodeOrigin>,
 }
 
-/// What a plugin is compiled with.
+/// The parts of a compile that all plugins share.
 #[derive(Clone, Copy)]
-pub(super) struct With<'a> {
+pub(super) struct Context<'a> {
     pub(super) project: &'a Project,
-    /// None where no kernel has a source.
+    /// None if no kernel has a source.
     pub(super) session: Option<&'a Session>,
-    pub(super) plan: &'a Plan,
+    pub(super) jobs: &'a CompileJobs<'a>,
+    pub(super) warnings: &'a Sink,
 }
 
-/// Compiles every unit of every plugin; `plans` has one plan for each plugin.
+/// Compiles every unit of every plugin, and compares the results with the manifests.
 pub(super) fn compile(
-    project: &Project,
-    session: Option<&Session>,
-    plugins: &[Resolved],
-    plans: &[Plan],
+    context: Context<'_>,
     progress: &dyn Progress,
-    warnings: &mut Vec<Diagnostic>,
 ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
-    let sources = read_sources(plugins)?;
-    let jobs_of = |(plugin, plan)| match session {
-        Some(session) => jobs::jobs(project, session, plugin, plan, &sources),
-        None => Jobs { jobs: Vec::new(), of_units: vec![None; plugin.draft.units.len()] },
-    };
-    let jobs: Vec<Jobs<'_>> = plugins.iter().zip(plans).map(jobs_of).collect();
-    for (plugin, jobs) in plugins.iter().zip(&jobs) {
-        match session {
-            Some(session) => warnings.extend(unused_names(session, plugin, &jobs.jobs)),
-            None => warnings.extend(plugin.unused(&BTreeSet::new())),
-        }
+    let Context { session, jobs, warnings, .. } = context;
+    for plugin in &jobs.plugins {
+        let resolved = &plugin.plugin.resolved;
+        warnings.report(match session {
+            Some(session) => unused_names(session, resolved, jobs.of_plugin(plugin)),
+            None => resolved.unused(&BTreeSet::new()),
+        });
     }
-    let open = |path: &Path| sources.get(path).cloned().ok_or_else(Vec::new);
-    let read = plugins.iter().zip(plans);
-    let read: Vec<kernel_text::Checked> = read
-        .map(|(plugin, plan)| kernel_text::check_for(plugin, &plan.targets(), &plan.settings.options, &open))
-        .collect();
-    let results = session.map(|session| jobs::perform(session, &jobs, progress));
-    let mut results = results.unwrap_or_default().into_iter();
-    let mut compiled = Vec::new();
-    let mut nvrtc = None;
-    let mut obligations = Vec::new();
-    let mut included = Inputs::default();
-    let mut made = Vec::new();
+    let open = |path: &Path| jobs.sources.get(path).cloned().ok_or_else(Vec::new);
+    let results = session.map(|session| jobs::perform(session, &jobs.jobs, progress)).unwrap_or_default();
+    let mut all = CompiledPlugins {
+        plugins: Vec::new(),
+        nvrtc: None,
+        obligations: Vec::new(),
+        included: Inputs::default(),
+        origins: Vec::new(),
+    };
     if let Some(session) = session {
-        let all = jobs.iter().flat_map(|jobs| &jobs.jobs);
-        all.for_each(|job| included.add_included(session, &job.prepared));
+        jobs.jobs.iter().for_each(|job| all.included.add_included(session, &job.prepared));
     }
     let mut errors = Vec::new();
-    for (((plugin, plan), jobs), read) in plugins.iter().zip(plans).zip(&jobs).zip(read) {
+    for plugin in &jobs.plugins {
+        let CheckedPlugin { resolved, plan } = plugin.plugin;
+        let text = kernel_text::check_for(resolved, &plan.targets(), &plan.settings.options, &open);
         let (mistakes, doubts): (Vec<_>, Vec<_>) =
-            read.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
-        // Of the rest the compiler's own facts tell.
-        warnings.extend(
-            doubts.iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))).cloned(),
+            text.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
+        // The code tells the rest.
+        warnings.report(
+            doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
         );
-        let with = With { project, session, plan };
-        let finished = finish_plugin(with, plugin, jobs, &mut results, warnings);
-        match finished.map_err(|errors| explain::with_what_was_read(mistakes, errors)) {
+        match finish_plugin(context, plugin, &results) {
             Ok(finished) => {
-                nvrtc = nvrtc.or(finished.nvrtc);
-                obligations.extend(finished.obligations);
-                made.extend(finished.made);
-                compiled.push(finished.plugin);
+                all.nvrtc = all.nvrtc.or(finished.nvrtc);
+                all.obligations.extend(finished.obligations);
+                all.origins.extend(finished.origins);
+                all.plugins.push(finished.plugin);
             }
-            Err(found) => errors.extend(found),
+            Err(found) => errors.extend(explain::with_what_was_read(mistakes, found)),
         }
     }
-    dedup(warnings);
     dedup(&mut errors);
-    if errors.is_empty() {
-        return Ok(CompiledPlugins { plugins: compiled, nvrtc, obligations, included, made });
-    }
-    errors.append(warnings);
-    Err(errors)
+    if errors.is_empty() { Ok(all) } else { Err(errors) }
 }
 
 /// What only the kernels' text tells.
 const OF_TEXT: [Code; 2] = [rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
-
-/// Reads each kernel file once.
-fn read_sources(plugins: &[Resolved]) -> Result<Sources<'_>, Vec<Diagnostic>> {
-    let mut sources: Sources<'_> = HashMap::new();
-    let mut errors = Vec::new();
-    let units = plugins.iter().flat_map(|plugin| &plugin.draft.units);
-    for unit in units.filter(|unit| unit.foreign.is_none()) {
-        if sources.contains_key(unit.source.as_path()) {
-            continue;
-        }
-        match kernel_text::open_source(unit, &source::text) {
-            Ok(source) => {
-                sources.insert(&unit.source, source);
-            }
-            Err(found) => errors.extend(found),
-        }
-    }
-    dedup(&mut errors);
-    if errors.is_empty() { Ok(sources) } else { Err(errors) }
-}
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
 /// only the preprocessor can tell, it may use all of them.
@@ -164,120 +129,113 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// A plugin, the NVRTC that made its code, and what had to hold of its launches.
+/// A plugin with its code, the NVRTC that made it, and conditions on its launches.
 struct FinishedPlugin {
     plugin: CompiledPlugin,
     nvrtc: Option<(i32, i32)>,
     obligations: Vec<Obligation>,
-    made: Vec<provenance::Made>,
+    origins: Vec<CodeOrigin>,
 }
 
-/// Joins what came of a plugin's jobs, with the NVRTC that made it.
+/// Joins the results of a plugin's jobs.
 fn finish_plugin(
-    with: With<'_>,
-    plugin: &Resolved,
-    jobs: &Jobs<'_>,
-    results: &mut impl Iterator<Item = jobs::Made>,
-    warnings: &mut Vec<Diagnostic>,
+    context: Context<'_>,
+    jobs: &PluginJobs<'_>,
+    results: &[CompiledJob<'_>],
 ) -> Result<FinishedPlugin, Vec<Diagnostic>> {
-    let With { project, plan, .. } = with;
-    let draft = &plugin.draft;
+    let Context { project, warnings, .. } = context;
+    let CheckedPlugin { resolved, plan } = jobs.plugin;
+    let plugin = &resolved.draft.plugin;
+    let own = results.get(jobs.jobs.clone()).unwrap_or_default();
+    warnings.report(own.iter().filter_map(CompiledJob::place_of_machine));
     let mut units = Vec::new();
     let mut nvrtc = None;
     let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
     let mut origins = Vec::new();
-    let made = jobs.jobs.iter().zip(results).map(|(job, done)| {
-        let targets = job.plan.targets.iter().map(|planned| planned.target);
-        let signatures = job.plan.architectures().into_iter().zip(done.signatures).collect();
-        Made { job, signatures, codes: targets.zip(done.codes).collect() }
-    });
-    let made: Vec<Made<'_>> = made.collect();
-    warnings.extend(made.iter().filter_map(Made::place_of_machine));
-    for (unit, job) in draft.units.iter().zip(&jobs.of_units) {
-        let row = verify::Row::of(&draft.plugin, unit);
-        let mut said = Vec::new();
-        let finished = match job.and_then(|job| made.get(job)) {
-            Some(made) => finish_unit(&draft.plugin, unit, made, &mut said),
-            None => finish_foreign(&project.root, &draft.plugin, unit, plan, &mut said),
+    for UnitJob { unit, job } in &jobs.units {
+        let row = verify::Row::of(plugin, unit);
+        let of_row = Sink::default();
+        let finished = match job.and_then(|job| results.get(job)) {
+            Some(compiled) => finish_unit(plugin, unit, compiled, &of_row),
+            None => finish_precompiled(&project.root, plugin, unit, plan, &of_row),
         };
-        match finished {
+        let errors = match finished {
             Ok(finished) => {
                 nvrtc = nvrtc.or(finished.nvrtc);
-                let codes = finished.unit.code.iter().map(|code| (code.object.digest, code.object.target));
-                origins.extend(codes.zip(finished.origins));
+                origins.extend(finished.origins);
                 units.push(finished.unit);
-                wrong.push((row.clone(), Vec::new()));
+                Vec::new()
             }
-            Err(found) => wrong.push((row.clone(), found)),
-        }
-        doubtful.push((row, said));
+            Err(found) => found,
+        };
+        wrong.push((row.clone(), errors));
+        doubtful.push((row, of_row.into_diagnostics()));
     }
-    warnings.extend(verify::merge_rows(&doubtful));
+    warnings.report(verify::merge_rows(&doubtful));
     let errors = verify::merge_rows(&wrong);
     if !errors.is_empty() {
-        let is_foreign = draft.units.iter().any(|unit| unit.foreign.is_some());
+        let is_foreign = jobs.units.iter().any(|unit| unit.unit.foreign.is_some());
         let errors = if is_foreign { foreign::as_one(errors) } else { errors };
-        return Err(errors.into_iter().map(|error| explain::with_places(plugin, error)).collect());
+        return Err(errors.into_iter().map(|error| explain::with_places(resolved, error)).collect());
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
-    let checked = check::check_compiled(plugin, &plan.targets(), plan.route.route, &compiled);
-    check::supersede(warnings, &checked.diagnostics);
+    let checked = check::check_compiled(resolved, &plan.targets(), plan.route.route, &compiled);
+    warnings.revise(|all| check::supersede(all, &checked.diagnostics));
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }
-    warnings.extend(checked.diagnostics);
-    let obligations = checked.obligations;
+    warnings.report(checked.diagnostics);
     drop(compiled);
     if plan.route.route == Route::Native {
-        let made = native::around(with, plugin, jobs, &mut units)?;
-        let codes = units.iter().map(|unit| unit.code.first());
-        let codes = codes.map(|code| code.map(|code| (code.object.digest, code.object.target)));
-        origins = codes.zip(made).filter_map(|(code, origin)| code.zip(origin)).collect();
+        origins = native::around(context, jobs, &mut units)?;
     }
-    Ok(FinishedPlugin {
-        plugin: CompiledPlugin { draft: draft.clone(), units },
-        nvrtc,
-        obligations,
-        made: origins,
-    })
+    let plugin = CompiledPlugin { plugin: plugin.clone(), units };
+    Ok(FinishedPlugin { plugin, nvrtc, obligations: checked.obligations, origins })
 }
 
-/// A unit whose code another compiler made.
-fn finish_foreign(
+/// A unit with precompiled code.
+fn finish_precompiled(
     root: &Path,
     plugin: &Plugin,
     unit: &Unit,
     plan: &Plan,
-    warnings: &mut Vec<Diagnostic>,
+    warnings: &Sink,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
     let held = precompiled::check(plugin, unit);
     let (wrong, doubts): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
-    warnings.extend(doubts);
-    let (Some(code), Some(Bound { args, read_only, number_bytes })) = (&unit.foreign, held.bound) else {
+    warnings.report(doubts);
+    let (Some(code), Some(bound)) = (&unit.foreign, held.bound) else {
         return Err(wrong);
     };
     let mut files: Vec<usize> = Vec::new();
     for target in plan.targets() {
         files.extend(foreign::serving(code, target, plan.ptx_serves).filter(|file| !files.contains(file)));
     }
-    files.retain(|file| code.files.get(*file).is_some_and(|file| file.loaded.is_some()));
-    let origins = files.iter().filter_map(|file| provenance::of_foreign(root, code, *file)).collect();
-    let loaded = files.iter().filter_map(|file| code.files.get(*file)?.loaded.as_ref());
-    let code = loaded.map(|loaded| CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() });
-    let unit = CompiledUnit { args, read_only, number_bytes, cluster: held.cluster, code: code.collect() };
-    Ok(FinishedUnit { unit, nvrtc: None, origins })
+    let mut origins = Vec::new();
+    let mut codes = Vec::new();
+    for file in files {
+        let Some(loaded) = code.files.get(file).and_then(|file| file.loaded.as_ref()) else { continue };
+        let compiled = CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() };
+        let origin = provenance::of_foreign(root, code, file);
+        origins.extend(origin.map(|origin| (compiled.key(), origin)));
+        codes.push(compiled);
+    }
+    Ok(FinishedUnit { unit: compiled_unit(unit, bound, held.cluster, codes), nvrtc: None, origins })
 }
 
-/// What came of a job.
-struct Made<'j> {
-    job: &'j Job<'j>,
-    signatures: Vec<(Target, jobs::SignatureResult)>,
-    codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
+fn compiled_unit(
+    unit: &Unit,
+    bound: Bound,
+    cluster: Option<[u32; 3]>,
+    code: Vec<CompiledCode>,
+) -> CompiledUnit {
+    let Bound { args, read_only, number_bytes } = bound;
+    CompiledUnit { variant: unit.variant, step: unit.step, args, read_only, number_bytes, cluster, code }
 }
 
-impl Made<'_> {
-    /// That some of the code holds a path of the machine; said once for a kernel.
+impl CompiledJob<'_> {
+    /// The warning that some of the code holds a path of the machine; reported once for a kernel.
     fn place_of_machine(&self) -> Option<Diagnostic> {
         let Job { prepared, of_machine, .. } = self.job;
         self.codes.iter().find_map(|(_, result)| match result {
@@ -291,18 +249,17 @@ impl Made<'_> {
 struct FinishedUnit {
     unit: CompiledUnit,
     nvrtc: Option<(i32, i32)>,
-    /// What each of its code objects was made from.
-    origins: Vec<Origin>,
+    origins: Vec<CodeOrigin>,
 }
 
-/// Joins what came of a unit's tasks and holds the parts against each other.
+/// Joins the results of a unit's job, and compares them with each other and with the manifest.
 fn finish_unit(
     plugin: &Plugin,
     unit: &Unit,
-    made: &Made<'_>,
-    warnings: &mut Vec<Diagnostic>,
+    results: &CompiledJob<'_>,
+    warnings: &Sink,
 ) -> Result<FinishedUnit, Vec<Diagnostic>> {
-    let Made { job, signatures, codes } = made;
+    let CompiledJob { job, signatures, codes } = results;
     let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
@@ -313,19 +270,19 @@ fn finish_unit(
         }
     }
     let said: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
-    warnings.extend(merge_targets(&said));
+    warnings.report(merge_targets(&said));
     let failed = merge_targets(&failed);
     if !failed.is_empty() {
         return Err(failed);
     }
     let signatures = usable(unit, signatures)?;
-    let Bound { args, read_only, number_bytes } = verify::bind_targets(plugin, unit, &signatures)
+    let bound = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
     for (_, signature) in &signatures {
-        warnings.extend(verify::writable_inputs(plugin, unit, signature));
+        warnings.report(verify::writable_inputs(plugin, unit, signature));
     }
     let check =
-        |code: &Compiled| check_code(plugin, unit, &signatures, &args, code).err().unwrap_or_default();
+        |code: &Compiled| check_code(plugin, unit, &signatures, &bound.args, code).err().unwrap_or_default();
     let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
     let errors = merge_targets(&found);
     if !errors.is_empty() {
@@ -333,7 +290,7 @@ fn finish_unit(
     }
     let shared = |(target, code): &(Target, &Compiled)| Ok((*target, no_shared(plugin, unit, code)?));
     let shared: Vec<_> = compiled.iter().map(shared).collect::<Result<_, Vec<_>>>()?;
-    warnings.extend(merge_targets(&shared));
+    warnings.report(merge_targets(&shared));
     let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
     let code = |(_, code): &(Target, &Compiled)| CompiledCode {
         object: code.object.clone(),
@@ -341,8 +298,8 @@ fn finish_unit(
     };
     let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
     let cluster = cluster_of(plugin, unit, &compiled)?;
-    let origins = vec![job.origin.clone(); code.len()];
-    Ok(FinishedUnit { unit: CompiledUnit { args, read_only, number_bytes, cluster, code }, nvrtc, origins })
+    let origins = code.iter().map(|code| (code.key(), job.origin.clone())).collect();
+    Ok(FinishedUnit { unit: compiled_unit(unit, bound, cluster, code), nvrtc, origins })
 }
 
 /// The signatures, each with a target of its architecture.

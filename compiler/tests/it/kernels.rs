@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::support;
 use crate::support::manifest::Sample;
-use cubinder_compiler::compile::{Made, Progress, Request, bundle, compile};
+use cubinder_compiler::compile::{CompiledBundle, Progress, Request, bundle, compile};
 use cubinder_compiler::diagnostic::{Colour, render};
 use cubinder_compiler::project::{Asked, Project};
 use cubinder_compiler::toolkit::Overrides;
@@ -80,7 +80,7 @@ fn compiled(case: &Case) -> Result<(), String> {
 }
 
 /// What is compiled with these options of NVRTC.
-fn made(case: &Case, options: &[&str]) -> Result<Made, String> {
+fn made(case: &Case, options: &[&str]) -> Result<CompiledBundle, String> {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();

@@ -8,6 +8,7 @@ mod hint;
 mod json;
 mod place;
 mod render;
+mod sink;
 mod suggest;
 
 use std::collections::HashMap;
@@ -23,6 +24,7 @@ pub use json::to_json_lines;
 pub use place::Place;
 pub use render::harmless;
 pub use render::{Colour, render, render_one};
+pub use sink::Sink;
 pub use suggest::{lacking_type, suggest, suggest_type};
 
 /// A text that diagnostics can point into.

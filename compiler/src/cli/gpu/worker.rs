@@ -118,7 +118,7 @@ fn compile_for(
     subject: &Subject,
     device: &DeviceInfo,
     asked: &Asked,
-) -> Result<compile::Made, Vec<Diagnostic>> {
+) -> Result<compile::CompiledBundle, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     let open = |targets: Vec<Target>| {

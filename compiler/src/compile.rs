@@ -37,7 +37,7 @@ use crate::tuning::{self, Changed};
 use crate::whole;
 use inputs::Inputs;
 use jobs::CompileJobs;
-use units::{CompiledPlugins, Context};
+use units::CompiledPlugins;
 
 /// Everything that decides what is made.
 #[derive(Debug, Clone)]
@@ -194,6 +194,16 @@ pub fn bundle(
     progress: &dyn Progress,
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
     packed(project, overrides, use_cache, progress).map(|packed| packed.compiled)
+}
+
+/// The parts of a compile that all plugins share.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    project: &'a Project,
+    /// None if no kernel has a source.
+    session: Option<&'a Session>,
+    jobs: &'a CompileJobs<'a>,
+    warnings: &'a Sink,
 }
 
 /// A bundle and its inputs.

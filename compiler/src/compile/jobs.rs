@@ -93,7 +93,7 @@ fn read_sources(plugins: &[CheckedPlugin]) -> Result<Sources<'_>, Vec<Diagnostic
 }
 
 impl<'p> CompileJobs<'p> {
-    /// The jobs of these plugins, with the files that each includes. Without a session there is no job.
+    /// The jobs of these plugins, with the files that each includes. Without a session it has no jobs.
     ///
     /// # Errors
     /// Kernel files that cannot be read.

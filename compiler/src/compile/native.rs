@@ -12,9 +12,9 @@ use cubinder_model::provenance::Origin;
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use rayon::prelude::*;
 
+use super::Context;
 use super::jobs::{Job, PluginJobs, UnitJob};
 use super::provenance::{self, CodeOrigin};
-use super::units::Context;
 use crate::check::can_be_chosen;
 use crate::checkup::CheckedPlugin;
 use crate::codegen::{self, LaunchBounds};
@@ -52,7 +52,7 @@ pub(super) fn around(
                 let (file, code) = precompiled(plugin, unit, plan)?;
                 let made_by = unit.foreign.as_ref();
                 let origin = made_by.and_then(|code| provenance::of_foreign(&project.root, code, file));
-                Kernel::Precompiled(code, origin)
+                Kernel::Precompiled(Box::new((code, origin)))
             }
             (Some((variant, launch)), Some((of_unit, job))) => {
                 let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
@@ -85,7 +85,7 @@ pub(super) fn around(
     for (unit, kernel) in units.iter_mut().zip(kernels) {
         let (code, origin) = match kernel {
             Kernel::None => (None, None),
-            Kernel::Precompiled(code, origin) => (Some(code), origin),
+            Kernel::Precompiled(precompiled) => (Some(precompiled.0), precompiled.1),
             Kernel::Around(task) => {
                 (compiled.get(task).cloned(), tasks.get(task).map(|task| task.job.origin.clone()))
             }
@@ -101,7 +101,7 @@ enum Kernel {
     /// TensorRT could not choose its variant.
     None,
     /// Precompiled code and its origin.
-    Precompiled(CompiledCode, Option<Origin>),
+    Precompiled(Box<(CompiledCode, Option<Origin>)>),
     /// The kernel of the task with this index.
     Around(usize),
 }

@@ -9,9 +9,9 @@ use std::path::Path;
 use cubinder_model::{Arg, KernelFacts, Plugin, Target};
 
 use super::inputs::Inputs;
-use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
+use super::jobs::{self, CompiledJob, Job, PluginJobs, UnitJob};
 use super::provenance::{self, CodeOrigin};
-use super::{Progress, explain, native, places};
+use super::{Context, Progress, explain, native, places};
 use crate::check::{self, Obligation, has_clusters};
 use crate::checkup::CheckedPlugin;
 use crate::cubin;
@@ -24,7 +24,7 @@ use crate::manifest_names::manifest_names;
 use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::precompiled;
-use crate::project::{Plan, Project};
+use crate::project::Plan;
 use crate::resolve::{Resolved, Unit};
 use crate::rules;
 use crate::source;
@@ -41,16 +41,6 @@ pub(super) struct CompiledPlugins {
     pub(super) included: Inputs,
     /// The inputs of the code objects, in the order in which plugins need them.
     pub(super) origins: Vec<CodeOrigin>,
-}
-
-/// The parts of a compile that all plugins share.
-#[derive(Clone, Copy)]
-pub(super) struct Context<'a> {
-    pub(super) project: &'a Project,
-    /// None if no kernel has a source.
-    pub(super) session: Option<&'a Session>,
-    pub(super) jobs: &'a CompileJobs<'a>,
-    pub(super) warnings: &'a Sink,
 }
 
 /// Compiles every unit of every plugin, and compares the results with the manifests.

@@ -9,7 +9,7 @@ use super::{Diagnostic, dedup};
 pub struct Sink(RefCell<Vec<Diagnostic>>);
 
 impl Sink {
-    /// Adds diagnostics behind those that are there.
+    /// Appends diagnostics.
     pub fn report(&self, found: impl IntoIterator<Item = Diagnostic>) {
         // The iterator may report, too.
         let found: Vec<Diagnostic> = found.into_iter().collect();

@@ -46,7 +46,7 @@ fn gpu() -> Option<&'static Driver> {
         },
     };
     assert!(std::env::var_os("CUBINDER_REQUIRE_GPU").is_none(), "no GPU: {reason}");
-    eprintln!("SKIPPED: no GPU: {reason}");
+    println!("skipped: no GPU: {reason}");
     None
 }
 

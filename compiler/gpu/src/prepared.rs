@@ -194,16 +194,22 @@ impl Work {
 
     fn attributes(&self) -> Vec<CUlaunchAttribute> {
         use CUlaunchAttributeID as Id;
+        // The driver may read all bytes of a value.
+        let zero = CUlaunchAttributeValue { pad: [0; 64] };
         let attribute = |id, value| CUlaunchAttribute { id, pad: [0; 4], value };
         let cluster = self.evaluated.cluster.map(|[x, y, z]| {
-            let value = CUlaunchAttributeValue { clusterDim: ClusterDimension { x, y, z } };
+            let mut value = zero;
+            value.clusterDim = ClusterDimension { x, y, z };
             attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
         });
         let cooperative = self.cooperative.then(|| {
-            attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CUlaunchAttributeValue { cooperative: 1 })
+            let mut value = zero;
+            value.cooperative = 1;
+            attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
         });
         let programmatic = self.programmatic.then(|| {
-            let value = CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 };
+            let mut value = zero;
+            value.programmaticStreamSerializationAllowed = 1;
             attribute(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value)
         });
         [cluster, cooperative, programmatic].into_iter().flatten().collect()

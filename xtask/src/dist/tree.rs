@@ -72,9 +72,9 @@ fn text(path: impl Into<String>, content: impl Into<Vec<u8>>) -> File {
 /// The pages and their figures, by their paths in the folder `docs`.
 fn documentation(docs: &Path) -> Result<Vec<(String, Vec<u8>)>> {
     let mut found = Vec::new();
+    let folder = glob::Pattern::escape(docs.to_str().context("the checkout has no UTF-8 path")?);
     for pattern in ["**/*.md", "**/*.svg"] {
-        let pattern = docs.join(pattern);
-        for path in glob::glob(pattern.to_str().context("the checkout has no UTF-8 path")?)? {
+        for path in glob::glob(&format!("{folder}/{pattern}"))? {
             let path = path?;
             let name = path.strip_prefix(docs)?.to_string_lossy().into_owned();
             // Parts of the book only.

@@ -132,9 +132,9 @@ const STAND_INS: &str = include_str!("../../python/stand_in_libraries.py");
 
 /// Removes unused files, and makes the links.
 fn trim(package: &Package, content: &Path) -> Result<()> {
+    let folder = glob::Pattern::escape(content.to_str().context("the cache has no UTF-8 path")?);
     for pattern in &package.skip {
-        let pattern = content.join(pattern);
-        for path in glob::glob(pattern.to_str().context("the cache has no UTF-8 path")?)? {
+        for path in glob::glob(&format!("{folder}/{pattern}"))? {
             let path = path?;
             if path.is_dir() { fs::remove_dir_all(&path)? } else { fs::remove_file(&path)? }
         }

@@ -9,8 +9,15 @@ use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
 
-/// The function of CUDA's runtime, and the instruction of PTX (ISA 9.0).
-const WAITS: [&str; 2] = ["cudaGridDependencySynchronize", "griddepcontrol"];
+/// Whether a text may wait for the step before: by the function of CUDA's runtime, or the instruction of PTX (ISA 9.0) and its wrappers. The other
+/// form of the instruction lets the next step begin, and waits for nothing.
+fn may_wait(text: &str) -> bool {
+    let waits = |(at, name): (usize, &str)| {
+        let form = text.get(at + name.len()..).unwrap_or_default().trim_start_matches(['.', '_']);
+        !form.starts_with("launch_dependents")
+    };
+    text.contains("cudaGridDependencySynchronize") || text.match_indices("griddepcontrol").any(waits)
+}
 
 impl Check<'_> {
     /// All of them.
@@ -24,10 +31,7 @@ impl Check<'_> {
         let text = &self.source.text;
         // A name anywhere in the file or in an option counts as a wait, and so does any file that it includes.
         let mut texts = self.options.iter().chain([text]);
-        if !launch.programmatic
-            || texts.any(|text| WAITS.iter().any(|name| text.contains(name)))
-            || !includes_only_cuda_headers(text)
-        {
+        if !launch.programmatic || texts.any(|text| may_wait(text)) || !includes_only_cuda_headers(text) {
             return None;
         }
         let message = format!("`{}` never waits for the step before it", self.kernel.path());
@@ -127,4 +131,25 @@ enum Shared {
     Tensor(usize),
     /// A scratch buffer.
     Scratch(u32),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::may_wait;
+
+    #[test]
+    fn to_let_the_next_step_begin_is_no_wait() {
+        for (text, expected) in [
+            ("asm volatile(\"griddepcontrol.launch_dependents;\");", false),
+            ("cuda::ptx::griddepcontrol_launch_dependents();", false),
+            ("cudaTriggerProgrammaticLaunchCompletion();", false),
+            ("asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");", true),
+            ("cuda::ptx::griddepcontrol_wait();", true),
+            ("griddepcontrol.launch_dependents; griddepcontrol.wait;", true),
+            ("#define DEP griddepcontrol", true),
+            ("cudaGridDependencySynchronize();", true),
+        ] {
+            assert_eq!(may_wait(text), expected, "{text}");
+        }
+    }
 }

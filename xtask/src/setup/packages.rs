@@ -119,9 +119,12 @@ impl Packages {
             .arg("-r")
             .arg(&list)
             .env("TMPDIR", scratch)
-            // Both are about what is installed for the interpreter.
+            // These configure installations for the interpreter; some of them contradict `--target`.
             .env_remove("PIP_CONSTRAINT")
+            .env_remove("PIP_PREFIX")
+            .env_remove("PIP_ROOT")
             .env("PIP_REQUIRE_VIRTUALENV", "0")
+            .env("PIP_USER", "0")
             .current_dir(scratch);
         process::capture(&mut command).map(drop).context(NotFetched(name.to_owned()))
     }

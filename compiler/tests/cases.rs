@@ -58,6 +58,11 @@ fn main() -> ExitCode {
             Ok(Completion::Completed)
         }));
     }
+    // A folder that is not found has no tests.
+    for prefix in ["ok/", "manifests/", "bad/", "bad/several/", "bad/compiled/"] {
+        assert!(trials.iter().any(|trial| trial.name().starts_with(prefix)), "no case of `{prefix}`");
+    }
+    assert!(trials.len() > 100, "only {} cases", trials.len());
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 

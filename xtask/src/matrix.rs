@@ -275,7 +275,10 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &
     command.envs(workshop.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     Ok(match outcome::ended(&mut command) {
-        Ok((status, _, _)) if status.success() => Outcome::Works(works.to_owned()),
+        Ok((status, stdout, _)) if status.success() => match has_passed_tests(&stdout) {
+            true => Outcome::Works(works.to_owned()),
+            false => Outcome::Failed(format!("no test has `{filter}` in its name")),
+        },
         Ok((_, stdout, stderr)) => {
             let is_reason =
                 |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
@@ -284,6 +287,12 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &
         }
         Err(outcome) => outcome,
     })
+}
+
+/// Whether libtest reports a test that passed: it succeeds if a filter matches none.
+fn has_passed_tests(stdout: &str) -> bool {
+    let results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
+    results.into_iter().any(|result| !result.starts_with("0 passed"))
 }
 
 /// The oldest supported Rust of `Cargo.toml`.

@@ -86,7 +86,7 @@ pub(crate) unsafe fn invoke<F: Declared>(
     arguments: F::Arguments,
 ) -> Result<(), DriverError> {
     // The name that `cuda.h` gives to the newest version.
-    let call = name.trim_end_matches("_v2");
+    let call = name.strip_suffix("_v2").unwrap_or(name);
     #[cfg(test)]
     if let Some(code) = stand_in::answer(call, &arguments) {
         return check(call, code);

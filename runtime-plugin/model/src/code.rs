@@ -36,8 +36,8 @@ pub enum TargetKind {
     Cubin,
     /// PTX, compiled by the driver when it is loaded: `compute_80`.
     Ptx,
-    /// PTX of a kernel that takes what TensorRT passes, and that TensorRT alone launches: `native_80`. Nobody asks for it by
-    /// that name.
+    /// PTX of a kernel that takes what TensorRT passes, and that TensorRT alone launches: `native_80`. Manifests do not name
+    /// it as a target.
     Native,
 }
 

@@ -69,7 +69,7 @@ mod tests {
         }
         assert!(std::ptr::eq(first, memo.get(1, |_| Err(())).unwrap()));
         assert_eq!(memo.get(100, |_| Err("no")), Err("no"));
-        assert_eq!(memo.get(100, make).unwrap(), "100", "a failure is not memo");
+        assert_eq!(memo.get(100, make).unwrap(), "100", "a failure is not kept");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Owns what every method needs ([`KernelPlugin`]) and which part answers which call: [`build`] what the builder asks of types and formats,
 //! [`shapes`] of shapes, [`run`] what the runtime asks, [`variants`] which tactics there are, [`profile`] what a build knows of shapes, [`fields`] what is
 //! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
-//! operator from another: the model says it all, and [`cubinder_launch`] what it comes to.
+//! operator from another: the model says it all, and [`cubinder_launch`] computes its launches.
 
 mod announced;
 mod build;

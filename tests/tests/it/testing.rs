@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::command::{self, Run, finish, root};
-use cubinder_skip::skip;
+use cubinder_skip::does_not_apply;
 use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
 
@@ -262,7 +262,7 @@ fn the_test_command_says_that_there_is_no_gpu() {
     };
     let Some(plain) = without(&[]) else { return };
     if plain.code == Some(0) {
-        skip("there is a GPU here");
+        does_not_apply("there is a GPU here");
         return;
     }
     plain.assert_code(3);

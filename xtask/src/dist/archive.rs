@@ -13,7 +13,10 @@ pub(super) fn write(tree: &[File], out: &Path) -> Result<PathBuf> {
     let name = format!("cubinder-{VERSION}-x86_64-linux");
     let path = out.join(format!("{name}.tar.gz"));
     let bytes = pack(tree, &name).with_context(|| format!("cannot pack `{}`", path.display()))?;
-    fs::write(&path, &bytes)?;
+    let draft = out.join(format!("{name}.tar.gz.draft"));
+    fs::write(&draft, &bytes)?;
+    // An archive with its final name is complete.
+    fs::rename(&draft, &path)?;
     Ok(path)
 }
 

@@ -124,3 +124,23 @@ fn modules_of_each_crate_form_no_cycle() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(left.is_empty(), "dissolved, to be removed from LEFT: {left:?}");
 }
+
+/// A file of an integration test that no module names does not run, and the compiler does not report it.
+#[test]
+fn every_file_of_integration_tests_is_a_module() {
+    let root = workspace::root();
+    for folder in ["compiler/tests/it", "compiler/onnx/tests/it", "runtime-plugin/tests/it", "tests/tests/it"]
+    {
+        let folder = root.join(folder);
+        let main = syn::parse_file(&std::fs::read_to_string(folder.join("main.rs")).unwrap()).unwrap();
+        let named = |item: &syn::Item| match item {
+            syn::Item::Mod(module) => Some(module.ident.to_string()),
+            _ => None,
+        };
+        let modules: BTreeSet<String> = main.items.iter().filter_map(named).collect();
+        for path in crate::files::list(&folder).unwrap() {
+            let stem = path.file_stem().unwrap().to_str().unwrap();
+            assert!(stem == "main" || modules.contains(stem), "{} is not a module", path.display());
+        }
+    }
+}

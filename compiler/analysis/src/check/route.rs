@@ -1,6 +1,6 @@
 //! What keeps a plugin from the native route, on which TensorRT launches its kernels itself.
 //!
-//! Owns what is told of it, once for a plugin: what cannot be done ([`cubinder_launch::native`]) is an error, and a variant that TensorRT
+//! Owns these reports, once for a plugin: an obstacle ([`cubinder_launch::native`]) is an error, and a variant that TensorRT
 //! could not choose is left out with a warning, as long as there are others.
 
 use std::collections::BTreeSet;

@@ -69,7 +69,7 @@ fn what_is_right_passes() {
         ),
     ];
     for (text, kernel, args) in cases {
-        // There are rows of `f32` and `f16`: what is no template has to take both.
+        // Rows are of `f32` and `f16`: a kernel without template parameters takes both.
         let checked = checked(&text.replace("float4", "uint4"), kernel, args);
         assert_eq!(render(&checked.diagnostics, Colour::Plain), "", "{text}");
         assert_eq!(checked.unsure, [], "{text}");
@@ -146,7 +146,7 @@ fn template_arguments_that_nothing_declares_are_told() {
     );
     assert_eq!(
         message(text, "k<f32>").as_deref(),
-        Some("`f32` is no name of C++, and `/srv/p/k.cu` does not declare it")
+        Some("`f32` is not a C++ name, and `/srv/p/k.cu` does not declare it")
     );
     assert_eq!(
         message(text, "k<factor>").as_deref(),

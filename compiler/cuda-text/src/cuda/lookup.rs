@@ -82,7 +82,7 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     let (params, arguments) = match (&kernel.template, &name.arguments) {
         (None, None) => return None,
         (None, Some(_)) => {
-            return Some(format!("`{called}` is no template, and takes no template arguments"));
+            return Some(format!("`{called}` is not a template, and takes no template arguments"));
         }
         (Some(params), arguments) => (params, arguments.as_deref().unwrap_or_default()),
     };
@@ -243,7 +243,7 @@ pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagno
     let at = word_in(span, name);
     let ty = DataType::from_name(name).map(DataType::cuda_name);
     let message = match ty {
-        Some(_) => format!("`{name}` is no name of C++, and `{file}` does not declare it"),
+        Some(_) => format!("`{name}` is not a C++ name, and `{file}` does not declare it"),
         None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
     };
     let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");

@@ -77,7 +77,7 @@ fn what_stands_around_a_kernel_is_told_from_it() {
         read("__global__ void __launch_bounds__(256, f(2, 3)) k() {} __device__ int g(int) {} int h = 1;");
     assert_eq!(kernels.kernels.len(), 1);
     assert_eq!(kernels.functions, ["g"]);
-    // The guard of a header is no condition.
+    // The guard of a header does not make a kernel conditional.
     assert_kernel("#ifndef H\n#define H\n#if A\nint x;\n#endif\n__global__ void k() {}\n#endif\n", "k()");
 }
 
@@ -160,7 +160,7 @@ fn a_namespace_that_need_not_be_said_may_have_the_name_of_one_that_must() {
     }
 }
 
-/// The name of a namespace of which the text makes no sense was the sign that stands there, and no path named the kernel.
+/// In a malformed text, the reader took a sign for the name of a namespace, and no path named the kernel.
 #[test]
 fn a_sign_is_no_namespace() {
     for text in ["namespace a : { __global__ void k() {} }", "namespace a::: { __global__ void k() {} }"] {

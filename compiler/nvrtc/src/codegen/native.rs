@@ -1,6 +1,6 @@
 //! The kernel that TensorRT launches itself, around the author's.
 //!
-//! TensorRT passes addresses and 32-bit integers in an order of its own ([`cubinder_launch::native`]); this kernel puts the author's arguments
+//! TensorRT passes addresses and 32-bit integers in its own order ([`cubinder_launch::native`]); this kernel puts the author's arguments
 //! together again and calls the author's kernel, which has become a part of it. Owns the text of that kernel. Never: no look into the
 //! author's text, which is compiled as it is: before it `__global__` is made to say "a function of the device, always inlined" (not `inline`, which
 //! explicit instantiations may not have). A kernel that such a function cannot be (`__grid_constant__`, `__cluster_dims__`) does not compile so (NVRTC 13.0).

@@ -21,7 +21,7 @@ pub struct Settings {
 /// What kind of compile it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Code that goes into an engine.
+    /// Code for an engine.
     Code(Target),
     /// Debug information about kernels' parameters, for an architecture. It is in PTX as it is in a cubin, which takes longer to make, the more so
     /// the more kernels there are. Nothing else of the output is used.
@@ -51,7 +51,7 @@ fn non_empty(folder: &Path) -> PathBuf {
 /// The first NVRTC that is given a seed.
 const SEEDED: (i32, i32) = (13, 0);
 
-/// What is to be said about code from an NVRTC of this version, the same for each.
+/// A warning about code from an NVRTC of this version, the same for each kernel.
 pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
     let (major, minor) = version;
     (version < SEEDED).then(|| {
@@ -108,7 +108,7 @@ pub fn has_line_information(options: &[String]) -> bool {
 /// How the option is called that asks for line information.
 const LINE_INFORMATION: [&str; 2] = ["generate-line-info", "lineinfo"];
 
-/// The user's options without those that contradict `--device-debug`. None of them changes a parameter.
+/// The user's options without those that contradict `--device-debug`. They do not change parameters.
 fn without_optimizer(options: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut rest = options.iter();

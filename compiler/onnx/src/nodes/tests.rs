@@ -21,12 +21,6 @@ use super::tensors::{Dim, Tensor, Tensors};
 use crate::diagnostic::Source;
 use crate::eval;
 
-/// Says why a test cannot run here. Where everything has to be there, that is a failure.
-fn skip(reason: &str) {
-    assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
-    println!("skipped: {reason}");
-}
-
 fn plugins() -> Plugins {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     Plugins::of(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
@@ -66,7 +60,7 @@ fn write_models(folder: &Path, client: &str, arguments: &[&str]) -> bool {
     let (Some(python), Some(paths)) =
         (variable("CUBINDER_TEST_PYTHON"), variable("CUBINDER_TEST_PYTHONPATH"))
     else {
-        skip("`CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
+        cubinder_skip::skip("`CUBINDER_TEST_PYTHON` is not set; `cargo xtask test` does it");
         return false;
     };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients").join(client);

@@ -7,7 +7,7 @@ use crate::value::Value;
 
 /// What is known about attributes and shapes.
 pub trait RangeEnvironment {
-    /// The value of an attribute; none where it can be anything that [`RangeEnvironment::attribute_range`] allows.
+    /// The value of an attribute, or `None` if [`RangeEnvironment::attribute_range`] limits it.
     fn attribute(&self, index: u32) -> Option<&Value>;
 
     /// What an attribute can be whose value is not known; none where it can be anything.

@@ -291,8 +291,8 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &
 
 /// Whether libtest reports a test that passed: it succeeds if a filter matches none.
 fn has_passed_tests(stdout: &str) -> bool {
-    let results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
-    results.into_iter().any(|result| !result.starts_with("0 passed"))
+    let mut results = stdout.lines().filter_map(|line| line.strip_prefix("test result: ok. "));
+    results.any(|result| !result.starts_with("0 passed"))
 }
 
 /// The oldest supported Rust of `Cargo.toml`.
@@ -329,6 +329,13 @@ fn rust(oldest: &str) -> Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_filter_without_tests_is_no_success() {
+        let result = |passed| format!("running {passed} tests\ntest result: ok. {passed} passed; 0 failed\n");
+        assert!(has_passed_tests(&result(6)) && has_passed_tests(&result(10)));
+        assert!(!has_passed_tests(&result(0)) && !has_passed_tests(""));
+    }
 
     /// Rows are compared with texts of the page.
     #[test]

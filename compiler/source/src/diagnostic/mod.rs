@@ -3,6 +3,7 @@
 //! Owns the value types and how they are rendered: [`render`] for people, [`to_json_lines`] for editors and CI. Never
 //! decides what is an error, and never prints: texts are values.
 
+mod declare;
 mod fold;
 mod hint;
 mod json;

@@ -2,6 +2,7 @@
 //! them; `cargo xtask docs` runs it with `CUBINDER_UPDATE_DOCS=1`, which writes them anew. Its examples are compiled. So it is with the tables of
 //! `docs/plugins.md` and `docs/plugins/*.md`, which are made from the manifests that ship.
 
+mod architecture;
 mod plugins;
 mod promises;
 mod releases;

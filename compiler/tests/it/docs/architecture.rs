@@ -1,0 +1,56 @@
+//! The pages about the code: every path that they name exists.
+
+use std::path::Path;
+
+const PAGES: [&str; 5] = [
+    "docs/architecture.md",
+    "docs/contributing/compiler.md",
+    "docs/contributing/engine-format.md",
+    "docs/contributing/runtime.md",
+    "docs/contributing/verification.md",
+];
+
+/// Top-level folders of the repository.
+const FOLDERS: [&str; 7] =
+    ["compiler/", "docs/", "kernels/", "manifests/", "runtime-plugin/", "tests/", "xtask/"];
+
+/// The paths between backquotes that start at a top-level folder; of `a/{b,c}` one for each.
+fn paths(page: &str) -> Vec<String> {
+    let spans = page
+        .lines()
+        .filter(|line| !line.starts_with("```"))
+        .flat_map(|line| line.split('`').skip(1).step_by(2));
+    let named = spans.filter(|span| {
+        FOLDERS.iter().any(|folder| span.starts_with(folder)) && !span.contains(['*', ' ', '<'])
+    });
+    named.flat_map(alternatives).collect()
+}
+
+fn alternatives(path: &str) -> Vec<String> {
+    let Some((before, rest)) = path.split_once('{') else { return vec![path.to_owned()] };
+    let (names, after) = rest.split_once('}').expect("a brace is closed");
+    names.split(',').map(|name| format!("{before}{name}{after}")).collect()
+}
+
+#[test]
+fn named_paths_exist() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for page in PAGES {
+        let text = std::fs::read_to_string(root.join(page)).expect("the page exists");
+        let paths = paths(&text);
+        assert!(paths.len() > 5, "{page} names {} paths", paths.len());
+        let missing: Vec<&String> = paths.iter().filter(|path| !is_there(&root, path)).collect();
+        assert!(missing.is_empty(), "{page} names paths that do not exist: {missing:#?}");
+    }
+}
+
+/// A path may leave out the extension of a Rust module.
+fn is_there(root: &Path, path: &str) -> bool {
+    root.join(path).exists() || root.join(format!("{path}.rs")).exists()
+}
+
+#[test]
+fn reads_paths() {
+    let text = "see `compiler/{a,b}/c.rs`, `serde`, `tests/x y` and `xtask/`";
+    assert_eq!(paths(text), ["compiler/a/c.rs", "compiler/b/c.rs", "xtask/"]);
+}

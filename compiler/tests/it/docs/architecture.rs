@@ -54,3 +54,23 @@ fn reads_paths() {
     let text = "see `compiler/{a,b}/c.rs`, `serde`, `tests/x y` and `xtask/`";
     assert_eq!(paths(text), ["compiler/a/c.rs", "compiler/b/c.rs", "xtask/"]);
 }
+
+/// The external crates in `[workspace.dependencies]` of a manifest.
+fn dependencies(manifest: &str) -> Vec<&str> {
+    let table = manifest.split("\n[workspace.dependencies]\n").nth(1).expect("the table exists");
+    let table = table.split("\n[").next().unwrap_or(table);
+    let lines = table.lines().filter(|line| !line.starts_with('#') && !line.contains("path ="));
+    lines.filter_map(|line| Some(line.split_once(" = ")?.0)).collect()
+}
+
+#[test]
+fn every_dependency_has_a_reason() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let manifest = std::fs::read_to_string(root.join("Cargo.toml")).expect("the manifest exists");
+    let page = std::fs::read_to_string(root.join("docs/architecture.md")).expect("the page exists");
+    let reasons = page.split("## Dependencies").nth(1).expect("the section exists");
+    let names = dependencies(&manifest);
+    assert!(names.len() > 30, "{names:?}");
+    let missing: Vec<&&str> = names.iter().filter(|name| !reasons.contains(&format!("`{name}`"))).collect();
+    assert!(missing.is_empty(), "docs/architecture.md gives no reason for {missing:?}");
+}

@@ -1,4 +1,4 @@
-//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. `cases.rs` has
+//! Kernels as people write them against what manifests pass, through the real NVRTC: what is taken, what is refused. `tests/cases` has
 //! the manifests of `tests/data/bad/compiled`.
 
 use std::path::Path;

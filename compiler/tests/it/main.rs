@@ -1,6 +1,6 @@
 //! Integration tests of the compiler. They are one program, because each program links the compiler.
 //!
-//! `compiler/tests/cases.rs` is a second program, in which each file of `tests/data/ok` and `tests/data/bad` is a test.
+//! `compiler/tests/cases` is a second program, in which each file of `tests/data/ok` and `tests/data/bad` is a test.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 
@@ -21,7 +21,6 @@ mod json_schema;
 mod kernels;
 mod library;
 mod manifest_corpus;
-mod mistakes;
 mod mutation;
 mod native;
 mod new;
@@ -30,7 +29,6 @@ mod onnx;
 mod paths;
 mod provenance;
 mod reproducible;
-mod rules;
 mod said;
 mod sequences;
 mod shipped_manifests;

@@ -1,4 +1,4 @@
-//! The corpus as a whole, and manifests that are mutated from it. `cases.rs` has a test for each of its files.
+//! The corpus as a whole, and manifests that are mutated from it. `tests/cases` has a test for each of its files.
 
 use std::path::{Path, PathBuf};
 

@@ -35,8 +35,12 @@ fn has_test(text: &str, name: &str) -> bool {
     lines.iter().enumerate().any(|(at, line)| line.starts_with(&head) && is_test(at))
 }
 
-/// Whether this file is a test of `compiler/tests/cases.rs`.
+/// Whether this file is a test of `compiler/tests/cases`.
 fn is_case(word: &str) -> bool {
+    is_manifest(word) || word.starts_with("compiler/source/src/rules/") && word.ends_with(".md")
+}
+
+fn is_manifest(word: &str) -> bool {
     word.starts_with("tests/data/bad/") && word.ends_with(".toml")
 }
 
@@ -64,7 +68,7 @@ fn every_promise_has_a_page_and_tests_that_exist() {
                 wrong.push(format!("no such file: {file} ({promise})"));
                 continue;
             };
-            if is_case(word) && !root().join(word).with_extension("snap").exists() {
+            if is_manifest(word) && !root().join(word).with_extension("snap").exists() {
                 wrong.push(format!("no snapshot: {word} ({promise})"));
             }
             if word.contains("::") && !has_test(&text, function) {

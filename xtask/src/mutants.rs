@@ -23,221 +23,24 @@ Without GROUP all run, one after the other. --left tries only what the last run 
 /// Limit of a test run, which takes one or two seconds without an endless loop.
 const TEST_SECONDS: u32 = 60;
 
-/// Files that the same tests are about.
-struct Group {
-    name: &'static str,
-    /// The packages of the files.
-    packages: &'static [&'static str],
-    files: &'static [&'static str],
-    /// The packages of the tests.
-    tested_by: &'static [&'static str],
-    /// The test programs, as cargo's arguments.
-    programs: &'static [&'static str],
-    /// The programs' arguments: names, and `--skip` for unrelated ones.
-    tests: &'static [&'static str],
+/// `mutants.toml`, which explains its keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Groups {
+    group: Vec<Group>,
 }
 
-const GROUPS: [Group; 15] = [
-    Group {
-        name: "reader",
-        packages: &["cubinder-model"],
-        files: &[
-            "runtime-plugin/model/src/container.rs",
-            "runtime-plugin/model/src/container/header.rs",
-            "runtime-plugin/model/src/packed.rs",
-            "runtime-plugin/model/src/provenance.rs",
-            "runtime-plugin/model/src/slot.rs",
-            "runtime-plugin/model/src/validate.rs",
-            "runtime-plugin/model/src/validate/places.rs",
-            "runtime-plugin/model/src/validate/tuning.rs",
-        ],
-        tested_by: &["cubinder-model"],
-        programs: &["--lib"],
-        tests: &[],
-    },
-    Group {
-        name: "guards",
-        packages: &["cubinder-launch"],
-        files: &[
-            "runtime-plugin/launch/src/choice.rs",
-            "runtime-plugin/launch/src/facts.rs",
-            "runtime-plugin/launch/src/rules.rs",
-            "runtime-plugin/launch/src/signature.rs",
-            "runtime-plugin/launch/src/steps.rs",
-            "runtime-plugin/launch/src/tuned.rs",
-            "runtime-plugin/launch/src/variants.rs",
-        ],
-        tested_by: &["cubinder-launch"],
-        programs: &["--lib"],
-        tests: &["--skip=native::", "--skip=proof::"],
-    },
-    Group {
-        name: "launch",
-        packages: &["cubinder-expr", "cubinder-launch", "cubinder-model"],
-        files: &[
-            "runtime-plugin/expr/src/data_type.rs",
-            "runtime-plugin/launch/src/numbers.rs",
-            "runtime-plugin/launch/src/pack.rs",
-            "runtime-plugin/launch/src/sequence.rs",
-            "runtime-plugin/launch/src/workspace.rs",
-            "runtime-plugin/model/src/model/storage.rs",
-            "runtime-plugin/launch/src/native/unproved.rs",
-        ],
-        tested_by: &["cubinder-expr", "cubinder-launch", "cubinder-model"],
-        programs: &["--lib"],
-        tests: &["--skip=proof::"],
-    },
-    Group {
-        name: "prover",
-        packages: &["cubinder-expr", "cubinder-launch"],
-        files: &[
-            "runtime-plugin/expr/src/bounds/walk/arrays.rs",
-            "runtime-plugin/expr/src/bounds/walk/narrow.rs",
-            "runtime-plugin/expr/src/bounds/walk/mod.rs",
-            "runtime-plugin/launch/src/proof/frame.rs",
-        ],
-        tested_by: &["cubinder-expr", "cubinder-launch"],
-        programs: &["--lib"],
-        tests: &[],
-    },
-    Group {
-        name: "code",
-        packages: &["cubinder-code-object"],
-        files: &["compiler/code-object/src/block_limits.rs", "compiler/code-object/src/cubin/ptx/usage.rs"],
-        tested_by: &["cubinder-code-object"],
-        programs: &["--lib"],
-        tests: &["block_limits::", "cubin::ptx::usage::"],
-    },
-    Group {
-        name: "signature",
-        packages: &["cubinder-analysis"],
-        files: &[
-            "compiler/analysis/src/verify/args.rs",
-            "compiler/analysis/src/verify/code.rs",
-            "compiler/analysis/src/verify/pointee.rs",
-            "compiler/analysis/src/verify/targets.rs",
-        ],
-        tested_by: &["cubinder-analysis", "cubinder-import", "cubinder-node"],
-        programs: &["--lib"],
-        tests: &["eval::occupancy::", "foreign::", "precompiled::", "verify::"],
-    },
-    Group {
-        name: "cache",
-        packages: &["cubinder-nvrtc"],
-        files: &[
-            "compiler/nvrtc/src/cache/dependencies.rs",
-            "compiler/nvrtc/src/nvrtc/options.rs",
-            "compiler/nvrtc/src/nvrtc/session.rs",
-            "compiler/nvrtc/src/nvrtc/session/entry.rs",
-        ],
-        tested_by: &["cubinder-nvrtc"],
-        programs: &["--lib"],
-        tests: &[
-            "cache::",
-            "nvrtc::options::",
-            "nvrtc::session::builds::",
-            "nvrtc::session::include_graphs::a_file_before",
-            "nvrtc::session::tests::",
-            "nvrtc::tests::",
-        ],
-    },
-    Group {
-        name: "directives",
-        packages: &["cubinder-cuda-text"],
-        files: &["compiler/cuda-text/src/directives.rs"],
-        tested_by: &["cubinder-cuda-text"],
-        programs: &["--lib"],
-        tests: &["directives::"],
-    },
-    Group {
-        name: "options",
-        packages: &["cubinder-manifest"],
-        files: &["compiler/manifest/src/nvrtc_option.rs"],
-        tested_by: &["cubinder-manifest"],
-        programs: &["--lib"],
-        tests: &["nvrtc_option::"],
-    },
-    Group {
-        name: "files",
-        packages: &["cubinder-source"],
-        files: &["compiler/source/src/source.rs", "compiler/source/src/whole.rs"],
-        tested_by: &["cubinder-source"],
-        programs: &["--lib"],
-        tests: &["source::", "whole::"],
-    },
-    Group {
-        name: "fields",
-        packages: &["cubinder-model"],
-        files: &["runtime-plugin/model/src/field.rs"],
-        tested_by: &["cubinder-model"],
-        programs: &["--lib"],
-        tests: &["field::"],
-    },
-    Group {
-        name: "node",
-        packages: &["cubinder-plugin"],
-        files: &[
-            "runtime-plugin/src/attributes.rs",
-            "runtime-plugin/src/code/table.rs",
-            "runtime-plugin/src/definition.rs",
-            "runtime-plugin/src/launch/addresses.rs",
-            "runtime-plugin/src/launch/record.rs",
-            "runtime-plugin/src/launch/step.rs",
-            "runtime-plugin/src/plugin/fields.rs",
-        ],
-        tested_by: &["cubinder-plugin"],
-        programs: &["--lib", "--test=it", "--test=unloading_frees_everything"],
-        // Without tests that compile whole plugins or measure time.
-        tests: &[
-            "--skip=agreement::",
-            "--skip=driver_calls::",
-            "--skip=sealed_damage",
-            "--skip=several_devices::",
-            "--skip=timing_tests::",
-            "--skip=what_an_engine_asks_for",
-        ],
-    },
-    Group {
-        name: "driver",
-        packages: &["cubinder-driver"],
-        files: &[
-            "runtime-plugin/driver/src/calls.rs",
-            "runtime-plugin/driver/src/capture.rs",
-            "runtime-plugin/driver/src/context.rs",
-            "runtime-plugin/driver/src/queue.rs",
-            "runtime-plugin/driver/src/sys.rs",
-        ],
-        tested_by: &["cubinder-plugin"],
-        programs: &["--test=it"],
-        tests: &["--skip=several_devices::"],
-    },
-    Group {
-        name: "run",
-        packages: &["cubinder-plugin"],
-        files: &["runtime-plugin/src/plugin/run.rs"],
-        tested_by: &["cubinder-plugin"],
-        programs: &["--lib", "--test=meaning"],
-        tests: &[
-            "run_tests::",
-            "plugin::tests::",
-            "both_names",
-            "what_a_node_does",
-            "--skip=what_an_engine_asks_for",
-        ],
-    },
-    Group {
-        name: "logger",
-        packages: &["trt-abi"],
-        files: &[
-            "runtime-plugin/abi/src/image.rs",
-            "runtime-plugin/abi/src/library.rs",
-            "runtime-plugin/abi/src/logger.rs",
-        ],
-        tested_by: &["trt-abi"],
-        programs: &["--lib"],
-        tests: &["image::", "library::", "logger::"],
-    },
-];
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Group {
+    name: String,
+    packages: Vec<String>,
+    files: Vec<String>,
+    tested_by: Vec<String>,
+    programs: Vec<String>,
+    #[serde(default)]
+    tests: Vec<String>,
+}
 
 /// Tests the groups. Survivors are reported, and the exit status is not zero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
@@ -248,7 +51,8 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let mut outcomes = Vec::new();
     for group in groups {
         println!("{}: {}", group.name, group.files.join(", "));
-        outcomes.push((group.name, group.run(left)?));
+        let outcome = group.run(left)?;
+        outcomes.push((group.name, outcome));
     }
     for (name, outcome) in &outcomes {
         println!("{name}: {outcome}");
@@ -264,17 +68,20 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
 }
 
 /// The groups with these names, or all.
-fn chosen(names: &[String]) -> Result<Vec<&'static Group>> {
-    if let Some(wrong) = names.iter().find(|name| !GROUPS.iter().any(|group| group.name == **name)) {
-        bail!("`{wrong}` is not a group; the groups are {}", GROUPS.map(|group| group.name).join(", "));
+fn chosen(names: &[String]) -> Result<Vec<Group>> {
+    let Groups { mut group } =
+        toml::from_str(include_str!("../mutants.toml")).context("in `xtask/mutants.toml`")?;
+    if let Some(wrong) = names.iter().find(|name| !group.iter().any(|group| group.name == **name)) {
+        let known: Vec<&str> = group.iter().map(|group| group.name.as_str()).collect();
+        bail!("`{wrong}` is not a group; the groups are {}", known.join(", "));
     }
-    let is_chosen = |group: &&Group| names.is_empty() || names.iter().any(|name| name == group.name);
-    Ok(GROUPS.iter().filter(is_chosen).collect())
+    group.retain(|group| names.is_empty() || names.contains(&group.name));
+    Ok(group)
 }
 
 impl Group {
     fn run(&self, left: bool) -> Result<Outcome> {
-        let to = workspace::root().join("target/mutants").join(self.name);
+        let to = workspace::root().join("target/mutants").join(&self.name);
         fs::create_dir_all(&to)?;
         if self.packages != self.tested_by {
             process::inherit(&mut self.unchanged()).context("tests fail without any change")?;
@@ -293,31 +100,36 @@ impl Group {
     /// The tests without any change.
     fn unchanged(&self) -> Command {
         let mut command = workspace::cargo();
-        command.arg("test").args(self.tested_by.iter().flat_map(|package| ["--package", package]));
+        command.arg("test").args(flags("--package", &self.tested_by));
         command.args(["--profile", "mutants"]);
-        command.args(self.programs).arg("--").args(self.tests);
+        command.args(&self.programs).arg("--").args(&self.tests);
         command
     }
 
     fn command(&self, to: &Path, left: bool) -> Command {
         let mut command = workspace::cargo();
-        command.arg("mutants").args(self.packages.iter().flat_map(|package| ["--package", package]));
-        command.args(self.tested_by.iter().flat_map(|package| ["--test-package", package]));
+        command.arg("mutants").args(flags("--package", &self.packages));
+        command.args(flags("--test-package", &self.tested_by));
         command.args(["--profile", "mutants"]);
         if self.packages != self.tested_by {
             // cargo-mutants 27.1 would run the tests of the changed packages.
             command.arg("--baseline=skip");
         }
-        command.args(self.files.iter().flat_map(|file| ["--file", file]));
+        command.args(flags("--file", &self.files));
         command.arg("--timeout").arg(TEST_SECONDS.to_string()).arg("--output").arg(to);
         command.args(self.programs.iter().map(|program| format!("--cargo-arg={program}")));
         if left {
             command.arg("--iterate");
         }
-        command.args(["--", "--"]).args(self.tests);
+        command.args(["--", "--"]).args(&self.tests);
         command.env("RUST_BACKTRACE", "0");
         command
     }
+}
+
+/// The flag before each value.
+fn flags<'a>(flag: &'a str, values: &'a [String]) -> impl Iterator<Item = &'a str> {
+    values.iter().flat_map(move |value| [flag, value])
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -372,12 +184,13 @@ mod tests {
 
     #[test]
     fn files_of_groups_exist() {
-        for file in GROUPS.iter().flat_map(|group| group.files) {
+        let all = chosen(&[]).unwrap();
+        for file in all.iter().flat_map(|group| &group.files) {
             assert!(workspace::root().join(file).is_file(), "{file}");
         }
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
-        assert_eq!(chosen(&[]).unwrap().len(), GROUPS.len());
-        let one: Vec<&str> = chosen(&names(&["guards"])).unwrap().iter().map(|group| group.name).collect();
+        let one: Vec<String> =
+            chosen(&names(&["guards"])).unwrap().into_iter().map(|group| group.name).collect();
         assert_eq!(one, ["guards"]);
         let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
@@ -388,14 +201,15 @@ mod tests {
 
     #[test]
     fn a_group_is_one_command() {
-        let group = Group {
-            name: "n",
-            packages: &["p"],
-            files: &["a.rs", "b.rs"],
-            tested_by: &["q"],
-            programs: &["--lib"],
-            tests: &["t::", "u::"],
-        };
+        let group = r#"
+            name = "n"
+            packages = ["p"]
+            files = ["a.rs", "b.rs"]
+            tested_by = ["q"]
+            programs = ["--lib"]
+            tests = ["t::", "u::"]
+        "#;
+        let group: Group = toml::from_str(group).unwrap();
         let line = |left| process::command_line(&group.command(Path::new("out"), left));
         assert!(
             line(false).ends_with(

@@ -1,5 +1,7 @@
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, TargetKind};
 
 use super::{Cycle, Modules};
 use crate::workspace;
@@ -89,29 +91,20 @@ const LEFT: [&str; 15] = [
 
 #[test]
 fn modules_of_each_crate_form_no_cycle() {
-    let manifests =
-        workspace::cargo().args(["metadata", "--no-deps", "--format-version=1"]).output().unwrap();
-    let metadata: serde_json::Value = serde_json::from_slice(&manifests.stdout).unwrap();
+    let metadata = metadata();
     let mut wrong = Vec::new();
     let mut left = BTreeSet::from(LEFT);
     let mut crates = 0;
-    for target in metadata["packages"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .flat_map(|package| package["targets"].as_array().unwrap())
-    {
-        let is_product = target["kind"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .any(|kind| matches!(kind.as_str(), Some("lib" | "rlib" | "cdylib" | "bin")));
-        if !is_product {
+    for target in metadata.packages.iter().flat_map(|package| &package.targets) {
+        let is_product = |kind: &TargetKind| {
+            matches!(kind, TargetKind::Lib | TargetKind::RLib | TargetKind::CDyLib | TargetKind::Bin)
+        };
+        if !target.kind.iter().any(is_product) {
             continue;
         }
         crates += 1;
-        let (name, root) = (target["name"].as_str().unwrap(), target["src_path"].as_str().unwrap());
-        let modules = Modules::read(Path::new(root)).unwrap();
+        let name = &target.name;
+        let modules = Modules::read(target.src_path.as_std_path()).unwrap();
         println!("{name}: {:?} modules and edges", modules.size());
         for cycle in modules.cycles() {
             let line = format!("{name} {}", cycle.title());
@@ -123,6 +116,45 @@ fn modules_of_each_crate_form_no_cycle() {
     assert!(crates > 10, "{crates} crates");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(left.is_empty(), "dissolved, to be removed from LEFT: {left:?}");
+}
+
+fn metadata() -> Metadata {
+    MetadataCommand::new().current_dir(workspace::root()).no_deps().exec().unwrap()
+}
+
+/// The packages that each package of the workspace is built with.
+fn dependencies() -> BTreeMap<String, BTreeSet<String>> {
+    let packages = metadata().packages;
+    let is_ours = |name: &str| packages.iter().any(|package| package.name.as_str() == name);
+    let of_package = |package: &cargo_metadata::Package| {
+        let built_with = package.dependencies.iter().filter(|it| it.kind == DependencyKind::Normal);
+        built_with.map(|it| it.name.clone()).filter(|name| is_ours(name)).collect()
+    };
+    packages.iter().map(|package| (package.name.to_string(), of_package(package))).collect()
+}
+
+/// Whether `from` reaches `to` by at least one edge.
+fn reaches(graph: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> bool {
+    graph[from].iter().any(|next| next == to || reaches(graph, next, to))
+}
+
+#[test]
+fn the_architecture_page_draws_the_graph_of_crates() {
+    let graph = dependencies();
+    // Lower layers first.
+    let mut packages: Vec<&String> = graph.keys().collect();
+    packages.sort_by_key(|from| graph.keys().filter(|to| reaches(&graph, from, to)).count());
+    let lines = packages.into_iter().map(|package| {
+        let uses = &graph[package];
+        let is_implied = |name: &&String| uses.iter().any(|other| reaches(&graph, other, name));
+        let direct: Vec<&str> = uses.iter().filter(|name| !is_implied(name)).map(String::as_str).collect();
+        format!("{package:22} {}", direct.join(" ")).trim_end().to_owned()
+    });
+    let expected = lines.collect::<Vec<_>>().join("\n");
+    let page = std::fs::read_to_string(workspace::root().join("docs/architecture.md")).unwrap();
+    let drawn = page.split("```text\n").find_map(|block| block.strip_prefix("crate                  uses\n"));
+    let drawn = drawn.and_then(|block| block.split("\n```").next());
+    assert!(drawn == Some(expected.as_str()), "docs/architecture.md should have:\n{expected}");
 }
 
 /// A file of an integration test that no module names does not run, and the compiler does not report it.

@@ -9,220 +9,157 @@
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
 
+use cubinder_expr::Value;
 use cubinder_launch::native;
 use cubinder_model::Plugin as PluginModel;
 use cubinder_model::container::FORMAT_VERSION;
 use cubinder_model::slot::Mode;
 use trt_abi::raw::QuickPluginCreationRequest;
 use trt_abi::{
-    Creator, CreatorBase, Error, Field, FieldNames, PluginFieldType, QuickCreator, Severity, TensorRTPhase,
-    logger,
+    Creator, CreatorBase, CreatorList, Error, Field, FieldNames, Identity, PluginFieldType, QuickCreator,
+    Severity, TensorRTPhase, logger,
 };
 
 use crate::attributes;
 use crate::definition::{Definition, OwnBundle, Restored, restore_node, restore_reference};
-use crate::identity;
-use crate::plugin::{Form, KernelPlugin, NativePlugin, OpName};
+use crate::plugin::{Form, KernelPlugin, NativePlugin};
+use crate::{descriptor, identity};
 
-/// Makes plugins for the nodes of an op.
-pub(crate) struct OpCreator {
+/// A creator of the kind `K`.
+pub(crate) struct NodeCreator<K> {
+    identity: Identity,
+    fields: FieldNames,
+    kind: K,
+}
+
+/// Makes plugins for the nodes of an op: of either route, though the library registers it for one.
+pub(crate) struct Op {
     own: Arc<OwnBundle>,
     index: usize,
     form: Form,
-    name: CString,
-    version: CString,
-    namespace: CString,
-    fields: FieldNames,
-}
-
-/// Makes plugins for the nodes of an op whose kernels TensorRT launches itself.
-pub(crate) struct NativeCreator {
-    op: OpCreator,
-    name: Arc<OpName>,
 }
 
 /// Makes plugins from what engines hold.
-pub(crate) struct KernelCreator {
+pub(crate) struct EngineNodes {
     /// The bundle that the nodes refer to; absent in the generic library.
     own: Option<Arc<OwnBundle>>,
-    name: CString,
-    version: CString,
-    fields: FieldNames,
 }
 
-/// Refuses the nodes of engines of an older format.
-pub(crate) struct OldCreator {
-    name: &'static CStr,
-    version: &'static CStr,
-    fields: FieldNames,
-}
+/// Rejects the nodes of engines of an older format.
+pub(crate) struct OldFormat;
 
-/// The creators of a library with the bundle `own`, which plays the part `mode`.
-pub(crate) fn of_bundle(mode: Mode, own: OwnBundle) -> Result<OfBundle, Error> {
-    let own = Arc::new(own);
-    let mut found = OfBundle::default();
+/// The creators of this library, by what was put into its file.
+pub(crate) fn creators() -> Result<CreatorList, Error> {
+    let mut list = CreatorList::new();
+    let attached = descriptor::attached()
+        .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
+    let Some((mode, bytes)) = attached else {
+        list.push(NodeCreator::new(identity::generic(), EngineNodes { own: None })?);
+        for old in identity::OLD_VERSIONS {
+            list.push(NodeCreator::new(old, OldFormat)?);
+        }
+        return Ok(list);
+    };
+    let own = Arc::new(OwnBundle::read(bytes)?);
     let form = match mode {
         Mode::Ops => Form::Fields,
         Mode::OpsForLibrary => Form::Library,
         Mode::CodeLibrary => {
-            let name = identity::library_name(&own.digest);
-            found.kernels.push(KernelCreator::new(Some(own), name)?);
-            return Ok(found);
+            let identity = identity::of_library(&own.digest);
+            list.push(NodeCreator::new(identity, EngineNodes { own: Some(own) })?);
+            return Ok(list);
         }
     };
-    for (index, plugin) in own.bundle.plugins.iter().enumerate() {
-        let op = OpCreator::new(&own, index, form)?;
-        match native::is_native(plugin) {
-            true => found.natives.push(NativeCreator::new(op)),
-            false => found.ops.push(op),
-        }
-    }
-    Ok(found)
+    let is_native = |index: &usize| own.bundle.plugins.get(*index).is_some_and(native::is_native);
+    let (natives, others): (Vec<usize>, Vec<usize>) = (0..own.bundle.plugins.len()).partition(is_native);
+    let creator = |index| NodeCreator::of_op(Op { own: Arc::clone(&own), index, form });
+    others.into_iter().try_for_each(|index| creator(index).map(|op| list.push(op)))?;
+    natives.into_iter().try_for_each(|index| creator(index).map(|op| list.push_quick(op)))?;
+    Ok(list)
 }
 
-/// The creators that a library with a bundle registers.
-#[derive(Default)]
-pub(crate) struct OfBundle {
-    pub(crate) ops: Vec<OpCreator>,
-    pub(crate) natives: Vec<NativeCreator>,
-    pub(crate) kernels: Vec<KernelCreator>,
-}
-
-/// The creator of the library without a bundle.
-pub(crate) fn generic() -> Result<KernelCreator, Error> {
-    KernelCreator::new(None, identity::GENERIC_NAME.to_owned())
-}
-
-/// Those that refuse what older versions left in engines.
-pub(crate) fn old() -> Result<Vec<OldCreator>, Error> {
-    let creator = |(name, version)| {
-        let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
-        Ok(OldCreator { name, version, fields })
-    };
-    identity::OLD_VERSIONS.into_iter().map(creator).collect()
-}
-
-impl OpCreator {
-    fn new(own: &Arc<OwnBundle>, index: usize, form: Form) -> Result<OpCreator, Error> {
-        let model = &own.bundle.plugins[index];
-        let names: Vec<CString> =
-            model.attributes.iter().map(|attribute| c_string(&attribute.name)).collect::<Result<_, _>>()?;
-        let declared = names.iter().zip(&model.attributes);
-        let declared =
-            declared.map(|(name, attribute)| (name.as_c_str(), attributes::declared_type(attribute.ty)));
-        Ok(OpCreator {
-            name: c_string(&model.name)?,
-            version: c_string(&model.version)?,
-            namespace: c_string(&model.namespace)?,
-            fields: FieldNames::new(declared.chain([(attributes::AOT, PluginFieldType::INT32)]))?,
-            own: Arc::clone(own),
-            index,
-            form,
-        })
-    }
-
-    fn model(&self) -> &PluginModel {
-        &self.own.bundle.plugins[self.index]
-    }
-
-    fn core_name(&self) -> CString {
-        match self.form {
-            Form::Fields => identity::GENERIC_NAME.to_owned(),
-            Form::Library => identity::library_name(&self.own.digest),
-        }
-    }
-}
-
-impl CreatorBase for OpCreator {
-    fn name(&self) -> &CStr {
-        &self.name
-    }
-
-    fn version(&self) -> &CStr {
-        &self.version
-    }
-
-    fn namespace(&self) -> &CStr {
-        &self.namespace
+impl<K: Send + Sync + 'static> CreatorBase for NodeCreator<K> {
+    fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     fn fields(&self) -> &FieldNames {
         &self.fields
     }
 
-    fn needs_fields(&self) -> bool {
-        !self.model().attributes.is_empty()
-    }
-
     fn report(&self, error: &Error) {
         logger::error_of(c"cubinder", error);
     }
 }
 
-impl Creator for OpCreator {
+impl NodeCreator<Op> {
+    fn of_op(kind: Op) -> Result<NodeCreator<Op>, Error> {
+        let model = kind.model();
+        let names: Vec<CString> =
+            model.attributes.iter().map(|attribute| c_string(&attribute.name)).collect::<Result<_, _>>()?;
+        let declared = names.iter().zip(&model.attributes);
+        let declared =
+            declared.map(|(name, attribute)| (name.as_c_str(), attributes::declared_type(attribute.ty)));
+        let mut fields = FieldNames::new(declared.chain([(attributes::AOT, PluginFieldType::INT32)]))?;
+        fields.are_needed = !model.attributes.is_empty();
+        let identity = Identity {
+            name: c_string(&model.name)?.into(),
+            version: c_string(&model.version)?.into(),
+            namespace: c_string(&model.namespace)?.into(),
+        };
+        Ok(NodeCreator { identity, fields, kind })
+    }
+}
+
+impl Op {
+    fn model(&self) -> &PluginModel {
+        &self.own.bundle.plugins[self.index]
+    }
+
+    fn definition(&self) -> Definition {
+        Definition::Bundle { own: Arc::clone(&self.own), index: self.index }
+    }
+
+    fn invalid(&self, node: &str, error: &dyn std::fmt::Display) -> Error {
+        let PluginModel { namespace, name, .. } = self.model();
+        Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
+    }
+
+    /// The values of a node's attributes, if a builder asks for it; `elsewhere` is the error for a runtime.
+    fn values(
+        &self,
+        node: &str,
+        fields: &[Field<'_>],
+        phase: TensorRTPhase,
+        elsewhere: &str,
+    ) -> Result<Vec<Value>, Error> {
+        if phase != TensorRTPhase::BUILD {
+            return Err(self.invalid(node, &elsewhere));
+        }
+        attributes::from_fields(self.model(), fields).map_err(|error| self.invalid(node, &error))
+    }
+}
+
+impl Creator for NodeCreator<Op> {
     type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
-        let name = name.to_string_lossy();
-        let model = self.model();
-        let place = |error: Error| {
-            Error::new(error.code(), format!("{}::{} `{name}`: {error}", model.namespace, model.name))
-        };
-        if phase != TensorRTPhase::BUILD {
-            return Err(place(Error::invalid(
-                "this library builds engines and does not run them; load libcubinder.so, or the code library beside it",
-            )));
-        }
+        let (name, op) = (name.to_string_lossy(), &self.kind);
+        let elsewhere = "this library builds engines and does not run them; load libcubinder.so, or the code library beside it";
+        let values = op.values(&name, fields, phase, elsewhere)?;
         if attributes::aot(fields) == Some(false) {
-            logger::log(
-                Severity::INFO,
-                &format!(
-                    "cubinder: {}::{} `{name}`: aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind",
-                    model.namespace, model.name
-                ),
-            );
+            let note = "aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind";
+            logger::log(Severity::INFO, &format!("cubinder: {}", op.invalid(&name, &note)));
         }
-        let values = attributes::from_fields(model, fields).map_err(place)?;
-        let definition = Definition::Bundle { own: Arc::clone(&self.own), index: self.index };
-        KernelPlugin::new(definition, values, &name, phase, self.form, self.core_name())
+        let core = match op.form {
+            Form::Fields => identity::generic(),
+            Form::Library => identity::of_library(&op.own.digest),
+        };
+        KernelPlugin::new(op.definition(), values, &name, phase, op.form, core)
     }
 }
 
-impl NativeCreator {
-    fn new(op: OpCreator) -> NativeCreator {
-        let OpCreator { name, version, namespace, .. } = &op;
-        let name = OpName { name: name.clone(), version: version.clone(), namespace: namespace.clone() };
-        NativeCreator { name: Arc::new(name), op }
-    }
-}
-
-impl CreatorBase for NativeCreator {
-    fn name(&self) -> &CStr {
-        &self.op.name
-    }
-
-    fn version(&self) -> &CStr {
-        &self.op.version
-    }
-
-    fn namespace(&self) -> &CStr {
-        &self.op.namespace
-    }
-
-    fn fields(&self) -> &FieldNames {
-        &self.op.fields
-    }
-
-    fn needs_fields(&self) -> bool {
-        self.op.needs_fields()
-    }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
-}
-
-impl QuickCreator for NativeCreator {
+impl QuickCreator for NodeCreator<Op> {
     type Plugin = NativePlugin;
 
     fn create(
@@ -233,44 +170,31 @@ impl QuickCreator for NativeCreator {
         phase: TensorRTPhase,
         request: QuickPluginCreationRequest,
     ) -> Result<NativePlugin, Error> {
-        let name = name.to_string_lossy();
-        let model = self.op.model();
-        let place = |error: Error| {
-            Error::new(error.code(), format!("{}::{} `{name}`: {error}", model.namespace, model.name))
-        };
-        if phase != TensorRTPhase::BUILD {
-            return Err(place(Error::invalid(
-                "TensorRT launches its kernel itself: no engine holds such a plugin",
-            )));
+        let (name, op) = (name.to_string_lossy(), &self.kind);
+        if phase == TensorRTPhase::BUILD && request == QuickPluginCreationRequest::STRICT_JIT {
+            let other_route = "a plugin is asked for whose kernels are launched by a library (`aot` is 0), and TensorRT launches those of this one: take `aot` \
+                 out of the node or set it to 1, or compile the plugin without `route = \"native\"`";
+            return Err(op.invalid(&name, &other_route));
         }
-        if request == QuickPluginCreationRequest::STRICT_JIT {
-            return Err(place(Error::invalid(
-                "a plugin is asked for whose kernels are launched by a library (`aot` is 0), and TensorRT launches those of this one: take `aot` \
-                 out of the node or set it to 1, or compile the plugin without `route = \"native\"`",
-            )));
-        }
-        let values = attributes::from_fields(model, fields).map_err(place)?;
-        let definition = Definition::Bundle { own: Arc::clone(&self.op.own), index: self.op.index };
-        NativePlugin::new(definition, values, &name, Arc::clone(&self.name))
+        let elsewhere = "TensorRT launches its kernel itself: no engine holds such a plugin";
+        let values = op.values(&name, fields, phase, elsewhere)?;
+        NativePlugin::new(op.definition(), values, &name, self.identity.clone())
     }
 }
 
-impl KernelCreator {
-    fn new(own: Option<Arc<OwnBundle>>, name: CString) -> Result<KernelCreator, Error> {
+impl<K> NodeCreator<K> {
+    fn new(identity: Identity, kind: K) -> Result<NodeCreator<K>, Error> {
         let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
-        Ok(KernelCreator { own, name, version: identity::version(), fields })
+        Ok(NodeCreator { identity, fields, kind })
     }
+}
 
+impl EngineNodes {
     fn restore(&self, fields: &[Field<'_>]) -> Result<Restored, Error> {
-        let node = match fields {
-            [node] if node.name() == identity::NODE_FIELD => node,
-            _ => {
-                return Err(Error::invalid(format!(
-                    "the node in the engine has the fields {fields:?}, expected {:?} alone: it was not made by Cubinder",
-                    identity::NODE_FIELD
-                )));
-            }
-        };
+        let [node] = fields else { return Err(other_fields(fields)) };
+        if node.name() != identity::NODE_FIELD {
+            return Err(other_fields(fields));
+        }
         match &self.own {
             Some(own) => restore_reference(node.bytes()?, own),
             None => restore_node(node.bytes()?),
@@ -278,79 +202,32 @@ impl KernelCreator {
     }
 }
 
-impl CreatorBase for KernelCreator {
-    fn name(&self) -> &CStr {
-        &self.name
-    }
-
-    fn version(&self) -> &CStr {
-        &self.version
-    }
-
-    fn namespace(&self) -> &CStr {
-        identity::NAMESPACE
-    }
-
-    fn fields(&self) -> &FieldNames {
-        &self.fields
-    }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
+fn other_fields(fields: &[Field<'_>]) -> Error {
+    Error::invalid(format!(
+        "the node in the engine has the fields {fields:?}, expected {:?} alone: it was not made by Cubinder",
+        identity::NODE_FIELD
+    ))
 }
 
-impl Creator for KernelCreator {
+impl Creator for NodeCreator<EngineNodes> {
     type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
-        let place = |error: Error| match name.to_string_lossy() {
-            name if name.is_empty() => error,
-            name => Error::new(error.code(), format!("`{name}`: {error}")),
-        };
-        let restored = self.restore(fields).map_err(place)?;
-        let form = if self.own.is_some() { Form::Library } else { Form::Fields };
-        let plugin = KernelPlugin::new(
-            restored.definition,
-            restored.attributes,
-            &name.to_string_lossy(),
-            phase,
-            form,
-            self.name.clone(),
-        )?;
-        if let Some(kinds) = &restored.kinds {
-            plugin.set_kinds(kinds)?;
-        }
-        plugin.set_input_ranks(restored.input_ranks);
-        plugin.set_workspace_bytes(restored.workspace_bytes);
+        let name = name.to_string_lossy();
+        let Restored { definition, attributes, kinds, input_ranks, workspace_bytes } =
+            self.kind.restore(fields).map_err(|error| match &*name {
+                "" => error,
+                name => Error::new(error.code(), format!("`{name}`: {error}")),
+            })?;
+        let form = if self.kind.own.is_some() { Form::Library } else { Form::Fields };
+        let plugin = KernelPlugin::new(definition, attributes, &name, phase, form, self.identity.clone())?;
+        plugin.set_built(kinds.as_ref(), input_ranks, workspace_bytes)?;
         plugin.preload()?;
         Ok(plugin)
     }
 }
 
-impl CreatorBase for OldCreator {
-    fn name(&self) -> &CStr {
-        self.name
-    }
-
-    fn version(&self) -> &CStr {
-        self.version
-    }
-
-    fn namespace(&self) -> &CStr {
-        identity::NAMESPACE
-    }
-
-    fn fields(&self) -> &FieldNames {
-        &self.fields
-    }
-
-    fn report(&self, error: &Error) {
-        logger::error_of(c"cubinder", error);
-    }
-}
-
-impl Creator for OldCreator {
+impl Creator for NodeCreator<OldFormat> {
     type Plugin = KernelPlugin;
 
     fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin, Error> {
@@ -358,7 +235,7 @@ impl Creator for OldCreator {
             "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
              plugins again with this version of Cubinder and rebuild the engine, or load the libcubinder.so of the version that built it instead",
             name.to_string_lossy(),
-            self.version.to_string_lossy(),
+            self.identity.version.to_string_lossy(),
         )))
     }
 }
@@ -391,7 +268,7 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
         let bytes = std::fs::read(format!("{folder}/{FORMAT_VERSION}/bundle")).unwrap();
         let own = Arc::new(OwnBundle::read(bytes.leak()).unwrap());
-        let creator = NativeCreator::new(OpCreator::new(&own, 0, Form::Fields).unwrap());
+        let creator = NodeCreator::of_op(Op { own, index: 0, form: Form::Fields }).unwrap();
         let refusal = |phase, request| {
             let created = QuickCreator::create(&creator, c"n", c"", &[], phase, request);
             created.err().map(|error| error.to_string()).unwrap_or_default()
@@ -469,8 +346,9 @@ mod tests {
 
     #[test]
     fn nodes_of_older_versions_are_refused_by_name_with_what_to_do() {
-        for creator in old().unwrap() {
-            assert_eq!((creator.name(), creator.namespace()), (c"Kernel", c"cubinder"));
+        for old in identity::OLD_VERSIONS {
+            assert_eq!((&*old.name, &*old.namespace), (c"Kernel", c"cubinder"));
+            let creator = NodeCreator::new(old, OldFormat).unwrap();
             let error = creator.create(c"pad", &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
             assert!(error.starts_with("the node `pad` in the engine has format version 1,"), "{error}");
             assert!(
@@ -508,7 +386,7 @@ mod tests {
         let errors = found.iter().fold(errors.clone(), |errors, digest| errors.replace(digest, "DIGEST"));
         insta::assert_snapshot!(errors.replace(&format!(" {}", good.len()), " LENGTH"));
 
-        let creator = generic().unwrap();
+        let creator = NodeCreator::new(identity::generic(), EngineNodes { own: None }).unwrap();
         let field = |name| creator.create(name, &[], TensorRTPhase::RUNTIME).unwrap_err().to_string();
         assert!(
             field(c"pad").starts_with("`pad`: the node in the engine has the fields []"),
@@ -523,7 +401,7 @@ mod tests {
     fn no_older_version_is_forgotten() {
         let versions: Vec<String> = (1..FORMAT_VERSION).map(|version| version.to_string()).collect();
         let refused: Vec<String> =
-            identity::OLD_VERSIONS.map(|(_, it)| it.to_string_lossy().into_owned()).into();
+            identity::OLD_VERSIONS.map(|old| old.version.to_string_lossy().into_owned()).into();
         assert_eq!(refused, versions);
     }
 
@@ -531,8 +409,8 @@ mod tests {
     #[test]
     fn no_two_creators_share_a_name() {
         assert_eq!(identity::GENERIC_NAME.to_str().unwrap(), format!("Kernel{FORMAT_VERSION}"));
-        let mut names: Vec<&CStr> = identity::OLD_VERSIONS.map(|(name, _)| name).into();
-        names.push(identity::GENERIC_NAME);
+        let mut names: Vec<_> = identity::OLD_VERSIONS.map(|old| old.name).into();
+        names.push(identity::GENERIC_NAME.into());
         let count = names.len();
         names.sort_unstable();
         names.dedup();

@@ -38,26 +38,4 @@ mod identity;
 mod nvtx;
 mod plugin;
 
-use trt_abi::{CreatorList, Error};
-
-trt_abi::plugin_library!(creators);
-
-/// The creators of this library, by what was put into its file.
-fn creators() -> Result<CreatorList, Error> {
-    let mut list = CreatorList::new();
-    let attached = descriptor::attached()
-        .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
-    match attached {
-        None => {
-            list.push(creators::generic()?);
-            creators::old()?.into_iter().for_each(|old| list.push(old));
-        }
-        Some((mode, bytes)) => {
-            let found = creators::of_bundle(mode, definition::OwnBundle::read(bytes)?)?;
-            found.ops.into_iter().for_each(|op| list.push(op));
-            found.natives.into_iter().for_each(|native| list.push_quick(native));
-            found.kernels.into_iter().for_each(|kernel| list.push(kernel));
-        }
-    }
-    Ok(list)
-}
+trt_abi::plugin_library!(creators::creators);

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use trt_abi::{
     CreatorBase, CreatorList, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, Expr,
-    ExprBuilder, Field, FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel,
-    QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
+    ExprBuilder, Field, FieldNames, Identity, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator,
+    QuickKernel, QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
 };
 
 /// Types with a kernel, and what it is called.
@@ -120,14 +120,11 @@ impl Clone for Scale {
 }
 
 impl PluginBase for Scale {
-    fn core_name(&self) -> &CStr {
-        if fault("core name") { c"scale" } else { c"quick_scale_plugin" }
-    }
-    fn core_version(&self) -> &CStr {
-        c"1"
-    }
-    fn core_namespace(&self) -> &CStr {
-        c"sample"
+    fn identity(&self) -> &Identity {
+        if fault("core name") {
+            return const { &Identity::new(c"scale", c"1", c"sample") };
+        }
+        const { &Identity::new(c"quick_scale_plugin", c"1", c"sample") }
     }
     fn output_count(&self) -> usize {
         if fault("three outputs") { 3 } else { 2 }
@@ -180,7 +177,7 @@ impl PluginBase for Scale {
     }
     fn report(&self, error: &Error) {
         if !fault("no log") {
-            trt_abi::logger::error_of(self.core_name(), error);
+            trt_abi::logger::error_of(&self.identity().name, error);
         }
     }
 }
@@ -251,21 +248,15 @@ struct ScaleCreator {
 }
 
 impl CreatorBase for ScaleCreator {
-    fn name(&self) -> &CStr {
-        c"quick_scale_plugin"
-    }
-    fn version(&self) -> &CStr {
-        c"1"
-    }
-    fn namespace(&self) -> &CStr {
-        c"sample"
+    fn identity(&self) -> &Identity {
+        const { &Identity::new(c"quick_scale_plugin", c"1", c"sample") }
     }
     fn fields(&self) -> &FieldNames {
         &self.fields
     }
     fn report(&self, error: &Error) {
         if !fault("refuses without a word") {
-            trt_abi::logger::error_of(self.name(), error);
+            trt_abi::logger::error_of(&self.identity().name, error);
         }
     }
 }

@@ -10,6 +10,7 @@ use std::ptr;
 
 use crate::error::Error;
 use crate::fields::{Field, FieldNames};
+use crate::identity::Identity;
 use crate::plugin::{self, Plugin};
 use crate::raw::{APILanguage, InterfaceInfo, PluginField, PluginFieldCollection, TensorRTPhase};
 use crate::thunk::{caught, run_report_hook, slice};
@@ -22,25 +23,15 @@ pub use quick::QuickCreator;
 
 /// What all creators have in common.
 pub trait CreatorBase: Send + Sync + 'static {
-    /// Plugin name: the ONNX op type, or an engine's core name.
-    fn name(&self) -> &CStr;
-    /// Plugin version, "1" where an ONNX node names none.
-    fn version(&self) -> &CStr;
-    /// Plugin namespace.
-    fn namespace(&self) -> &CStr;
+    /// How a registry lists it.
+    fn identity(&self) -> &Identity;
 
     /// The attributes that it wants from an ONNX node.
     fn fields(&self) -> &FieldNames;
 
-    /// Whether a plugin is nothing without fields, so that it is a mistake to give no collection of them. An application that makes a
-    /// plugin of an op without attributes may give none.
-    fn needs_fields(&self) -> bool {
-        true
-    }
-
     /// Told each failure before TensorRT gets null: an `Err` of `create`, or a caught panic.
     fn report(&self, error: &Error) {
-        logger::error_of(self.name(), error);
+        logger::error_of(&self.identity().name, error);
     }
 }
 
@@ -159,15 +150,17 @@ impl CreatorList {
     /// nodes that name it (seen with 1.7).
     pub fn push_quick<C: QuickCreator>(&mut self, creator: C) {
         // If a name panics, its thunk reports that to TensorRT, so the message only omits the creator.
-        let name = caught(|| Ok(op_name(creator.namespace(), creator.name())));
+        let name = caught(|| Ok(op_name(creator.identity())));
         self.quick_names.extend(name);
         self.add::<quick::Quick<C>>(creator);
     }
 
     fn add<K: CreatorKind>(&mut self, implementor: K::Implementor) -> This {
         // One that cannot say its name is refused by TensorRT.
-        let name =
-            caught(|| Ok([implementor.name().to_bytes(), implementor.namespace().to_bytes()].concat()));
+        let name = caught(|| {
+            let Identity { name, namespace, .. } = implementor.identity();
+            Ok([name.to_bytes(), namespace.to_bytes()].concat())
+        });
         self.shares_names |= name.is_ok_and(|name| !self.names.insert(name));
         let object = Box::new(CreatorObject::<K> { vptr: K::VTABLE.vptr(), implementor });
         let this = Box::into_raw(object).cast();
@@ -200,7 +193,7 @@ impl CreatorList {
     }
 }
 
-fn op_name(namespace: &CStr, name: &CStr) -> String {
+fn op_name(Identity { name, namespace, .. }: &Identity) -> String {
     let (namespace, name) = (namespace.to_string_lossy(), name.to_string_lossy());
     if namespace.is_empty() { name.into_owned() } else { format!("{namespace}::{name}") }
 }
@@ -265,7 +258,7 @@ unsafe extern "C" fn create_plugin<C: Creator>(
     let creator = unsafe { creator::<V3One<C>>(this) };
     call::<V3One<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: name, collection and fields are TensorRT's and outlive the call; nulls are checked.
-        let (name, fields) = unsafe { (text(name), read_fields(fields, creator.needs_fields())?) };
+        let (name, fields) = unsafe { (text(name), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, &fields, phase).map(plugin::into_raw)
     })
 }
@@ -317,25 +310,25 @@ unsafe extern "C" fn get_field_names<K: CreatorKind>(this: This) -> *const Plugi
 ///
 /// # Safety
 /// As for [`creator`].
-unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&K::Implementor) -> &CStr) -> *const c_char {
+unsafe fn creator_text<K: CreatorKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
     // SAFETY: the caller's promise.
     let creator = unsafe { creator::<K>(this) };
-    call::<K, _>(creator, c"".as_ptr(), |creator| Ok(text(creator).as_ptr()))
+    call::<K, _>(creator, c"".as_ptr(), |creator| Ok(text(creator.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: TensorRT passes one of the library's creators.
-    unsafe { creator_text::<K>(this, K::Implementor::name) }
+    unsafe { creator_text::<K>(this, |identity| &identity.name) }
 }
 
 unsafe extern "C" fn get_plugin_version<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<K>(this, K::Implementor::version) }
+    unsafe { creator_text::<K>(this, |identity| &identity.version) }
 }
 
 unsafe extern "C" fn get_plugin_namespace<K: CreatorKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { creator_text::<K>(this, K::Implementor::namespace) }
+    unsafe { creator_text::<K>(this, |identity| &identity.namespace) }
 }
 
 #[cfg(test)]

@@ -292,6 +292,8 @@ fn data_pointer(bytes: &[u8]) -> *const c_void {
 #[derive(Debug)]
 pub struct FieldNames {
     set: FieldSet,
+    /// Whether TensorRT must pass a collection of fields. An application that makes a plugin of an op without attributes may pass none.
+    pub are_needed: bool,
 }
 
 impl FieldNames {
@@ -304,7 +306,7 @@ impl FieldNames {
             length: 1,
             bytes: Bytes::Static(&[]),
         });
-        Ok(Self { set: FieldSet::new(values.collect())? })
+        Ok(Self { set: FieldSet::new(values.collect())?, are_needed: true })
     }
 
     /// The C++ view, valid as long as the declaration stays where it is.

@@ -36,6 +36,7 @@ pub mod creator;
 pub mod error;
 pub mod expr;
 pub mod fields;
+pub mod identity;
 mod image;
 pub mod library;
 pub mod logger;
@@ -46,7 +47,7 @@ pub mod quick;
 pub mod raw;
 pub mod rtti;
 #[cfg(test)]
-mod testing;
+mod tests;
 mod thunk;
 pub mod vtable;
 
@@ -54,6 +55,7 @@ pub use creator::{Creator, CreatorBase, CreatorList, QuickCreator};
 pub use error::Error;
 pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
+pub use identity::Identity;
 pub use library::Library;
 pub use logger::Severity;
 pub use object::PluginBase;

@@ -192,7 +192,7 @@ macro_rules! plugin_library {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Mood, ProbeCreator, QuickProbeCreator};
+    use crate::tests::{Mood, ProbeCreator, QuickProbeCreator};
 
     fn two() -> Result<CreatorList, Error> {
         let mut list = CreatorList::new();
@@ -283,7 +283,7 @@ mod tests {
             list.push(creator);
             Ok(list)
         }
-        let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
+        let _turn = crate::tests::PROCESS_FINDERS.lock().unwrap();
         let library = Library::new(one);
         // SAFETY: there is nothing yet.
         unsafe { library.release() };

@@ -1,42 +1,24 @@
 //! What the driver refuses, and what is wrong where there is none.
 
-use std::fmt;
-
 /// Why there is no driver to call.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DriverMissing {
     /// The loader does not find `libcuda.so.1`.
+    #[error(
+        "no CUDA driver: the loader does not find `libcuda.so.1` ({text}); running a kernel needs NVIDIA's driver \
+                 for CUDA 12.0 or newer"
+    )]
     NotFound {
         /// The loader's own words.
         text: String,
     },
     /// It is there and lacks functions.
+    #[error("the CUDA driver lacks `{}`; running a kernel needs NVIDIA's driver for CUDA 12.0 or newer", missing.join("`, `"))]
     TooOld {
         /// The functions.
         missing: Vec<&'static str>,
     },
 }
-
-impl fmt::Display for DriverMissing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            DriverMissing::NotFound { text } => write!(
-                f,
-                "no CUDA driver: the loader does not find `libcuda.so.1` ({text}); running a kernel needs NVIDIA's driver \
-                 for CUDA 12.0 or newer"
-            ),
-            DriverMissing::TooOld { missing } => {
-                f.write_str("the CUDA driver lacks ")?;
-                for (index, name) in missing.iter().enumerate() {
-                    write!(f, "{}`{name}`", if index == 0 { "" } else { ", " })?;
-                }
-                f.write_str("; running a kernel needs NVIDIA's driver for CUDA 12.0 or newer")
-            }
-        }
-    }
-}
-
-impl std::error::Error for DriverMissing {}
 
 #[cfg(test)]
 mod tests {

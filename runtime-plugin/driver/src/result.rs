@@ -5,8 +5,6 @@
 //!
 //! Source of the numbers and of what they mean: `cuda.h` of CUDA 13.0, `CUresult`.
 
-use std::fmt;
-
 /// `CUDA_ERROR_OUT_OF_MEMORY`.
 pub const OUT_OF_MEMORY: i32 = 2;
 /// `CUDA_ERROR_NO_DEVICE`: "no CUDA-capable devices were detected".
@@ -38,7 +36,8 @@ const LASTING: [i32; 17] = [
 ];
 
 /// A driver call that did not succeed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{call}` returned {} ({code}){}", name_of(name), detail(text))]
 pub struct DriverError {
     /// The function: `cuLibraryLoadData`.
     pub call: &'static str,
@@ -71,18 +70,13 @@ impl DriverError {
     }
 }
 
-impl fmt::Display for DriverError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.name.as_deref().unwrap_or("an error that the driver has no name for");
-        write!(f, "`{}` returned {name} ({})", self.call, self.code)?;
-        match &self.text {
-            Some(text) => write!(f, ": {text}"),
-            None => Ok(()),
-        }
-    }
+fn name_of(name: &Option<String>) -> &str {
+    name.as_deref().unwrap_or("an error that the driver has no name for")
 }
 
-impl std::error::Error for DriverError {}
+fn detail(text: &Option<String>) -> String {
+    text.as_ref().map_or_else(String::new, |text| format!(": {text}"))
+}
 
 #[cfg(test)]
 mod tests {

@@ -28,30 +28,19 @@ pub struct Decided {
 }
 
 /// Why guards are not decided.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Undecided {
     /// They ask about addresses in too many ways.
+    #[error(
+        "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
+    )]
     TooManyWays,
     /// They take too long.
+    #[error(
+        "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
+    )]
     TooManySteps,
 }
-
-impl std::fmt::Display for Undecided {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Undecided::TooManyWays => write!(
-                f,
-                "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
-            ),
-            Undecided::TooManySteps => write!(
-                f,
-                "the guards take too long: the expressions of the node take more than {NODE_STEP_LIMIT} steps together"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for Undecided {}
 
 /// The program that chooses among candidates.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -435,5 +435,4 @@ pub(crate) fn decode<'a, T: Serialize + Deserialize<'a>>(bytes: &'a [u8]) -> Res
 }
 
 #[cfg(test)]
-#[path = "container_tests.rs"]
 pub(crate) mod tests;

@@ -6,20 +6,25 @@
 use crate::TargetKind;
 
 /// Why bytes are no code object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// No bytes.
+    #[error("it is empty")]
     Empty,
     /// PTX with a NUL inside: the driver would read up to there.
+    #[error("it is said to be PTX and has a NUL at byte {offset}")]
     NulInPtx {
         /// Where, bytes from the start.
         offset: usize,
     },
     /// Said to be PTX, and no text: the driver would take it for something else.
+    #[error("it is said to be PTX and is no text")]
     NotPtx,
     /// Said to be machine code, and no ELF file for CUDA.
+    #[error("it is said to be machine code and is no ELF file for CUDA")]
     NotACubin,
     /// A table of headers that are not those of ELF64.
+    #[error("it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}")]
     Headers {
         /// How many, as the file says.
         count: u16,
@@ -29,30 +34,13 @@ pub enum Malformed {
         expected: u16,
     },
     /// Its tables, sections or segments go on beyond its last byte.
+    #[error("it is cut off: {len} bytes, and it claims {end}")]
     CutOff {
         /// The end that it claims, bytes from the start.
         end: u64,
         /// The bytes that are there.
         len: u64,
     },
-}
-
-impl std::fmt::Display for Malformed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Malformed::Empty => f.write_str("it is empty"),
-            Malformed::NulInPtx { offset } => {
-                write!(f, "it is said to be PTX and has a NUL at byte {offset}")
-            }
-            Malformed::NotPtx => f.write_str("it is said to be PTX and is no text"),
-            Malformed::Headers { count, size, expected } => write!(
-                f,
-                "it is damaged: it claims a table of {count} headers of {size} bytes, where each has {expected}"
-            ),
-            Malformed::NotACubin => f.write_str("it is said to be machine code and is no ELF file for CUDA"),
-            Malformed::CutOff { end, len } => write!(f, "it is cut off: {len} bytes, and it claims {end}"),
-        }
-    }
 }
 
 /// Holds a code object against what the driver does with it.

@@ -9,10 +9,11 @@ use crate::driver::sys::{CUDA_ERROR_OUT_OF_MEMORY, CUdevice};
 use crate::driver::{ComputeCapability, Driver, DriverError};
 
 /// Why a kernel cannot be had on the current device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// The driver does not work here and now (no memory, a lost context, a capture that forbids it): says nothing about the
     /// code.
+    #[error("cannot load the code of `{kernel}`: {error}")]
     Driver {
         /// The kernel as its source names it.
         kernel: String,
@@ -20,6 +21,7 @@ pub enum LoadError {
         error: DriverError,
     },
     /// Every code object was tried and refused, or none is carried.
+    #[error("no code of `{kernel}` runs on this GPU, {device}{}", lines(refused))]
     NothingFits {
         /// The kernel as its source names it.
         kernel: String,
@@ -29,6 +31,7 @@ pub enum LoadError {
         refused: Vec<Refused>,
     },
     /// The plugin model names a code object that does not exist.
+    #[error("the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}")]
     NoSuchCode {
         /// The kernel as its source names it.
         kernel: String,
@@ -42,7 +45,8 @@ pub enum LoadError {
 }
 
 /// A code object that was tried.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{target}: {reason}")]
 pub struct Refused {
     /// What it was compiled for.
     pub target: Target,
@@ -51,17 +55,24 @@ pub struct Refused {
 }
 
 /// Why a code object was not taken.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Reason {
     /// The driver does not take it.
+    #[error("{0}")]
     Driver(DriverError),
     /// The driver was not asked.
+    #[error("{0}")]
     Malformed(Malformed),
     /// It does not unpack to the code that it should be.
+    #[error("it is damaged: {0}")]
     Damaged(BadCode),
     /// The kernel's symbol has a NUL inside.
+    #[error("the kernel's symbol has a NUL inside")]
     NulInSymbol,
     /// Neither the driver (before CUDA 12.4) nor the plugin's model says how many bytes a launch must hand over.
+    #[error(
+        "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has"
+    )]
     UnknownParameters,
 }
 
@@ -101,49 +112,12 @@ impl fmt::Display for DeviceFacts {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Reason::Driver(error) => write!(f, "{error}"),
-            Reason::Malformed(malformed) => write!(f, "{malformed}"),
-            Reason::Damaged(damaged) => write!(f, "it is damaged: {damaged}"),
-            Reason::NulInSymbol => f.write_str("the kernel's symbol has a NUL inside"),
-            Reason::UnknownParameters => f.write_str(
-                "neither this driver, which is older than CUDA 12.4, nor the plugin's model says what parameters the kernel has",
-            ),
-        }
+fn lines(refused: &[Refused]) -> String {
+    if refused.is_empty() {
+        return "\n  there is none for any GPU".to_owned();
     }
+    refused.iter().map(|refused| format!("\n  {refused}")).collect()
 }
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.target, self.reason)
-    }
-}
-
-impl fmt::Display for LoadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            LoadError::Driver { kernel, error } => write!(f, "cannot load the code of `{kernel}`: {error}"),
-            LoadError::NothingFits { kernel, device, refused } => {
-                write!(f, "no code of `{kernel}` runs on this GPU, {device}")?;
-                for refused in refused {
-                    write!(f, "\n  {refused}")?;
-                }
-                if refused.is_empty() {
-                    f.write_str("\n  there is none for any GPU")?;
-                }
-                Ok(())
-            }
-            LoadError::NoSuchCode { kernel, target, index, count } => write!(
-                f,
-                "the plugin's model is damaged: the {target} code of `{kernel}` is number {index} of {count}"
-            ),
-        }
-    }
-}
-
-impl std::error::Error for LoadError {}
 
 impl LoadError {
     /// What to do about it.

@@ -11,9 +11,10 @@ use crate::driver::sys::{
 };
 
 /// A launch that was not made.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnqueueError {
     /// The caller has other tensors than the plugin.
+    #[error("{found} {which} were given to a launch of a plugin that has {expected}")]
     Tensors {
         /// `inputs` or `outputs`.
         which: &'static str,
@@ -23,10 +24,13 @@ pub enum EnqueueError {
         expected: usize,
     },
     /// The driver refuses.
+    #[error("{0}")]
     Refused(Box<Refusal>),
     /// The driver refuses to fill or copy memory.
+    #[error("{0}")]
     Memory(Box<MemoryRefusal>),
     /// An output that shares an input's memory lies partly in it, or in another input.
+    #[error("{0}")]
     Overlap(Box<Overlap>),
 }
 
@@ -46,7 +50,8 @@ pub struct Overlap {
 }
 
 /// What the driver refused to do with memory, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{plugin}` cannot {what}, {bytes} bytes: {error}")]
 pub struct MemoryRefusal {
     /// The plugin: `sample::circ_pad_plugin`.
     pub plugin: String,
@@ -81,19 +86,6 @@ pub struct Refusal {
     pub error: DriverError,
 }
 
-impl fmt::Display for EnqueueError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            EnqueueError::Tensors { which, found, expected } => {
-                write!(f, "{found} {which} were given to a launch of a plugin that has {expected}")
-            }
-            EnqueueError::Refused(refusal) => write!(f, "{refusal}"),
-            EnqueueError::Memory(refusal) => write!(f, "{refusal}"),
-            EnqueueError::Overlap(overlap) => write!(f, "{overlap}"),
-        }
-    }
-}
-
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
@@ -112,12 +104,6 @@ impl fmt::Display for Refusal {
             "\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
             self.limits.max_threads, self.limits.max_shared_bytes
         )
-    }
-}
-
-impl fmt::Display for MemoryRefusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` cannot {}, {} bytes: {}", self.plugin, self.what, self.bytes, self.error)
     }
 }
 
@@ -171,5 +157,3 @@ impl EnqueueError {
         })
     }
 }
-
-impl std::error::Error for EnqueueError {}

@@ -14,7 +14,6 @@
 mod tables;
 
 use std::ffi::{CStr, CString, OsStr, OsString, c_int, c_void};
-use std::fmt;
 use std::marker::PhantomData;
 use std::os::unix::ffi::OsStringExt;
 use std::sync::OnceLock;
@@ -117,22 +116,36 @@ fn attached(asked: Option<&OsStr>, tool: Option<OsString>) -> Result<(), Unavail
 }
 
 /// Why there are no ranges.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
 enum Unavailable {
+    #[error("no NVTX ranges: {VARIABLE} is not 1")]
     NotAsked,
     /// The variable has another value than 0 and 1.
+    #[error("no NVTX ranges: {VARIABLE} is `{0}`; 1 asks for them, 0 does not")]
     Value(String),
     /// No profiler asks for them.
+    #[error("no NVTX ranges: {VARIABLE} is 1, and no profiler asks for them ({TOOL_VARIABLE} is not set)")]
     NoTool,
+    #[error("{}cannot be loaded: {text}", library(path))]
     NotLoaded {
         path: String,
         /// The loader's own words.
         text: String,
     },
+    #[error(
+        "{}has no function `InitializeInjectionNvtx2`: it is none of a profiler for NVTX 2 or newer",
+        library(_0)
+    )]
     NoEntry(String),
+    #[error("{}refuses to be attached: `InitializeInjectionNvtx2` returned 0", library(_0))]
     Failed(String),
     /// It is attached, and takes other things.
+    #[error("{}is attached, and takes no ranges", library(_0))]
     NoRanges(String),
+}
+
+fn library(path: &str) -> String {
+    format!("no NVTX ranges: the profiler's library `{path}`, which {TOOL_VARIABLE} names, ")
 }
 
 impl Unavailable {
@@ -143,44 +156,6 @@ impl Unavailable {
             // As it should be in a process that runs without a profiler.
             Unavailable::NoTool | Unavailable::NoRanges(_) => logger::verbose(|| format!("cubinder: {self}")),
             _ => logger::log(Severity::WARNING, &format!("cubinder: {self}")),
-        }
-    }
-}
-
-impl fmt::Display for Unavailable {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let library = |f: &mut fmt::Formatter<'_>, path: &str| {
-            write!(f, "no NVTX ranges: the profiler's library `{path}`, which {TOOL_VARIABLE} names, ")
-        };
-        match self {
-            Unavailable::NotAsked => write!(f, "no NVTX ranges: {VARIABLE} is not 1"),
-            Unavailable::Value(value) => {
-                write!(f, "no NVTX ranges: {VARIABLE} is `{value}`; 1 asks for them, 0 does not")
-            }
-            Unavailable::NoTool => write!(
-                f,
-                "no NVTX ranges: {VARIABLE} is 1, and no profiler asks for them ({TOOL_VARIABLE} is not set)"
-            ),
-            Unavailable::NotLoaded { path, text } => {
-                library(f, path)?;
-                write!(f, "cannot be loaded: {text}")
-            }
-            Unavailable::NoEntry(path) => {
-                library(f, path)?;
-                write!(
-                    f,
-                    "has no function `{}`: it is none of a profiler for NVTX 2 or newer",
-                    ENTRY.to_string_lossy()
-                )
-            }
-            Unavailable::Failed(path) => {
-                library(f, path)?;
-                write!(f, "refuses to be attached: `{}` returned 0", ENTRY.to_string_lossy())
-            }
-            Unavailable::NoRanges(path) => {
-                library(f, path)?;
-                f.write_str("is attached, and takes no ranges")
-            }
         }
     }
 }

@@ -12,6 +12,7 @@ use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 use super::announced::Announced;
 use super::node::NodeData;
 use crate::definition::Definition;
+use crate::identity;
 use crate::plugin::Form;
 
 /// `x`, the shape input `target`, which holds one number from 0 to 100, and `b`; `y` has the shape `target.values`.
@@ -80,7 +81,7 @@ fn with_outputs(types: &[DataType], outputs: Vec<Output>) -> NodeData {
     };
     let definition = Definition::bare(Arc::new(node));
     let attributes: Vec<Value> = Vec::new();
-    NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
+    NodeData::new(definition, attributes, "n", TensorRTPhase::RUNTIME, Form::Fields, identity::generic())
 }
 
 pub(super) const OWN: [DataType; 4] = [DataType::F32, DataType::I64, DataType::F32, DataType::F32];
@@ -137,7 +138,7 @@ fn a_tensor_without_dimensions_gets_its_shape_back() {
         input_ranks: None,
         code: Vec::new(),
     }));
-    let name = c"Kernel2".to_owned();
+    let name = identity::generic();
     let node = NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, name);
     let shape_of_x = |announced_as: &[i64], ranks: Option<&[u8]>| {
         let found = announced(&[(DataType::F32, announced_as), (DataType::F32, &[5])], &[7]);

@@ -3,13 +3,14 @@
 use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node as Part};
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::Device;
-use cubinder_model::{AUTO_TACTIC, Guard, Node};
+use cubinder_model::{AUTO_TACTIC, Guard, Node, Variant};
 use proptest::prelude::*;
 use trt_abi::{Dims, TensorFormat};
 
 use super::tests::{divides, made, model, plugin, variant};
 use super::*;
 use crate::definition::BuildFacts;
+use crate::identity;
 
 /// What TensorRT says of a tensor, which has as many dimensions as any format needs.
 pub(super) fn tensor(ty: DataType, format: Format) -> DynamicPluginTensorDesc {
@@ -213,7 +214,7 @@ fn an_engine_holds_the_variants_of_its_types_formats_and_attributes() {
     let held = |types: Option<(DataType, Format)>| {
         let kinds = types.map(|(ty, format)| TensorKinds { types: vec![ty; 2], formats: vec![format; 2] });
         let known = BuildFacts { kinds: kinds.as_ref(), ..BuildFacts::default() };
-        let node = mixed.node.definition.node(known, &mixed.node.attributes);
+        let node = mixed.state.node.definition.node(known, &mixed.state.node.attributes);
         node.plugin.variants.iter().map(|variant| variant.id).collect::<Vec<i32>>()
     };
     assert_eq!(held(None), [1, 1, 2, 2, 4]);
@@ -242,7 +243,7 @@ fn inspectors_are_shown_the_op_and_its_attributes() {
     assert_eq!(named.metadata().unwrap(), c"test::guarded 1; k = 3");
     let same = named.metadata().unwrap().as_ptr();
     assert_eq!(named.clone().metadata().unwrap().as_ptr(), same);
-    assert_eq!(named.core_name(), c"Kernel2");
+    assert_eq!(&*named.identity().name, c"Kernel2");
 }
 
 #[test]
@@ -303,7 +304,7 @@ fn timed(
     let attributes = node.attributes.clone();
     let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned()).unwrap()
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, identity::generic()).unwrap()
 }
 
 #[test]

@@ -31,11 +31,11 @@ impl KernelPlugin {
     /// Something that the format cannot hold.
     pub(super) fn fields_now(&self) -> Result<&FieldSet, Error> {
         let key = FieldsKey {
-            configured: self.configured(),
-            input_ranks: self.input_ranks(),
+            configured: self.state.configured(),
+            input_ranks: self.state.input_ranks(),
             workspace_bytes: self.reserved_bytes(),
         };
-        self.fields.get(key, |key| make(&self.node, key))
+        self.fields.get(key, |key| make(&self.state.node, key))
     }
 }
 

@@ -18,32 +18,31 @@ mod profile;
 mod run;
 mod run_log;
 mod shapes;
+mod state;
 mod variants;
 
-use std::ffi::{CStr, CString, c_void};
-use std::sync::atomic::{AtomicI32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ffi::{CStr, c_void};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use cubinder_expr::Value;
 use cubinder_launch as launch;
-use cubinder_launch::Steps;
-use cubinder_model::Variant;
 use trt_abi::{
-    DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Plugin, PluginBase, PluginTensorDesc, Shape,
-    TensorRTPhase,
+    DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Identity, Plugin, PluginBase, PluginTensorDesc,
+    Shape, TensorRTPhase,
 };
 
 use crate::definition::{Definition, TensorKinds};
 use crate::exclusive::Exclusive;
-use crate::identity;
 use crate::launch::Addresses;
 
-pub(crate) use native::{NativePlugin, OpName};
+pub(crate) use native::NativePlugin;
 
 use fields::SerializedFields;
 use node::NodeData;
 use profile::Profile;
 use run::{EngineFacts, RunState};
+use state::{Latest, NodeState};
 
 /// Where an engine will find the code of its nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,26 +53,17 @@ pub(crate) enum Form {
     Library,
 }
 
-/// Types and formats are not configured yet.
-const NOT_CONFIGURED: usize = usize::MAX;
-
 /// Nobody has said how much workspace is reserved.
 const NOT_RESERVED: u64 = u64::MAX;
 
 /// A plugin object. Clones share what never changes and copy what does.
 #[derive(Debug)]
 pub(crate) struct KernelPlugin {
-    node: Arc<NodeData>,
-    /// Index into `node.kinds`, or [`NOT_CONFIGURED`].
-    configured: AtomicUsize,
-    /// The tactic that TensorRT chose: a variant's id, or 0 or `AUTO_TACTIC`, which leave the choice to the order of the variants.
-    tactic: AtomicI32,
-    /// The ranks of the inputs, once a build or an engine has told them.
-    input_ranks: Mutex<Option<Arc<[u8]>>>,
+    state: NodeState,
     /// The workspace that the engine reserves, bytes, or [`NOT_RESERVED`].
     workspace_bytes: AtomicU64,
     /// The shapes that the build is for, once it was configured.
-    profile: Mutex<Option<Arc<Profile>>>,
+    profile: Latest<Profile>,
     fields: SerializedFields,
     running: Exclusive<RunState>,
 }
@@ -89,98 +79,61 @@ impl KernelPlugin {
         name: &str,
         phase: TensorRTPhase,
         form: Form,
-        core_name: CString,
+        core: Identity,
     ) -> Result<KernelPlugin, Error> {
-        let node = NodeData::new(definition, attributes, name, phase, form, core_name);
-        let plugin = node.definition.plugin();
-        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
-            .map_err(|unmet| node.invalid(unmet))?;
-        Ok(KernelPlugin {
-            fields: SerializedFields::default(),
-            node: Arc::new(node),
-            configured: AtomicUsize::new(NOT_CONFIGURED),
-            tactic: AtomicI32::new(0),
-            input_ranks: Mutex::new(None),
-            workspace_bytes: AtomicU64::new(NOT_RESERVED),
-            profile: Mutex::new(None),
-            running: Exclusive::default(),
-        })
+        let node = NodeData::new(definition, attributes, name, phase, form, core);
+        Ok(KernelPlugin::from_state(NodeState::new(node)?))
     }
 
-    /// Says what the node's tensors are, where an engine or a build says so.
-    pub(crate) fn set_kinds(&self, kinds: &TensorKinds) -> Result<(), Error> {
-        let index = self.node.kinds.iter().position(|known| known == kinds).ok_or_else(|| {
-            let signature = self.node.signature(&kinds.types, &kinds.formats);
-            self.node.invalid(launch::no_variant(self.node.definition.plugin(), &signature))
-        })?;
-        self.configured.store(index, Ordering::Relaxed);
+    fn from_state(state: NodeState) -> KernelPlugin {
+        KernelPlugin {
+            state,
+            workspace_bytes: AtomicU64::new(NOT_RESERVED),
+            profile: Latest::default(),
+            fields: SerializedFields::default(),
+            running: Exclusive::default(),
+        }
+    }
+
+    /// Sets what an engine holds of the node.
+    pub(crate) fn set_built(
+        &self,
+        kinds: Option<&TensorKinds>,
+        input_ranks: Option<Vec<u8>>,
+        workspace_bytes: Option<u64>,
+    ) -> Result<(), Error> {
+        kinds.map_or(Ok(()), |kinds| self.state.set_kinds(kinds))?;
+        self.state.set_input_ranks(input_ranks);
+        self.set_workspace_bytes(workspace_bytes);
         Ok(())
     }
 
-    /// Says which ranks the inputs have, where a build or an engine says so.
-    pub(crate) fn set_input_ranks(&self, ranks: Option<Vec<u8>>) {
-        *self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner) = ranks.map(Arc::from);
-    }
-
     /// Says how much workspace the engine reserves for the node, bytes, once a build or an engine has told it.
-    pub(crate) fn set_workspace_bytes(&self, bytes: Option<u64>) {
+    fn set_workspace_bytes(&self, bytes: Option<u64>) {
         self.workspace_bytes.store(bytes.unwrap_or(NOT_RESERVED), Ordering::Relaxed);
     }
 
     fn reserved_bytes(&self) -> Option<u64> {
         Some(self.workspace_bytes.load(Ordering::Relaxed)).filter(|bytes| *bytes != NOT_RESERVED)
     }
-
-    fn input_ranks(&self) -> Option<Arc<[u8]>> {
-        self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn profile(&self) -> Option<Arc<Profile>> {
-        self.profile.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// What the tensors were configured to be, as an index into the node's kinds.
-    fn configured(&self) -> Option<usize> {
-        let index = self.configured.load(Ordering::Relaxed);
-        (index < self.node.kinds.len()).then_some(index)
-    }
-
-    /// The variants that can be reached with the tensors that were configured, or with any before there are such.
-    fn reachable(&self) -> impl Iterator<Item = &Variant> {
-        self.node.reachable(self.configured().and_then(|index| self.node.kinds.get(index)))
-    }
 }
 
 impl Clone for KernelPlugin {
     fn clone(&self) -> KernelPlugin {
-        KernelPlugin {
-            node: Arc::clone(&self.node),
-            configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
-            tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
-            input_ranks: Mutex::new(self.input_ranks()),
-            workspace_bytes: AtomicU64::new(self.workspace_bytes.load(Ordering::Relaxed)),
-            profile: Mutex::new(self.profile()),
-            fields: SerializedFields::default(),
-            running: Exclusive::default(),
-        }
+        let plugin = KernelPlugin::from_state(self.state.clone());
+        plugin.set_workspace_bytes(self.reserved_bytes());
+        plugin.profile.set(self.profile.get());
+        plugin
     }
 }
 
 impl PluginBase for KernelPlugin {
-    fn core_name(&self) -> &CStr {
-        &self.node.core_name
-    }
-
-    fn core_version(&self) -> &CStr {
-        &self.node.core_version
-    }
-
-    fn core_namespace(&self) -> &CStr {
-        identity::NAMESPACE
+    fn identity(&self) -> &Identity {
+        &self.state.node.core
     }
 
     fn output_count(&self) -> usize {
-        self.node.definition.plugin().outputs.len()
+        self.state.node.definition.plugin().outputs.len()
     }
 
     fn output_shapes<'b>(
@@ -190,9 +143,9 @@ impl PluginBase for KernelPlugin {
         builder: &ExprBuilder<'b>,
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error> {
-        let ranks = shapes::output_shapes(&self.node, inputs, shape_inputs, builder, outputs)?;
+        let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
         // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
-        self.set_input_ranks(Some(ranks));
+        self.state.set_input_ranks(Some(ranks));
         Ok(())
     }
 
@@ -201,42 +154,35 @@ impl PluginBase for KernelPlugin {
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
-        let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
-        let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
-        profile.check(&self.node)?;
-        let workspace_bytes = profile.workspace_bytes(&self.node, kinds)?;
-        self.set_kinds(kinds)?;
+        let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
+        let profile = Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
+        profile.check(&self.state.node)?;
+        let workspace_bytes = profile.workspace_bytes(&self.state.node, kinds)?;
+        self.state.set_kinds(kinds)?;
         self.set_workspace_bytes((workspace_bytes != 0).then_some(workspace_bytes));
-        *self.profile.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(profile));
+        self.profile.set(Some(Arc::new(profile)));
         Ok(())
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
-        Ok(variants::tactics(&self.node, self.reachable(), self.profile().as_deref()))
+        Ok(variants::tactics(&self.state.node, self.state.reachable(), self.profile.get().as_deref()))
     }
 
     fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.node.timing_id())
+        Some(self.state.node.timing_id())
     }
 
     fn aliased_input(&self, output: usize) -> Option<usize> {
-        let aliased = self.node.definition.plugin().outputs.get(output)?.alias?;
-        self.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
+        let aliased = self.state.node.definition.plugin().outputs.get(output)?.alias?;
+        self.state.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
     }
 
     fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.metadata)
+        Some(&self.state.node.metadata)
     }
 
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic == self.tactic.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        if !variants::is_tactic(&self.node, tactic) {
-            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
+        self.state.set_tactic(tactic, launch::is_automatic(tactic))
     }
 
     fn report(&self, error: &Error) {
@@ -250,11 +196,11 @@ impl Plugin for KernelPlugin {
         inputs: &[trt_abi::DataType],
         outputs: &mut [trt_abi::DataType],
     ) -> Result<(), Error> {
-        build::output_types(&self.node, inputs, outputs)
+        build::output_types(&self.state.node, inputs, outputs)
     }
 
     fn supports(&self, position: usize, in_out: &[DynamicPluginTensorDesc], input_count: usize) -> bool {
-        build::supports(&self.node, position, in_out, input_count)
+        build::supports(&self.state.node, position, in_out, input_count)
     }
 
     /// What was bounded for the profile that was configured; before that, for the one that TensorRT speaks of here.
@@ -263,19 +209,20 @@ impl Plugin for KernelPlugin {
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<usize, Error> {
-        let bytes = match self.configured() {
+        let bytes = match self.state.configured() {
             Some(_) => self.reserved_bytes().unwrap_or(0),
             None => {
-                let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
-                let profile = Profile::of(&self.node, self.input_ranks().as_deref(), inputs)?;
-                profile.workspace_bytes(&self.node, kinds)?
+                let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
+                let profile = Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
+                profile.workspace_bytes(&self.state.node, kinds)?
             }
         };
-        usize::try_from(bytes).map_err(|_| self.node.invalid(format_args!("{bytes} bytes of workspace")))
+        usize::try_from(bytes)
+            .map_err(|_| self.state.node.invalid(format_args!("{bytes} bytes of workspace")))
     }
 
     fn tolerates_null_attach(&self) -> bool {
-        let outputs = &self.node.definition.plugin().outputs;
+        let outputs = &self.state.node.definition.plugin().outputs;
         outputs.iter().all(|output| output.alias.is_none() && output.size.is_none())
     }
 
@@ -284,14 +231,14 @@ impl Plugin for KernelPlugin {
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<(), Error> {
-        let tactic = self.tactic.load(Ordering::Relaxed);
+        let tactic = self.state.tactic();
         self.running
             .with(|running| {
                 let built = || EngineFacts {
-                    input_ranks: self.input_ranks(),
+                    input_ranks: self.state.input_ranks(),
                     workspace_bytes: self.reserved_bytes(),
                 };
-                running.on_shape_change(&self.node, tactic, &built, inputs, outputs)
+                running.on_shape_change(&self.state.node, tactic, &built, inputs, outputs)
             })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
@@ -306,10 +253,10 @@ impl Plugin for KernelPlugin {
         stream: *mut c_void,
     ) -> Result<(), Error> {
         let at = Addresses { inputs, outputs, workspace };
-        let tactic = self.tactic.load(Ordering::Relaxed);
+        let tactic = self.state.tactic();
         self.running
             // SAFETY: the caller's promises about pointers and stream are those that `RunState::enqueue` asks for.
-            .with(|running| unsafe { running.enqueue(&self.node, tactic, &at, stream) })
+            .with(|running| unsafe { running.enqueue(&self.state.node, tactic, &at, stream) })
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 
@@ -331,22 +278,22 @@ impl KernelPlugin {
     /// # Errors
     /// The driver is there and takes none of the code objects of a kernel.
     pub(crate) fn preload(&self) -> Result<(), Error> {
-        if self.node.phase != TensorRTPhase::RUNTIME {
+        if self.state.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());
         }
-        loaded::preload(&self.node, self.reachable())
+        loaded::preload(&self.state.node, self.state.reachable())
     }
 
     fn used_twice(&self) -> Error {
         Error::new(
             Error::INVALID_STATE,
-            format!("{}: one execution context is used by two threads at once", self.node.title),
+            format!("{}: one execution context is used by two threads at once", self.state.node.title),
         )
     }
 }
 
 #[cfg(test)]
-mod agreement;
+mod agreement_tests;
 #[cfg(test)]
 mod announced_tests;
 #[cfg(test)]

@@ -4,22 +4,20 @@
 //! at guards when the engine runs. Everything else is what the other route has, too.
 
 use std::ffi::{CStr, CString};
-use std::sync::atomic::{AtomicI32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use cubinder_expr::{Format, Value};
-use cubinder_launch as launch;
-use cubinder_launch::Steps;
 use cubinder_model::{CodeRef, Requirement, Variant};
 use trt_abi::{
-    DynamicPluginTensorDesc, Error, ExprBuilder, PluginBase, PluginTensorDesc, QuickKernel, QuickLaunch,
-    QuickPlugin, Severity, Shape, TensorFormat, TensorRTPhase, logger,
+    DynamicPluginTensorDesc, Error, ExprBuilder, Identity, PluginBase, PluginTensorDesc, QuickKernel,
+    QuickLaunch, QuickPlugin, Severity, Shape, TensorFormat, TensorRTPhase, logger,
 };
 
 use super::built_for::BuiltFor;
 use super::node::NodeData;
 use super::profile::Profile;
-use super::{Form, NOT_CONFIGURED, build, shapes};
+use super::state::{Latest, NodeState};
+use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
 /// Parts of a launch that are told in one line; an array argument is one.
@@ -33,29 +31,14 @@ struct Code {
     text: Vec<u8>,
 }
 
-/// The op, as TensorRT's registry has it.
-#[derive(Debug)]
-pub(crate) struct OpName {
-    pub(crate) name: CString,
-    pub(crate) version: CString,
-    pub(crate) namespace: CString,
-}
-
 /// A plugin object. Clones share what never changes and copy what does.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct NativePlugin {
-    pub(super) node: Arc<NodeData>,
-    op: Arc<OpName>,
+    pub(super) state: NodeState,
     /// The code of each variant of the plugin, once it was asked for.
     codes: Arc<[OnceLock<Code>]>,
-    /// Index into `node.kinds`, or [`NOT_CONFIGURED`].
-    configured: AtomicUsize,
-    /// The tactic that TensorRT chose, a variant's id; 0 before.
-    tactic: AtomicI32,
-    /// The ranks of the inputs, once they were told.
-    input_ranks: Mutex<Option<Arc<[u8]>>>,
     /// The shapes that the build is for, once it was configured.
-    built_for: Mutex<Option<Arc<BuiltFor>>>,
+    built_for: Latest<BuiltFor>,
 }
 
 impl NativePlugin {
@@ -67,63 +50,49 @@ impl NativePlugin {
         definition: Definition,
         attributes: Vec<Value>,
         name: &str,
-        op: Arc<OpName>,
+        op: Identity,
     ) -> Result<NativePlugin, Error> {
-        let core_name = op.name.clone();
-        let node = NodeData::new(definition, attributes, name, TensorRTPhase::BUILD, Form::Fields, core_name);
-        let plugin = node.definition.plugin();
-        launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
-            .map_err(|unmet| node.invalid(unmet))?;
-        Ok(NativePlugin {
-            codes: plugin.variants.iter().map(|_| OnceLock::new()).collect(),
-            node: Arc::new(node),
-            op,
-            configured: AtomicUsize::new(NOT_CONFIGURED),
-            tactic: AtomicI32::new(0),
-            input_ranks: Mutex::new(None),
-            built_for: Mutex::new(None),
-        })
-    }
-
-    fn input_ranks(&self) -> Option<Arc<[u8]>> {
-        self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn built_for(&self) -> Option<Arc<BuiltFor>> {
-        self.built_for.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        let node = NodeData::new(definition, attributes, name, TensorRTPhase::BUILD, Form::Fields, op);
+        let codes = node.definition.plugin().variants.iter().map(|_| OnceLock::new()).collect();
+        Ok(NativePlugin { state: NodeState::new(node)?, codes, built_for: Latest::default() })
     }
 
     /// The variants that TensorRT may launch with tensors of these kinds, or of any, for all that the engine is built for.
     fn offered(&self, kinds: Option<&TensorKinds>) -> Vec<&Variant> {
-        let built_for = self.built_for();
+        let built_for = self.built_for.get();
         let unguarded = |variant: &&Variant| variant.guard.is_none();
-        let reachable = self.node.reachable(kinds);
+        let reachable = self.state.node.reachable(kinds);
         match &built_for {
-            Some(built_for) => reachable.filter(|variant| built_for.offers(&self.node, variant)).collect(),
+            Some(built_for) => {
+                reachable.filter(|variant| built_for.offers(&self.state.node, variant)).collect()
+            }
             None => reachable.filter(unguarded).collect(),
         }
     }
 
     /// The variant that runs tensors of these kinds: the tactic's, or the first where there is none.
     fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant, Error> {
-        let tactic = self.tactic.load(Ordering::Relaxed);
+        let tactic = self.state.tactic();
         let found = self.offered(Some(kinds)).into_iter().find(|variant| tactic == 0 || variant.id == tactic);
         found.ok_or_else(|| self.none_holds(tactic, kinds))
     }
 
     /// The error where no variant may run for all that the engine is built for.
     fn none_holds(&self, tactic: i32, kinds: &TensorKinds) -> Error {
-        let built_for = self.built_for();
+        let built_for = self.built_for.get();
         let asked = |variant: &Variant| {
-            let asked: Vec<String> =
-                built_for.iter().flat_map(|built_for| built_for.asks_for(&self.node, variant)).collect();
+            let asked: Vec<String> = built_for
+                .iter()
+                .flat_map(|built_for| built_for.asks_for(&self.state.node, variant))
+                .collect();
             match asked.as_slice() {
                 [] => format!("variant {} always runs", variant.id),
                 asked => format!("variant {} runs where {}", variant.id, asked.join(" and ")),
             }
         };
         let is_meant = |variant: &&Variant| tactic == 0 || variant.id == tactic;
-        let variants: Vec<String> = self.node.reachable(Some(kinds)).filter(is_meant).map(asked).collect();
+        let variants: Vec<String> =
+            self.state.node.reachable(Some(kinds)).filter(is_meant).map(asked).collect();
         let what = match (tactic, variants.is_empty()) {
             (0, _) => "no variant may run for every shape of the profile".to_owned(),
             (tactic, true) => format!("variant {tactic}, which it chose, is not for these types and formats"),
@@ -132,14 +101,14 @@ impl NativePlugin {
             }
         };
         let variants = if variants.is_empty() { String::new() } else { format!(": {}", variants.join(", ")) };
-        self.node.invalid(format_args!(
+        self.state.node.invalid(format_args!(
             "TensorRT launches this plugin itself, and {what}{variants}; narrow the profile, or have a plugin library launch the kernels, which \
              chooses for every call"
         ))
     }
 
     fn profile_of(&self, inputs: &[DynamicPluginTensorDesc]) -> Result<Profile, Error> {
-        Profile::of(&self.node, self.input_ranks().as_deref(), inputs)
+        Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)
     }
 
     /// Takes a profile for what is built for.
@@ -147,14 +116,14 @@ impl NativePlugin {
     /// # Errors
     /// What no shape of it meets.
     fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>, Error> {
-        let built_for = Arc::new(BuiltFor::of(&self.node, profile)?);
-        *self.built_for.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&built_for));
+        let built_for = Arc::new(BuiltFor::of(&self.state.node, profile)?);
+        self.built_for.set(Some(Arc::clone(&built_for)));
         Ok(built_for)
     }
 
     /// Returns the warning that outputs in place have to be bound to their inputs; `None` without such outputs.
     pub(super) fn uncopied(&self) -> Option<String> {
-        let plugin = self.node.definition.plugin();
+        let plugin = self.state.node.definition.plugin();
         let names = plugin.outputs.iter().filter_map(|output| {
             Some(format!("`{}` of `{}`", output.name, plugin.tensor_name(output.alias? as usize)?))
         });
@@ -163,7 +132,7 @@ impl NativePlugin {
             format!(
                 "cubinder: {}: TensorRT launches this plugin itself, and its outputs have the memory of inputs ({}): nothing copies an input to \
                  an output that is bound to other memory; bind both to one address, or compile the plugin without `route = \"native\"`",
-                self.node.title,
+                self.state.node.title,
                 names.join(", ")
             )
         })
@@ -177,7 +146,7 @@ impl NativePlugin {
             unproved.extend((left > 0).then(|| format!("{left} more things hold")));
             let text = format!(
                 "cubinder: {}: TensorRT launches {what} itself, and it is not proved for every shape of the profile that {}: where that is not so, {outcome}",
-                self.node.title,
+                self.state.node.title,
                 unproved.join(", that ")
             );
             logger::log(Severity::WARNING, &text);
@@ -186,8 +155,9 @@ impl NativePlugin {
 
     /// The code of a variant of this plugin.
     fn code(&self, variant: &Variant) -> Result<&Code, Error> {
-        let missing = || self.node.invalid(format_args!("variant {} has no code for TensorRT", variant.id));
-        let plugin = self.node.definition.plugin();
+        let missing =
+            || self.state.node.invalid(format_args!("variant {} has no code for TensorRT", variant.id));
+        let plugin = self.state.node.definition.plugin();
         let index =
             plugin.variants.iter().position(|known| std::ptr::eq(known, variant)).ok_or_else(missing)?;
         let place = self.codes.get(index).ok_or_else(missing)?;
@@ -196,45 +166,23 @@ impl NativePlugin {
         }
         let CodeRef { code, symbol, .. } =
             variant.launches().next().and_then(|launch| launch.code.first()).ok_or_else(missing)?;
-        let object = self.node.definition.code().get(*code as usize).ok_or_else(missing)?;
+        let object = self.state.node.definition.code().get(*code as usize).ok_or_else(missing)?;
         let raw = object
             .raw()
-            .map_err(|error| self.node.invalid(format_args!("its code does not read: {error}")))?;
+            .map_err(|error| self.state.node.invalid(format_args!("its code does not read: {error}")))?;
         let symbol = CString::new(symbol.as_str()).map_err(|_| missing())?;
         let text = [raw.strip_suffix(b"\0").unwrap_or(&raw), b"\0"].concat();
         Ok(place.get_or_init(|| Code { symbol, text }))
     }
 }
 
-impl Clone for NativePlugin {
-    fn clone(&self) -> NativePlugin {
-        NativePlugin {
-            node: Arc::clone(&self.node),
-            op: Arc::clone(&self.op),
-            codes: Arc::clone(&self.codes),
-            configured: AtomicUsize::new(self.configured.load(Ordering::Relaxed)),
-            tactic: AtomicI32::new(self.tactic.load(Ordering::Relaxed)),
-            input_ranks: Mutex::new(self.input_ranks()),
-            built_for: Mutex::new(self.built_for()),
-        }
-    }
-}
-
 impl PluginBase for NativePlugin {
-    fn core_name(&self) -> &CStr {
-        &self.op.name
-    }
-
-    fn core_version(&self) -> &CStr {
-        &self.op.version
-    }
-
-    fn core_namespace(&self) -> &CStr {
-        &self.op.namespace
+    fn identity(&self) -> &Identity {
+        &self.state.node.core
     }
 
     fn output_count(&self) -> usize {
-        self.node.definition.plugin().outputs.len()
+        self.state.node.definition.plugin().outputs.len()
     }
 
     fn output_shapes<'b>(
@@ -244,8 +192,8 @@ impl PluginBase for NativePlugin {
         builder: &ExprBuilder<'b>,
         outputs: &mut [Shape<'b>],
     ) -> Result<(), Error> {
-        let ranks = shapes::output_shapes(&self.node, inputs, shape_inputs, builder, outputs)?;
-        *self.input_ranks.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::from(ranks));
+        let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
+        self.state.set_input_ranks(Some(ranks));
         Ok(())
     }
 
@@ -254,12 +202,11 @@ impl PluginBase for NativePlugin {
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
-        let kinds = build::configured_kinds(&self.node, inputs, outputs)?;
+        let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
         let built_for = self.build_for(self.profile_of(inputs)?)?;
         let unproved =
             built_for.required.iter().map(|requirement| format!("`{}`", requirement.text)).collect();
-        let index = self.node.kinds.iter().position(|known| known == kinds).unwrap_or(NOT_CONFIGURED);
-        self.configured.store(index, Ordering::Relaxed);
+        self.state.set_kinds(kinds)?;
         let offered = self.offered(Some(kinds));
         if offered.is_empty() {
             return Err(self.none_holds(0, kinds));
@@ -273,20 +220,19 @@ impl PluginBase for NativePlugin {
             "the kernel leaves at once, and the outputs keep what their memory held",
         );
         offered.into_iter().for_each(|variant| {
-            let unproved = built_for.unproved(&self.node, variant);
+            let unproved = built_for.unproved(&self.state.node, variant);
             self.say(&format!("variant {}", variant.id), unproved, "nobody says so when the engine runs");
         });
         Ok(())
     }
 
     fn aliased_input(&self, output: usize) -> Option<usize> {
-        self.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
+        self.state.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
     }
 
     fn tactics(&self) -> Result<Vec<i32>, Error> {
-        let kinds = self.node.kinds.get(self.configured.load(Ordering::Relaxed));
         let mut ids: Vec<i32> = Vec::new();
-        for variant in self.offered(kinds) {
+        for variant in self.offered(self.state.kinds()) {
             if !ids.contains(&variant.id) {
                 ids.push(variant.id);
             }
@@ -295,19 +241,15 @@ impl PluginBase for NativePlugin {
     }
 
     fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.node.timing_id())
+        Some(self.state.node.timing_id())
     }
 
     fn metadata(&self) -> Option<&CStr> {
-        Some(&self.node.metadata)
+        Some(&self.state.node.metadata)
     }
 
     fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
-        if tactic != 0 && !self.node.reachable(None).any(|variant| variant.id == tactic) {
-            return Err(self.node.invalid(format_args!("variant {tactic} does not exist")));
-        }
-        self.tactic.store(tactic, Ordering::Relaxed);
-        Ok(())
+        self.state.set_tactic(tactic, tactic == 0)
     }
 
     fn report(&self, error: &Error) {
@@ -322,7 +264,7 @@ impl QuickPlugin for NativePlugin {
         _: &[i32],
         outputs: &mut [trt_abi::DataType],
     ) -> Result<(), Error> {
-        build::output_types(&self.node, inputs, outputs)
+        build::output_types(&self.state.node, inputs, outputs)
     }
 
     /// All that there are variants for, of ranks that can be laid out so.
@@ -331,7 +273,7 @@ impl QuickPlugin for NativePlugin {
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
     ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
-        build::check_counts(&self.node, input_count, in_out.len().saturating_sub(input_count))?;
+        build::check_counts(&self.state.node, input_count, in_out.len().saturating_sub(input_count))?;
         let described = |tensor: &DynamicPluginTensorDesc, ty: cubinder_expr::DataType, format: Format| {
             PluginTensorDesc {
                 data_type: trt_abi::DataType(ty.tensorrt()),
@@ -350,7 +292,7 @@ impl QuickPlugin for NativePlugin {
                 })
                 .collect()
         };
-        Ok(self.node.kinds.iter().filter_map(row).collect())
+        Ok(self.state.node.kinds.iter().filter_map(row).collect())
     }
 
     fn launch<'b>(
@@ -361,19 +303,19 @@ impl QuickPlugin for NativePlugin {
         builder: &ExprBuilder<'b>,
     ) -> Result<QuickLaunch<'b>, Error> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
-        let kinds = build::configured_kinds(&self.node, given, outputs)?;
+        let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
         // Nobody says that a launch is asked for only after the plugin was configured, nor that it is for the same profile.
         let profile = self.profile_of(given)?;
-        let built_for = match self.built_for() {
+        let built_for = match self.built_for.get() {
             Some(built_for) if profile.is_among(&built_for.profile) => built_for,
             _ => self.build_for(profile)?,
         };
         let variant = self.chosen(kinds)?;
         let step = variant.steps.first();
-        let launch = variant.launch(0).ok_or_else(|| self.node.invalid("it launches no kernel"))?;
+        let launch = variant.launch(0).ok_or_else(|| self.state.node.invalid("it launches no kernel"))?;
         let when = step.and_then(|step| step.when.as_ref());
         let required: Vec<&Requirement> = built_for.required.iter().collect();
-        let lowered = shapes::launch_expressions(&self.node, when, &required, launch, inputs, builder)?;
+        let lowered = shapes::launch_expressions(&self.state.node, when, &required, launch, inputs, builder)?;
         Ok(QuickLaunch {
             grid: lowered.grid,
             block: lowered.block,
@@ -387,7 +329,7 @@ impl QuickPlugin for NativePlugin {
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
     ) -> Result<QuickKernel<'_>, Error> {
-        let kinds = build::kinds_of(&self.node, inputs.iter().chain(outputs))?;
+        let kinds = build::kinds_of(&self.state.node, inputs.iter().chain(outputs))?;
         let code = self.code(self.chosen(kinds)?)?;
         Ok(QuickKernel { name: &code.symbol, code: code.text.strip_suffix(b"\0").unwrap_or(&code.text) })
     }

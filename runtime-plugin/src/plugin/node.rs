@@ -9,11 +9,10 @@ use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature};
 use cubinder_model::{Plugin, Variant, timing};
-use trt_abi::{Error, TensorRTPhase};
+use trt_abi::{Error, Identity, TensorRTPhase};
 
 use super::Form;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
-use crate::identity;
 
 /// What all clones of a node share.
 #[derive(Debug)]
@@ -22,8 +21,8 @@ pub(super) struct NodeData {
     pub(super) attributes: Vec<Value>,
     pub(super) phase: TensorRTPhase,
     pub(super) form: Form,
-    pub(super) core_name: CString,
-    pub(super) core_version: CString,
+    /// Under which engines find what runs the node; of a native node the op's.
+    pub(super) core: Identity,
     /// `sample::circ_pad_plugin`, and the node's name where one is known: what messages begin with.
     pub(super) title: String,
     /// What engine inspectors show.
@@ -43,7 +42,7 @@ impl NodeData {
         name: &str,
         phase: TensorRTPhase,
         form: Form,
-        core_name: CString,
+        core: Identity,
     ) -> NodeData {
         let plugin = definition.plugin();
         // An engine may have thousands of rows, so they are not held against each other one by one.
@@ -61,8 +60,7 @@ impl NodeData {
             attributes,
             phase,
             form,
-            core_name,
-            core_version: identity::version(),
+            core,
             definition,
         }
     }

@@ -17,6 +17,7 @@ use super::announced_tests::{OWN, desc, node};
 use super::node::NodeData;
 use super::run::{EngineFacts, RunState, check_workspace};
 use crate::definition::Definition;
+use crate::identity;
 use crate::launch::Addresses;
 use crate::plugin::Form;
 
@@ -169,7 +170,7 @@ fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
         input_ranks: None,
         code: vec![code],
     }));
-    NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, c"Kernel2".to_owned())
+    NodeData::new(definition, Vec::new(), "n", TensorRTPhase::RUNTIME, Form::Fields, identity::generic())
 }
 
 fn announce_played(running: &mut RunState, node: &NodeData, tactic: i32, extent: i64) -> Result<(), String> {

@@ -8,12 +8,13 @@ use cubinder_expr::{DataType, Format, Interval};
 use cubinder_launch::proof::Domain;
 use cubinder_model::{
     AUTO_TACTIC, Attribute, AttributeType, CodeObject, CodeRef, Digest, Guard, Input, KernelFacts, Launch,
-    Node, Output, Plugin as Model, Requirement, ShapeLimits, TunedDevice, TunedPoint, container,
+    Node, Output, Plugin as Model, Requirement, ShapeLimits, TunedDevice, TunedPoint, Variant, container,
 };
 use trt_abi::{Dims, TensorFormat};
 
 use super::*;
 use crate::definition::{BuildFacts, restore_node};
+use crate::identity;
 
 fn int(value: i64) -> Expr {
     Expr { nodes: vec![Part::Int(value)] }
@@ -121,7 +122,7 @@ pub(super) fn made(model: Model) -> Result<KernelPlugin, Error> {
     };
     let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned())
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, identity::generic())
 }
 
 pub(super) fn plugin(model: Model) -> KernelPlugin {
@@ -245,7 +246,8 @@ fn what_was_measured_comes_first() {
     // An engine keeps it without the GPU's name, for the ranks of the node alone.
     let tuned = plugin(model.clone());
     let known = |ranks| BuildFacts { input_ranks: Some(ranks), ..BuildFacts::default() };
-    let kept = |ranks| tuned.node.definition.node(known(ranks), &tuned.node.attributes).plugin.tuning;
+    let kept =
+        |ranks| tuned.state.node.definition.node(known(ranks), &tuned.state.node.attributes).plugin.tuning;
     assert_eq!(kept(&[2]), [TunedDevice { name: String::new(), ..model.tuning[0].clone() }]);
     assert_eq!(kept(&[1]), []);
 }
@@ -298,12 +300,13 @@ fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
         let ids = [(AUTO_TACTIC, true), (5, is_proved), (3, true), (1, true)];
         ids.into_iter().filter(|(_, holds)| *holds).map(|(id, _)| id).collect::<Vec<i32>>()
     };
-    let domain = Domain::of(guarded.node.definition.plugin()).with_attributes(&guarded.node.attributes);
+    let domain =
+        Domain::of(guarded.state.node.definition.plugin()).with_attributes(&guarded.state.node.attributes);
     assert_eq!(guarded.tactics().unwrap(), offered(domain.proves(&always.expr)));
     configure(&guarded, [1, 4], [2, 8]).unwrap();
     let profile = [vec![Interval { min: 1, max: 2 }, Interval { min: 4, max: 8 }]];
     let is_proved = domain.clone().with_profile(&profile).proves(&always.expr);
-    assert_eq!(guarded.profile().unwrap().inputs, profile);
+    assert_eq!(guarded.profile.get().unwrap().inputs, profile);
     assert_eq!(guarded.tactics().unwrap(), offered(is_proved));
     assert_eq!(guarded.clone().tactics().unwrap(), offered(is_proved), "a clone knows the profile");
     for one in [vec![variant(1, None)], vec![variant(1, alignment())]] {
@@ -338,7 +341,7 @@ fn shapes_beyond_the_limits_are_refused() {
     errors.push(String::new());
     for (least, greatest) in profiles {
         errors.push(configure(&limited, least, greatest).unwrap_err());
-        assert_eq!(limited.profile(), None, "nothing is kept of a profile that is refused");
+        assert_eq!(limited.profile.get(), None, "nothing is kept of a profile that is refused");
     }
     insta::assert_snapshot!(errors.join("\n"));
     configure(&limited, [1, 8], [25, 32]).unwrap();
@@ -459,9 +462,10 @@ fn thousands_of_lists_of_types_are_told_apart_at_once() {
     wide.variants = rows.collect();
     let started = std::time::Instant::now();
     let wide = plugin(wide);
-    assert_eq!(wide.node.kinds.len(), 4096);
+    assert_eq!(wide.state.node.kinds.len(), 4096);
     assert!(
-        wide.set_kinds(&TensorKinds { types: vec![DataType::I64; 256], formats: vec![Format::Linear; 256] })
+        wide.state
+            .set_kinds(&TensorKinds { types: vec![DataType::I64; 256], formats: vec![Format::Linear; 256] })
             .unwrap_err()
             .text()
             .len()
@@ -546,10 +550,10 @@ fn answer(field: &[u8]) -> usize {
         "",
         phase,
         Form::Fields,
-        c"Kernel2".to_owned(),
+        identity::generic(),
     );
     let Ok(made) = made else { return 1 };
-    made.set_input_ranks(restored.input_ranks);
+    made.state.set_input_ranks(restored.input_ranks);
     made.fields_to_serialize().unwrap();
     let shapes = [[1, 8], [0, 0], [i64::MAX, 2], [5, 3]];
     let taken = shapes.map(|x| {

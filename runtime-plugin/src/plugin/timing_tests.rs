@@ -6,6 +6,7 @@ use cubinder_expr::Interval;
 use proptest::prelude::*;
 
 use super::*;
+use crate::identity;
 
 /// A plugin with the attributes `a` and `b`, two variants with guards and one without.
 fn manifest(parts: &Parts) -> String {
@@ -97,13 +98,13 @@ fn made(plugin: &cubinder_model::Plugin, attributes: [i64; 2]) -> Option<KernelP
     let definition = Definition::bare(Arc::new(node));
     let phase = TensorRTPhase::BUILD;
     // What is refused has no tactics.
-    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, c"Kernel2".to_owned()).ok()
+    KernelPlugin::new(definition, attributes, "n", phase, Form::Fields, identity::generic()).ok()
 }
 
 /// The tactics for inputs from the least to the greatest shape.
 fn tactics(made: &KernelPlugin, profile: &[Interval]) -> Vec<i32> {
     let profile = profile::Profile { inputs: vec![profile.to_vec()] };
-    variants::tactics(&made.node, made.node.reachable(None), Some(&profile))
+    variants::tactics(&made.state.node, made.state.node.reachable(None), Some(&profile))
 }
 
 fn ranges() -> impl Strategy<Value = Vec<Interval>> {

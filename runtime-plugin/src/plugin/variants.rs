@@ -1,6 +1,5 @@
 //! Which tactics a plugin has, and what the log is told of the variants that run in their place.
 
-use cubinder_launch as launch;
 use cubinder_launch::proof::Domain;
 use cubinder_launch::{Decided, Facts, describe};
 use cubinder_model::{AUTO_TACTIC, Variant};
@@ -38,12 +37,6 @@ pub(super) fn tactics<'a>(
     }
     let proved = ids.into_iter().filter(|(_, holds)| *holds).map(|(id, _)| id);
     std::iter::once(AUTO_TACTIC).chain(proved).collect()
-}
-
-/// Whether a tactic can be set: a variant's id, or 0 or [`AUTO_TACTIC`], which leave the choice open. An engine may hold the latter for a
-/// node to which one variant is left: what was offered before types and formats were settled was more.
-pub(super) fn is_tactic(node: &NodeData, tactic: i32) -> bool {
-    launch::is_automatic(tactic) || node.reachable(None).any(|variant| variant.id == tactic)
 }
 
 /// Says, where somebody asked to be told everything, that another variant runs than the one that was chosen.

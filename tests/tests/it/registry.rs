@@ -347,7 +347,7 @@ impl Linked {
     fn stand_in(&self, name: &str, options: &[&str]) -> PathBuf {
         let file = self.folder.path().join(format!("lib{name}.so"));
         let options = [&["-shared", "-fPIC"], options].concat();
-        compile(&options, &file, "../runtime-plugin/abi/src/testing/tensorrt.c");
+        compile(&options, &file, "../runtime-plugin/abi/src/tests/tensorrt.c");
         file
     }
 

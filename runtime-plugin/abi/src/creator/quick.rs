@@ -67,7 +67,7 @@ unsafe extern "C" fn create_plugin<C: QuickCreator>(
     call::<Quick<C>, _>(creator, ptr::null_mut(), |creator| {
         // SAFETY: texts, collection and fields are TensorRT's and outlive the call; nulls are checked.
         let (name, namespace, fields) =
-            unsafe { (text(name), text(namespace), read_fields(fields, creator.needs_fields())?) };
+            unsafe { (text(name), text(namespace), read_fields(fields, creator.fields().are_needed)?) };
         creator.create(name, namespace, &fields, phase, request).map(quick::into_raw)
     })
 }

@@ -8,7 +8,7 @@ use super::{CreatorList, op_name};
 use crate::raw::{
     PluginField, PluginFieldCollection, PluginFieldType, QuickPluginCreationRequest, TensorRTPhase,
 };
-use crate::testing::{FAILURE, Mood, ProbeCreator, QuickProbeCreator};
+use crate::tests::{FAILURE, Mood, ProbeCreator, QuickProbeCreator};
 use crate::vtable::{QuickCreatorSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
@@ -94,7 +94,8 @@ fn a_creator_is_told_what_is_wanted() {
 
 #[test]
 fn what_is_missing_is_read_as_nothing_where_nothing_is_needed() {
-    let creator = QuickProbeCreator { needs_fields: false, ..QuickProbeCreator::new(Mood::Well) };
+    let mut creator = QuickProbeCreator::new(Mood::Well);
+    creator.names.are_needed = false;
     let seen = creator.seen.clone();
     let (_list, this, slots) = list(creator);
     let unknown = QuickPluginCreationRequest::UNKNOWN;
@@ -144,6 +145,6 @@ fn both_kinds_stand_in_one_list_in_order() {
 
 #[test]
 fn the_namespace_of_an_op_is_left_out_if_it_is_empty() {
-    assert_eq!(op_name(c"sample", c"op"), "sample::op");
-    assert_eq!(op_name(c"", c"op"), "op");
+    assert_eq!(op_name(&crate::Identity::new(c"op", c"1", c"sample")), "sample::op");
+    assert_eq!(op_name(&crate::Identity::new(c"op", c"1", c"")), "op");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::CreatorList;
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, TensorRTPhase};
-use crate::testing::{FAILURE, Mood, ProbeCreator};
+use crate::tests::{FAILURE, Mood, ProbeCreator};
 use crate::vtable::{CreatorSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
 
 fn slots<'a, Slots>(this: This) -> &'a Slots {
@@ -106,7 +106,9 @@ fn what_is_missing_is_read_as_nothing_or_refused() {
     }
     assert!(create(c"".as_ptr(), ptr::null()).is_null());
     assert_eq!(record.last_report().text(), "there is no collection of fields");
-    let (_list, this, slots) = list(ProbeCreator { needs_fields: false, ..ProbeCreator::new(Mood::Well) });
+    let mut creator = ProbeCreator::new(Mood::Well);
+    creator.names.are_needed = false;
+    let (_list, this, slots) = list(creator);
     // SAFETY: a live creator; null is allowed.
     let plugin = unsafe { (slots.create_plugin)(this, c"".as_ptr(), ptr::null(), TensorRTPhase::BUILD) };
     assert!(!plugin.is_null(), "an op without attributes");

@@ -8,6 +8,7 @@ use std::ffi::{CStr, c_char};
 use super::{Build, Interface, PluginKind, code, object};
 use crate::error::Error;
 use crate::expr::{ExprBuilder, Shape};
+use crate::identity::Identity;
 use crate::logger;
 use crate::raw::{DataType, DimsExprs, DynamicPluginTensorDesc, IExprBuilder};
 use crate::thunk::{slice, slice_to_fill};
@@ -22,13 +23,8 @@ use crate::vtable::This;
 ///
 /// An `Err` or a panic becomes the failure value of the interface, after [`report`](Self::report) has run.
 pub trait PluginBase: Clone + Send + Sync + 'static {
-    /// Name under which an engine finds the creator at run time. It may differ from the creator's that made
-    /// this object.
-    fn core_name(&self) -> &CStr;
-    /// Version that belongs to the name.
-    fn core_version(&self) -> &CStr;
-    /// Namespace that belongs to the name.
-    fn core_namespace(&self) -> &CStr;
+    /// The identity of the creator that an engine uses at run time. It may differ from that of the creator that made this object.
+    fn identity(&self) -> &Identity;
 
     /// Number of outputs.
     fn output_count(&self) -> usize;
@@ -78,7 +74,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
 
     /// Reports each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
     fn report(&self, error: &Error) {
-        logger::error_of(self.core_name(), error);
+        logger::error_of(&self.identity().name, error);
     }
 }
 

@@ -9,6 +9,7 @@ use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
 
 use crate::error::Error;
+use crate::identity::Identity;
 use crate::logger;
 use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
 use crate::rtti;
@@ -252,25 +253,25 @@ unsafe extern "C" fn clone<K: PluginKind>(this: This) -> This {
 }
 
 /// A text of the core interface. TensorRT does not expect null there, so a failure is an empty one.
-unsafe fn core_text<K: PluginKind>(this: This, text: fn(&K::Implementor) -> &CStr) -> *const c_char {
+unsafe fn core_text<K: PluginKind>(this: This, text: fn(&Identity) -> &CStr) -> *const c_char {
     // SAFETY: the slots below pass on what TensorRT called them with.
     let object = unsafe { object::<K, Core>(&this) };
-    object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor).as_ptr()))
+    object.call(|_| c"".as_ptr(), |implementor| Ok(text(implementor.identity()).as_ptr()))
 }
 
 unsafe extern "C" fn get_plugin_name<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: `this` is the core interface that TensorRT was given.
-    unsafe { core_text::<K>(this, K::Implementor::core_name) }
+    unsafe { core_text::<K>(this, |identity| &identity.name) }
 }
 
 unsafe extern "C" fn get_plugin_version<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<K>(this, K::Implementor::core_version) }
+    unsafe { core_text::<K>(this, |identity| &identity.version) }
 }
 
 unsafe extern "C" fn get_plugin_namespace<K: PluginKind>(this: This) -> *const c_char {
     // SAFETY: as above.
-    unsafe { core_text::<K>(this, K::Implementor::core_namespace) }
+    unsafe { core_text::<K>(this, |identity| &identity.namespace) }
 }
 
 /// Failure value of the methods that return a code.

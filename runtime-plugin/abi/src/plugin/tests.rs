@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use super::into_raw;
 use crate::expr::tests::FakeBuilder;
 use crate::raw::{DimsExprs, MAX_DIMS, PluginCapabilityType, PluginFieldType};
-use crate::testing::{FAILURE, Mood, Probe, Record};
+use crate::tests::{FAILURE, Mood, Probe, Record};
 use crate::vtable::{BuildSlots, CoreSlots, PluginSlots, RuntimeSlots, This, VersionedSlots};
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 

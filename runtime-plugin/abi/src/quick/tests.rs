@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 use super::into_raw;
 use crate::expr::tests::FakeBuilder;
 use crate::raw::{DimsExprs, IExprBuilder, IKernelLaunchParams, ISymExprs, MAX_DIMS, PluginCapabilityType};
-use crate::testing::{FAILURE, Mood, QuickProbe, Record};
+use crate::tests::{FAILURE, Mood, QuickProbe, Record};
 use crate::vtable::{
     KernelLaunchParamsSlots, PluginSlots, QuickBuildSlots, QuickCoreSlots, QuickRuntimeSlots, SymExprSlots,
     SymExprsSlots, This, VersionedSlots,

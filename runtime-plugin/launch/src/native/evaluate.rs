@@ -1,7 +1,5 @@
 //! What TensorRT passes, in numbers: for whoever launches in its place.
 
-use std::fmt;
-
 use super::{Cause, Fault, lower};
 use crate::{EvaluatedArgument, EvaluatedLaunch, Problem, Role};
 use cubinder_expr::value::Value;
@@ -9,21 +7,14 @@ use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
 use cubinder_model::model::{Guard, Launch, Plugin};
 
 /// Why a number of a launch is not known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoNumber {
     /// It depends on a dimension that is not known.
+    #[error("a dimension is not known")]
     Dimension,
     /// It is divided by zero, which TensorRT refuses.
+    #[error("TensorRT refuses a division by zero")]
     Division,
-}
-
-impl fmt::Display for NoNumber {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            NoNumber::Dimension => "a dimension is not known",
-            NoNumber::Division => "TensorRT refuses a division by zero",
-        })
-    }
 }
 
 /// Computes at once what TensorRT computes when shapes are known.

@@ -1,63 +1,43 @@
 //! What keeps a variant from being launched by TensorRT itself.
 
-use std::fmt;
-
 use crate::Role;
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::{BindingTime, Expr, binding_time};
 use cubinder_model::model::{ArgValue, Launch, Plugin, Variant, Work};
 
 /// Something that TensorRT's ahead-of-time interface cannot do.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Obstacle {
     /// An output whose shape depends on what kernels write.
+    #[error("the shape of the output `{0}` depends on what kernels write")]
     SizeOfOutput(String),
     /// An input whose values shapes depend on.
+    #[error("`{0}` is a shape input")]
     ShapeInput(String),
     /// So many steps, where there can be one.
+    #[error("it has {0} steps, and TensorRT launches one kernel")]
     Steps(usize),
     /// The only step fills memory.
+    #[error("it fills memory, and TensorRT launches a kernel")]
     Fill,
     /// A scratch buffer.
+    #[error("it has the scratch buffer `{0}`, and TensorRT gives none")]
     Scratch(String),
     /// The kernel runs in clusters.
+    #[error("its kernel runs in clusters")]
     Clusters,
     /// All blocks run at once.
+    #[error("its launch is cooperative")]
     Cooperative,
     /// The guard asks for what is only known at run time: addresses or the device.
+    #[error("its guard `{0}` asks for addresses or the device, which are not known when TensorRT chooses")]
     Guard(String),
     /// A part of the launch asks for that.
+    #[error("{0} depends on addresses or the device")]
     RunTime(Role),
     /// A float that depends on shapes.
+    #[error("{0} is a float that depends on shapes, and TensorRT computes integers alone")]
     Float(Role),
-}
-
-impl fmt::Display for Obstacle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Obstacle::SizeOfOutput(name) => {
-                write!(f, "the shape of the output `{name}` depends on what kernels write")
-            }
-            Obstacle::ShapeInput(name) => write!(f, "`{name}` is a shape input"),
-            Obstacle::Steps(count) => write!(f, "it has {count} steps, and TensorRT launches one kernel"),
-            Obstacle::Fill => f.write_str("it fills memory, and TensorRT launches a kernel"),
-            Obstacle::Scratch(name) => {
-                write!(f, "it has the scratch buffer `{name}`, and TensorRT gives none")
-            }
-            Obstacle::Clusters => f.write_str("its kernel runs in clusters"),
-            Obstacle::Cooperative => f.write_str("its launch is cooperative"),
-            Obstacle::Guard(text) => {
-                write!(
-                    f,
-                    "its guard `{text}` asks for addresses or the device, which are not known when TensorRT chooses"
-                )
-            }
-            Obstacle::RunTime(role) => write!(f, "{role} depends on addresses or the device"),
-            Obstacle::Float(role) => {
-                write!(f, "{role} is a float that depends on shapes, and TensorRT computes integers alone")
-            }
-        }
-    }
 }
 
 /// All that keeps `variant` from being launched by TensorRT itself. Its launch may be one that is not compiled yet: of arguments only those that

@@ -1,14 +1,16 @@
 //! Kernels that other compilers made and that TensorRT launches as they are: there is no kernel around them that puts arguments together.
 
-use std::fmt;
-
 use cubinder_model::model::{Arg, ArgValue, Plugin};
 
 /// Why a kernel cannot be given what TensorRT passes: the inputs' addresses, then 32-bit integers, then the addresses of the outputs that have memory
 /// of their own, in the manifest's order.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Misfit {
     /// TensorRT passes an address there, and the kernel takes something else.
+    #[error(
+        "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes {}",
+        found.as_ref().map_or("fewer".to_owned(), |name| format!("`{name}` there"))
+    )]
     Address {
         /// The parameter, from 1; one behind the last where there are too few.
         number: usize,
@@ -18,6 +20,7 @@ pub enum Misfit {
         found: Option<String>,
     },
     /// A number of another size than 32 bits, or several by value.
+    #[error("`{name}` has {bytes} byte{}, and TensorRT passes integers of 4", if *bytes == 1 { "" } else { "s" })]
     Number {
         /// The parameter's name.
         name: String,
@@ -25,34 +28,11 @@ pub enum Misfit {
         bytes: u64,
     },
     /// Something behind the outputs.
+    #[error("TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")]
     Extra {
         /// The parameter's name.
         name: String,
     },
-}
-
-impl fmt::Display for Misfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Misfit::Address { number, tensor, found } => {
-                write!(
-                    f,
-                    "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes "
-                )?;
-                match found {
-                    Some(name) => write!(f, "`{name}` there"),
-                    None => f.write_str("fewer"),
-                }
-            }
-            Misfit::Number { name, bytes } => {
-                let plural = if *bytes == 1 { "" } else { "s" };
-                write!(f, "`{name}` has {bytes} byte{plural}, and TensorRT passes integers of 4")
-            }
-            Misfit::Extra { name } => {
-                write!(f, "TensorRT passes nothing behind the outputs, and the kernel takes `{name}` there")
-            }
-        }
-    }
 }
 
 /// What is wrong first with the arguments of a kernel that is launched as it is, in the kernel's order.

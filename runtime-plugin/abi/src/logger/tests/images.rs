@@ -1,4 +1,4 @@
-//! Finders of several TensorRTs, which are loaded and unloaded: shared libraries made of `testing/tensorrt.c`.
+//! Finders of several TensorRTs, which are loaded and unloaded: shared libraries made of `tests/tensorrt.c`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
 
 use super::*;
-use crate::testing::{Mood, ProbeCreator, QuickProbeCreator};
+use crate::tests::{Mood, ProbeCreator, QuickProbeCreator};
 
 /// Kinds of stand-ins, by file name, with the options that they are compiled with.
 const KINDS: [(&str, &[&str]); 5] = [
@@ -31,7 +31,7 @@ impl Folder {
 
     fn compile(&self, name: &str, options: &[&str]) {
         let compiler = std::env::var_os("CC").unwrap_or_else(|| "cc".into());
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/testing/tensorrt.c");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/tensorrt.c");
         let mut command = Command::new(compiler);
         command.args(["-shared", "-fPIC", "-O1", "-g0"]).arg("-o").arg(self.file(name)).arg(source);
         let status = command.arg(format!("-L{}", self.0.path().display())).args(options).status().unwrap();
@@ -442,7 +442,7 @@ fn finders_change_while_others_log() {
 
 #[test]
 fn a_library_logs_through_its_finders_until_it_is_released() {
-    let _turn = crate::testing::PROCESS_FINDERS.lock().unwrap();
+    let _turn = crate::tests::PROCESS_FINDERS.lock().unwrap();
     let folder = Folder::new();
     let tensorrt = folder.open("eleven");
     assert_eq!(caller().full_version(), None);

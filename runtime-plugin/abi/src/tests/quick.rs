@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use super::{FAILURE, Mood, Record};
 use crate::{
     CreatorBase, DataType, DimensionOperation, DynamicPluginTensorDesc, Error, ExprBuilder, Field,
-    FieldNames, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel, QuickLaunch,
-    QuickPlugin, QuickPluginCreationRequest, Shape, TensorRTPhase,
+    FieldNames, Identity, PluginBase, PluginFieldType, PluginTensorDesc, QuickCreator, QuickKernel,
+    QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorRTPhase,
 };
 
 /// One input and two outputs, the second in the input's memory.
@@ -83,15 +83,9 @@ impl Drop for QuickProbe {
 }
 
 impl PluginBase for QuickProbe {
-    fn core_name(&self) -> &CStr {
+    fn identity(&self) -> &Identity {
         self.panic_unless_well();
-        c"quick_probe"
-    }
-    fn core_version(&self) -> &CStr {
-        c"3"
-    }
-    fn core_namespace(&self) -> &CStr {
-        c"sample"
+        const { &Identity::new(c"quick_probe", c"3", c"sample") }
     }
     fn output_count(&self) -> usize {
         self.panic_unless_well();
@@ -213,7 +207,6 @@ impl QuickPlugin for QuickProbe {
 pub(crate) struct QuickProbeCreator {
     pub(crate) mood: Mood,
     pub(crate) names: FieldNames,
-    pub(crate) needs_fields: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
     pub(crate) record: Arc<Record>,
 }
@@ -221,26 +214,17 @@ pub(crate) struct QuickProbeCreator {
 impl QuickProbeCreator {
     pub(crate) fn new(mood: Mood) -> Self {
         let names = FieldNames::new([(c"factor", PluginFieldType::FLOAT32)]).unwrap();
-        Self { mood, names, needs_fields: true, seen: Arc::default(), record: Arc::default() }
+        Self { mood, names, seen: Arc::default(), record: Arc::default() }
     }
 }
 
 impl CreatorBase for QuickProbeCreator {
-    fn name(&self) -> &CStr {
+    fn identity(&self) -> &Identity {
         assert!(self.mood != Mood::Panicking, "asked to panic");
-        c"quick_probe"
-    }
-    fn version(&self) -> &CStr {
-        c"3"
-    }
-    fn namespace(&self) -> &CStr {
-        c"sample"
+        const { &Identity::new(c"quick_probe", c"3", c"sample") }
     }
     fn fields(&self) -> &FieldNames {
         &self.names
-    }
-    fn needs_fields(&self) -> bool {
-        self.needs_fields
     }
     fn report(&self, error: &Error) {
         self.record.reports.lock().unwrap().push(error.clone());

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 
 use crate::{
     Creator, CreatorBase, DataType, DynamicPluginTensorDesc, Error, ExprBuilder, Field, FieldNames, FieldSet,
-    FieldValue, Plugin, PluginBase, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
+    FieldValue, Identity, Plugin, PluginBase, PluginFieldType, PluginTensorDesc, Shape, TensorRTPhase,
 };
 
 pub(crate) use quick::{QuickProbe, QuickProbeCreator};
@@ -124,15 +124,9 @@ impl Drop for Probe {
 }
 
 impl PluginBase for Probe {
-    fn core_name(&self) -> &CStr {
+    fn identity(&self) -> &Identity {
         self.panic_unless_well();
-        c"Kernel"
-    }
-    fn core_version(&self) -> &CStr {
-        c"7"
-    }
-    fn core_namespace(&self) -> &CStr {
-        c"cubinder"
+        const { &Identity::new(c"Kernel", c"7", c"cubinder") }
     }
     fn output_count(&self) -> usize {
         self.panic_unless_well();
@@ -258,7 +252,6 @@ impl Plugin for Probe {
 pub(crate) struct ProbeCreator {
     pub(crate) mood: Mood,
     pub(crate) names: FieldNames,
-    pub(crate) needs_fields: bool,
     pub(crate) seen: Arc<Mutex<Vec<String>>>,
     pub(crate) record: Arc<Record>,
 }
@@ -267,23 +260,14 @@ impl ProbeCreator {
     pub(crate) fn new(mood: Mood) -> Self {
         let names = [(c"pads", PluginFieldType::INT32), (c"aot", PluginFieldType::INT32)];
         let names = FieldNames::new(names).unwrap();
-        Self { mood, names, needs_fields: true, seen: Arc::default(), record: Arc::default() }
+        Self { mood, names, seen: Arc::default(), record: Arc::default() }
     }
 }
 
 impl CreatorBase for ProbeCreator {
-    fn name(&self) -> &CStr {
+    fn identity(&self) -> &Identity {
         assert!(self.mood != Mood::Panicking, "asked to panic");
-        c"circ_pad"
-    }
-    fn version(&self) -> &CStr {
-        c"1"
-    }
-    fn namespace(&self) -> &CStr {
-        c"sample"
-    }
-    fn needs_fields(&self) -> bool {
-        self.needs_fields
+        const { &Identity::new(c"circ_pad", c"1", c"sample") }
     }
     fn fields(&self) -> &FieldNames {
         &self.names

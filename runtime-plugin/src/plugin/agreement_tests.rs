@@ -20,6 +20,7 @@ use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
 use super::*;
+use crate::identity;
 
 /// The folders of manifests, from the repository's root.
 const FOLDERS: [&str; 5] =
@@ -293,14 +294,14 @@ impl Case {
             "",
             TensorRTPhase::RUNTIME,
             Form::Fields,
-            c"Kernel2".to_owned(),
+            identity::generic(),
         );
         let made = match made {
             Ok(made) => made,
             Err(error) => return Some(text(&error)),
         };
         let ranks = self.inputs.iter().map(|shape| u8::try_from(shape.len()).unwrap());
-        made.set_input_ranks(Some(ranks.collect()));
+        made.state.set_input_ranks(Some(ranks.collect()));
         let TensorKinds { types, formats } = TensorKinds::of(&self.plugin.variants[0]);
         let kinds: Vec<(DataType, Format)> = types.into_iter().zip(formats).collect();
         let desc = |(shape, (ty, format)): (&Vec<i64>, &(DataType, Format))| PluginTensorDesc {
@@ -328,7 +329,9 @@ impl Case {
             // It waits.
             return None;
         }
-        made.running.with(|running| running.none_runs(&made.node, &at).map(|error| text(&error))).unwrap()
+        made.running
+            .with(|running| running.none_runs(&made.state.node, &at).map(|error| text(&error)))
+            .unwrap()
     }
 
     /// Whether no shape of an output was evaluated, and one of them takes values that only enqueue knows: the runtime cannot say before then

@@ -1,8 +1,6 @@
 //! What is written is read, and what was damaged is not. `models` is about what models have to hold, `scanning` about finding containers in files.
 
-#[path = "container_tests/models.rs"]
 mod models;
-#[path = "container_tests/scanning.rs"]
 mod scanning;
 
 use proptest::prelude::*;

@@ -1,0 +1,26 @@
+//! How TensorRT's registry names creators and plugins.
+
+use std::borrow::Cow;
+use std::ffi::CStr;
+
+/// The name, version and namespace of a creator, or of the core of a plugin.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The ONNX op type, or an engine's core name.
+    pub name: Cow<'static, CStr>,
+    /// "1" if an ONNX node names none.
+    pub version: Cow<'static, CStr>,
+    /// The namespace; may be empty.
+    pub namespace: Cow<'static, CStr>,
+}
+
+impl Identity {
+    /// An identity known at compile time.
+    pub const fn new(name: &'static CStr, version: &'static CStr, namespace: &'static CStr) -> Self {
+        Self {
+            name: Cow::Borrowed(name),
+            version: Cow::Borrowed(version),
+            namespace: Cow::Borrowed(namespace),
+        }
+    }
+}

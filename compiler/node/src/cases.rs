@@ -1,6 +1,6 @@
 //! Test files: nodes with their shapes, and what is expected of them.
 //!
-//! Owns the file's form ([`read`]) and the comparison ([`run`]). Everything that is expected is optional.
+//! Owns the form of the files ([`read()`]) and the comparison ([`run`]). Each expectation is optional.
 //!
 //! ```toml
 //! manifest = "../manifests/scale.toml"     # a library, a bundle or an engine will do too
@@ -21,24 +21,26 @@
 //! # error = "part of why the node is refused"
 //! ```
 //!
-//! What tensors hold (`data`) is for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
+//! The values of tensors (`data`) are for `cubinder test`, which runs the cases on a GPU ([`Cases::trial`]).
 
 mod data;
+mod read;
 
 use std::ops::Range;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use cubinder_expr::Value;
 use cubinder_model::Plugin;
-use toml::de::DeValue;
 
-use crate::diagnostic::{Diagnostic, Source, harmless, suggest};
-use crate::eval::{Compiler, Evaluation, Outcome, Subject, evaluate, state};
-use crate::manifest::form::{Entry, Form, Section};
-use crate::query::{Given, Mistake, Part, Query, alignment, check_shape};
-use crate::trial::{DataFile, InputData, Trial, mistakes};
+use crate::diagnostic::{Severity, Source, harmless, suggest};
+use crate::eval::{Compiler, Evaluation, Outcome, ResolvedQuery, Subject, evaluate, resolve_query};
+use crate::query::read::Places;
+use crate::query::{Mistake, Query, check_shape};
+use crate::trial::{self, DataFile, InputData, Trial};
 use data::Data;
+
+pub use read::read;
 
 /// A test file.
 #[derive(Debug, Clone, PartialEq)]
@@ -49,20 +51,20 @@ pub struct Cases {
     pub subject: PathBuf,
     /// The cases, in the file's order.
     pub list: Vec<Case>,
-    /// What holds for every case that says nothing else.
+    /// The defaults of all cases.
     data: Data,
 }
 
 /// A case.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Case {
     /// Its name.
     pub name: String,
     /// Where it begins.
     range: Range<usize>,
     query: Query,
-    /// Where each part of the query stands.
-    places: Vec<(Part, String, Range<usize>)>,
+    /// The places of the parts of the query.
+    places: Places,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
     data: Data,
@@ -71,7 +73,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Whether it is to be refused.
+    /// Whether the runtime is expected to refuse it.
     #[must_use]
     pub fn is_refusal(&self) -> bool {
         self.error.is_some()
@@ -79,37 +81,27 @@ impl Case {
 }
 
 impl Cases {
-    /// What a case asks for, with what the file says for all cases. None where there is no such case.
+    /// The node of a case with its data.
     ///
     /// # Errors
     /// What is wrong with a file that says an input's shape.
-    #[must_use]
-    pub fn trial(&self, index: usize) -> Option<Result<Trial, Difference>> {
-        self.list.get(index).map(|case| self.trial_of(case))
-    }
-
-    fn trial_of(&self, case: &Case) -> Result<Trial, Difference> {
+    pub fn trial(&self, case: &Case) -> Result<Trial, Difference> {
         let data = case.data.or(&self.data);
         self.query(case).map(|query| Trial {
             name: case.name.clone(),
             query,
-            inputs: data.inputs,
             outputs: case.outputs.clone(),
-            reference: data.reference,
-            tolerance: data.tolerance,
-            seed: data.seed.unwrap_or(0),
-            variant: None,
+            ..data.trial()
         })
     }
 
-    /// What holds for every case that says nothing else, with no shapes.
+    /// The defaults of all cases, without shapes.
     #[must_use]
     pub fn defaults(&self) -> Trial {
-        let Data { inputs, reference, tolerance, seed } = self.data.clone();
-        Trial { inputs, reference, tolerance, seed: seed.unwrap_or(0), ..Trial::default() }
+        self.data.clone().trial()
     }
 
-    /// The query of a case: a file says its input's shape where the case does not, be it named for the case or for all of them.
+    /// The query of a case. An input without a shape has that of its file, which the case or the defaults name.
     fn query(&self, case: &Case) -> Result<Query, Difference> {
         let mut query = case.query.clone();
         for (name, data) in &case.data.or(&self.data).inputs {
@@ -118,13 +110,70 @@ impl Cases {
                 continue;
             }
             let shape = file.shape().and_then(check_shape);
-            let shape = shape.map_err(|why| {
-                let text = format!("the input `{name}`: {why}");
-                Difference { place: where_is(self, &case.range), text, mistake: true }
-            })?;
+            let shape =
+                shape.map_err(|why| self.mistake(&case.range, format!("the input `{name}`: {why}")))?;
             query.shapes.push((name.clone(), shape));
         }
         Ok(query)
+    }
+
+    fn differs(&self, range: &Range<usize>, text: String) -> Difference {
+        let at = self.source.place(range.start);
+        let place = format!("{}:{}:{}", self.source.path.display(), at.line, at.column);
+        Difference { place, text, mistake: false }
+    }
+
+    fn mistake(&self, range: &Range<usize>, text: String) -> Difference {
+        Difference { mistake: true, ..self.differs(range, text) }
+    }
+
+    /// The mistakes in a query, unless one of them is the error that the case expects.
+    fn of_query(&self, case: &Case, all: &[Mistake]) -> Vec<Difference> {
+        let Some((range, part)) = &case.error else {
+            // At the entry that names it, else at the case.
+            let range = |mistake: &Mistake| {
+                let is_it =
+                    |(part, name, _): &&(_, String, _)| *part == mistake.part && *name == mistake.name;
+                case.places.iter().find(is_it).map_or(&case.range, |(_, _, range)| range)
+            };
+            return all.iter().map(|it| self.mistake(range(it), it.in_one_line())).collect();
+        };
+        let all: Vec<&str> = all.iter().map(|mistake| mistake.diagnostic.message.as_str()).collect();
+        let is_expected = all.iter().any(|message| message.contains(part));
+        let text = || format!("it is refused: {}; expected `{part}` in that", all.join("; "));
+        (!is_expected).then(|| self.differs(range, text())).into_iter().collect()
+    }
+
+    /// What is wrong with the data of a case.
+    fn of_data(&self, case: &Case, plugin: &Plugin, resolved: &ResolvedQuery) -> Vec<Difference> {
+        let Ok(trial) = self.trial(case) else { return Vec::new() };
+        trial::check(plugin, resolved, &trial)
+            .into_iter()
+            .map(|text| self.mistake(&case.range, text))
+            .collect()
+    }
+
+    /// Expectations of tensors and variants that the plugin does not have.
+    fn misnamed(&self, case: &Case, plugin: &Plugin) -> Vec<Difference> {
+        let found = |(range, expected): &(Range<usize>, Expected)| {
+            let text = match expected {
+                Expected::Shape(name, _) => {
+                    let inputs = plugin.inputs.iter().map(|input| input.name.as_str());
+                    let names = inputs.chain(plugin.outputs.iter().map(|output| output.name.as_str()));
+                    (!names.clone().any(|known| known == name)).then(|| no_such("tensor", name, names))
+                }
+                Expected::Variant(id)
+                    if plugin.variants.iter().all(|variant| i64::from(variant.id) != *id) =>
+                {
+                    let ids: Vec<String> =
+                        plugin.variants.iter().map(|variant| variant.id.to_string()).collect();
+                    Some(no_such("variant", &id.to_string(), ids.iter().map(String::as_str)))
+                }
+                _ => None,
+            };
+            text.map(|text| self.mistake(range, text))
+        };
+        case.expected.iter().filter_map(found).collect()
     }
 }
 
@@ -139,228 +188,33 @@ enum Expected {
     Arg(String, Value),
 }
 
-/// What came of a case.
+/// The result of a case.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Verdict {
     /// The case's name.
     pub name: String,
-    /// Everything that is not as expected. None: the case is right.
+    /// Everything that is not as expected; empty if the case passes.
     pub differences: Vec<Difference>,
 }
 
 /// Something that is not as expected.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Difference {
-    /// Where the expectation stands: `tests/scale.toml:12:9`.
+    /// The place of the expectation: `tests/scale.toml:12:9`.
     pub place: String,
     /// What was found and what was expected.
     pub text: String,
-    /// Whether the case itself is wrong: it says something that is not there.
+    /// Whether the case itself is wrong: it names something that does not exist.
     pub mistake: bool,
 }
 
-/// Reads a test file.
-///
-/// # Errors
-/// Every mistake of form.
-pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
-    let mut form = Form::new(source);
-    let cases = document(&mut form, source);
-    let diagnostics = form.into_diagnostics();
-    match cases {
-        Some(cases) if diagnostics.is_empty() => Ok(cases),
-        _ => Err(diagnostics),
-    }
-}
-
-fn document(form: &mut Form<'_>, source: &Arc<Source>) -> Option<Cases> {
-    form.parse().and_then(|document| {
-        let mut root = Section::root(document.get_ref());
-        let subject = form.require(&mut root, "manifest", "\"../manifests/NAME.toml\"");
-        let subject = subject.and_then(|entry| form.string(&entry));
-        let folder = source.path.parent().map(PathBuf::from).unwrap_or_default();
-        let data = Data::read(form, &mut root, &folder);
-        let tables = form.tables(&mut root, "cases");
-        if tables.is_empty() {
-            let error =
-                Diagnostic::error("the file has no cases").at(form.span(0..0), "expected `[[cases]]`");
-            form.report(error);
-        }
-        let list: Vec<Case> = tables.into_iter().map(|table| case(form, table, &folder)).collect();
-        form.finish(&root);
-        Some(Cases { source: Arc::clone(source), subject: folder.join(subject?.value), list, data })
-    })
-}
-
-fn case(form: &mut Form<'_>, mut table: Section<'_>, folder: &Path) -> Case {
-    let mut case = Case {
-        name: String::new(),
-        range: table.range.clone(),
-        query: Query::default(),
-        places: Vec::new(),
-        expected: Vec::new(),
-        error: None,
-        data: Data::default(),
-        outputs: Vec::new(),
-    };
-    if let Some(name) =
-        form.require(&mut table, "name", "\"what it is about\"").and_then(|entry| form.string(&entry))
-    {
-        case.name = name.value;
-    }
-    for entry in form.lines(&mut table, "shapes") {
-        case.places.push((Part::Shape, entry.key.clone(), entry.range.clone()));
-        if let Some(shape) = shape(form, &entry) {
-            case.query.shapes.push((entry.key, shape));
-        }
-    }
-    for entry in form.lines(&mut table, "values") {
-        case.places.push((Part::Values, entry.key.clone(), entry.range.clone()));
-        if let Some(held) = value(form, &entry, true) {
-            match held.as_ints() {
-                Some(held) => case.query.values.push((entry.key, held)),
-                None => wrong(form, &entry, "it is no array of integers"),
-            }
-        }
-    }
-    for entry in form.lines(&mut table, "device") {
-        case.places.push((Part::Device, entry.key.clone(), entry.range.clone()));
-        if let Some(fact) = form.integer(&entry) {
-            case.query.device.push((entry.key, fact));
-        }
-    }
-    for entry in form.lines(&mut table, "attributes") {
-        case.places.push((Part::Attribute, entry.key.clone(), entry.range.clone()));
-        if let Some(value) = value(form, &entry, true) {
-            case.query.attributes.push((entry.key, Given::Value(value)));
-        }
-    }
-    for entry in form.lines(&mut table, "types") {
-        case.places.push((Part::Type, entry.key.clone(), entry.range.clone()));
-        if let Some(ty) = form.string(&entry) {
-            case.query.types.push((entry.key, ty.value));
-        }
-    }
-    for entry in form.lines(&mut table, "formats") {
-        case.places.push((Part::Format, entry.key.clone(), entry.range.clone()));
-        if let Some(format) = form.string(&entry) {
-            case.query.formats.push((entry.key, format.value));
-        }
-    }
-    for entry in form.lines(&mut table, "aligned") {
-        case.places.push((Part::Aligned, entry.key.clone(), entry.range.clone()));
-        let Some(bytes) = form.integer(&entry) else { continue };
-        match u64::try_from(bytes).map_err(|_| format!("{bytes} is no power of two")).and_then(alignment) {
-            Ok(bytes) => case.query.aligned.push((entry.key, bytes)),
-            Err(why) => wrong(form, &entry, &why),
-        }
-    }
-    case.data = Data::read(form, &mut table, folder);
-    if let Some(entry) = table.take("expect")
-        && let Some(section) = form.table(&entry, "[cases.expect]".to_owned())
-    {
-        expect(form, section, &mut case, folder);
-    }
-    form.finish(&table);
-    case
-}
-
-fn expect(form: &mut Form<'_>, mut table: Section<'_>, case: &mut Case, folder: &Path) {
-    for entry in form.lines(&mut table, "shapes") {
-        if let Some(shape) = shape(form, &entry) {
-            case.expected.push((entry.range.clone(), Expected::Shape(entry.key, shape)));
-        }
-    }
-    if let Some(entry) = table.take("variant")
-        && let Some(id) = form.integer(&entry)
-    {
-        case.expected.push((entry.range, Expected::Variant(id)));
-    }
-    for (key, make) in [("grid", Expected::Grid as fn([i64; 3]) -> Expected), ("block", Expected::Block)] {
-        if let Some(entry) = table.take(key)
-            && let Some(extents) = extents(form, &entry)
-        {
-            case.expected.push((entry.range, make(extents)));
-        }
-    }
-    if let Some(entry) = table.take("shared_bytes")
-        && let Some(bytes) = form.integer(&entry)
-    {
-        case.expected.push((entry.range, Expected::SharedBytes(bytes)));
-    }
-    for entry in form.lines(&mut table, "args") {
-        if let Some(value) = value(form, &entry, true) {
-            case.expected.push((entry.range.clone(), Expected::Arg(entry.key, value)));
-        }
-    }
-    case.outputs = data::outputs(form, &mut table, folder);
-    if let Some(entry) = table.take("error")
-        && let Some(text) = form.string(&entry)
-    {
-        case.error = Some((text.range, text.value));
-    }
-    form.finish(&table);
-}
-
-fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: &str) {
-    let error = Diagnostic::error(format!("`{}`: {why}", entry.key)).at(form.span(entry.range.clone()), "");
-    form.report(error);
-}
-
-pub(crate) fn integers(form: &mut Form<'_>, entry: &Entry<'_>, expected: &str) -> Option<Vec<i64>> {
-    form.array(entry, expected)?.iter().map(|item| form.integer(item)).collect()
-}
-
-pub(crate) fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<i64>> {
-    let dims = integers(form, entry, "an array of dimensions, such as `[2, 3]`")?;
-    match check_shape(dims) {
-        Ok(dims) => Some(dims),
-        Err(why) => {
-            wrong(form, entry, &why);
-            None
-        }
-    }
-}
-
-/// One to three numbers; what is not there is 1.
-fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<[i64; 3]> {
-    let found = integers(form, entry, "an array of one to three numbers")?;
-    if found.is_empty() || found.len() > 3 {
-        wrong(form, entry, &format!("it has {} numbers, expected one to three", found.len()));
-        return None;
-    }
-    let mut extents = [1; 3];
-    for (extent, value) in extents.iter_mut().zip(found) {
-        *extent = value;
-    }
-    Some(extents)
-}
-
-/// A number, a boolean, a string or, where `list` allows it, an array of them.
-pub(crate) fn value(form: &mut Form<'_>, entry: &Entry<'_>, list: bool) -> Option<Value> {
-    match entry.value() {
-        DeValue::Integer(_) => form.integer(entry).map(Value::Int),
-        DeValue::Float(_) => form.float(entry).map(Value::Float),
-        DeValue::Boolean(value) => Some(Value::Bool(*value)),
-        DeValue::String(_) => form.string(entry).map(|text| Value::Str(text.value)),
-        DeValue::Array(_) if list => {
-            let items = form.array(entry, "an array")?;
-            items.iter().map(|item| value(form, item, false)).collect::<Option<_>>().map(Value::Array)
-        }
-        _ => {
-            wrong(form, entry, "expected a number, a boolean, a string or an array of them");
-            None
-        }
-    }
-}
-
-/// Evaluates every case and holds it against what it expects.
+/// Evaluates every case and compares it with what it expects.
 #[must_use]
 pub fn run(cases: &Cases, subject: &Subject, compiler: &Compiler) -> Vec<Verdict> {
     cases.list.iter().map(|case| verdict(cases, case, subject, compiler, &[])).collect()
 }
 
-/// Evaluates one case, on a device of which these facts are known where the case does not say them.
+/// Evaluates one case on a device with these facts, which those of the case take precedence over.
 #[must_use]
 pub fn verdict(
     cases: &Cases,
@@ -373,126 +227,55 @@ pub fn verdict(
         Ok(query) => query,
         Err(difference) => return Verdict { name: case.name.clone(), differences: vec![difference] },
     };
-    let unsaid = |(name, _): &&(String, i64)| query.device.iter().all(|(known, _)| known != name);
-    let unsaid: Vec<(String, i64)> = device.iter().filter(unsaid).cloned().collect();
-    query.device.extend(unsaid);
-    let differs = |range: &Range<usize>, text: String| Difference {
-        place: where_is(cases, range),
-        text,
-        mistake: false,
-    };
-    let mistaken = |range: &Range<usize>, text: String| Difference { mistake: true, ..differs(range, text) };
-    let mut differences = match (evaluate(subject, &query, compiler), &case.error) {
-        (Ok(outcome), error) => {
-            let refusal = refusal(case, &outcome, error.as_ref());
-            // What is refused against expectation has nothing else to be compared.
-            let is_refused = outcome.evaluation.refused.is_some() && error.is_none();
-            let others = if is_refused { Vec::new() } else { compare(case, &outcome.evaluation) };
-            refusal.into_iter().chain(others).map(|(range, text)| differs(&range, text)).collect()
+    query.device = data::first(&query.device, device);
+    let mut differences = match evaluate(subject, &query, compiler) {
+        Ok(outcome) => {
+            let refusal = refusal(case, &outcome);
+            // An unexpected refusal leaves nothing to compare.
+            let is_refused = outcome.evaluation.refused.is_some() && case.error.is_none();
+            let compared = case.expected.iter().filter(|_| !is_refused).filter_map(|(range, expected)| {
+                difference(expected, &outcome.evaluation).map(|text| (range.clone(), text))
+            });
+            refusal.into_iter().chain(compared).map(|(range, text)| cases.differs(&range, text)).collect()
         }
-        (Err(mistakes), Some((range, part))) => {
-            another_error(&mistakes, part).map(|text| differs(range, text)).into_iter().collect()
-        }
-        (Err(mistakes), None) => mistakes
-            .iter()
-            .map(|mistake| mistaken(&place_of(case, mistake), one_line(&mistake.diagnostic)))
-            .collect::<Vec<_>>(),
+        Err(mistakes) => cases.of_query(case, &mistakes),
     };
-    let misnamed = misnamed(case, &subject.plugin);
-    // What is nowhere is told once.
-    let is_told = |it: &Difference| misnamed.iter().any(|(range, _)| where_is(cases, range) == it.place);
-    differences.retain(|it| !is_told(it));
-    differences.extend(misnamed.iter().map(|(range, text)| mistaken(range, text.clone())));
-    if let (Ok(stated), Ok(trial)) = (state(subject, &query), cases.trial_of(case)) {
-        let all = mistakes(&subject.plugin, &stated, &trial);
-        differences.extend(all.into_iter().map(|text| mistaken(&case.range, text)));
+    let misnamed = cases.misnamed(case, &subject.plugin);
+    differences.retain(|it| misnamed.iter().all(|other| other.place != it.place));
+    differences.extend(misnamed);
+    if let Ok(resolved) = resolve_query(subject, &query) {
+        differences.extend(cases.of_data(case, &subject.plugin, &resolved));
     }
     differences.dedup();
     Verdict { name: case.name.clone(), differences }
 }
 
-/// Everything that is wrong with a case on every device: what it says of the node, data that are not there or do not fit, and expectations of
-/// tensors, variants and errors that there are not.
+/// Everything that is wrong with a case on every device: names that the plugin does not have, values and data that do not fit or are
+/// missing.
 #[must_use]
 pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference> {
-    let told = |(range, text): (Range<usize>, String)| Difference {
-        place: where_is(cases, &range),
-        text,
-        mistake: true,
-    };
     let query = match cases.query(case) {
         Ok(query) => query,
         Err(difference) => return vec![difference],
     };
-    let of_node: Vec<_> = match (state(subject, &query), &case.error) {
-        (Err(all), Some((range, part))) => {
-            another_error(&all, part).map(|text| (range.clone(), text)).into_iter().collect()
-        }
-        (Err(all), None) => all.iter().map(|it| (place_of(case, it), one_line(&it.diagnostic))).collect(),
+    let mut found = match (resolve_query(subject, &query), &case.error) {
+        (Err(all), _) => cases.of_query(case, &all),
         // What is refused needs no data.
         (Ok(_), Some(_)) => Vec::new(),
-        (Ok(stated), None) => {
-            let trial = cases.trial_of(case).ok();
-            let of_data = trial.map(|trial| mistakes(&subject.plugin, &stated, &trial)).unwrap_or_default();
-            of_data.into_iter().map(|text| (case.range.clone(), text)).collect()
-        }
+        (Ok(resolved), None) => cases.of_data(case, &subject.plugin, &resolved),
     };
-    of_node.into_iter().chain(misnamed(case, &subject.plugin)).map(told).collect()
+    found.extend(cases.misnamed(case, &subject.plugin));
+    found
 }
 
-/// What is said where none of the mistakes is the one that is expected.
-fn another_error(all: &[Mistake], part: &str) -> Option<String> {
-    let all: Vec<&str> = all.iter().map(|mistake| mistake.diagnostic.message.as_str()).collect();
-    let is_there = all.iter().any(|message| message.contains(part));
-    (!is_there).then(|| format!("it is refused: {}; expected `{part}` in that", all.join("; ")))
-}
-
-/// Expectations of tensors and variants that the plugin does not have.
-fn misnamed(case: &Case, plugin: &Plugin) -> Vec<(Range<usize>, String)> {
-    let found = |(range, expected): &(Range<usize>, Expected)| {
-        let text = match expected {
-            Expected::Shape(name, _) => {
-                let inputs = plugin.inputs.iter().map(|input| input.name.as_str());
-                let names = inputs.chain(plugin.outputs.iter().map(|output| output.name.as_str()));
-                (!names.clone().any(|known| known == name)).then(|| no_such("tensor", name, names))
-            }
-            Expected::Variant(id) if plugin.variants.iter().all(|variant| i64::from(variant.id) != *id) => {
-                let ids: Vec<String> = plugin.variants.iter().map(|variant| variant.id.to_string()).collect();
-                Some(no_such("variant", &id.to_string(), ids.iter().map(String::as_str)))
-            }
-            _ => None,
-        };
-        text.map(|text| (range.clone(), text))
-    };
-    case.expected.iter().filter_map(found).collect()
-}
-
-/// Where a mistake of the query is: at what names it, else at the case.
-fn place_of(case: &Case, mistake: &Mistake) -> Range<usize> {
-    let named = case.places.iter().find(|(part, name, _)| *part == mistake.part && *name == mistake.name);
-    named.map_or_else(|| case.range.clone(), |(_, _, range)| range.clone())
-}
-
-fn one_line(diagnostic: &Diagnostic) -> String {
-    // Its help names options of the command line, unless it is a suggestion.
-    let help = diagnostic.help.iter().filter(|help| help.starts_with("did you mean"));
-    let parts = std::iter::once(&diagnostic.message).chain(&diagnostic.notes).chain(help);
-    parts.map(String::as_str).collect::<Vec<_>>().join("; ")
-}
-
-/// What there is to say about the refusal, or that there is none.
-fn refusal(
-    case: &Case,
-    outcome: &Outcome,
-    error: Option<&(Range<usize>, String)>,
-) -> Option<(Range<usize>, String)> {
-    let failed =
-        outcome.diagnostics.iter().find(|found| found.severity == crate::diagnostic::Severity::Error);
+/// A refusal that is not expected, or another than is expected.
+fn refusal(case: &Case, outcome: &Outcome) -> Option<(Range<usize>, String)> {
+    let failed = outcome.diagnostics.iter().find(|found| found.severity == Severity::Error);
     if let Some(failed) = failed {
         return Some((case.range.clone(), format!("the kernel does not compile: {}", failed.message)));
     }
     let flat = |text: &str| text.replace('\n', "; ");
-    match (&outcome.evaluation.refused, error) {
+    match (&outcome.evaluation.refused, &case.error) {
         (None, None) => None,
         (Some(why), Some((_, part))) if why.contains(part.as_str()) => None,
         (Some(why), Some((range, part))) => {
@@ -507,57 +290,47 @@ fn refusal(
     }
 }
 
-/// Every expectation that is not met.
-fn compare(case: &Case, found: &Evaluation) -> Vec<(Range<usize>, String)> {
-    let differs = |(range, expected): &(Range<usize>, Expected)| {
-        difference(expected, found).map(|text| (range.clone(), text))
-    };
-    case.expected.iter().filter_map(differs).collect()
-}
-
 fn difference(expected: &Expected, found: &Evaluation) -> Option<String> {
     let launch = found.launches.first();
-    let unequal = |what: &str, found: Option<String>, expected: String| {
-        let found = found.unwrap_or_else(|| "not known".to_owned());
-        (found != expected).then(|| format!("{what} is {found}, expected {expected}"))
-    };
-    let three = |extents: [u32; 3]| format!("{extents:?}");
-    match expected {
+    let three = |extents: Option<[u32; 3]>| extents.map(|extents| format!("{extents:?}"));
+    let (what, found, expected) = match expected {
         Expected::Shape(name, shape) => {
             let tensor = found.tensors.iter().find(|tensor| tensor.name == *name);
-            let what = format!("the shape of `{name}`");
-            unequal(&what, tensor.map(|tensor| format!("{:?}", tensor.shape)), format!("{shape:?}"))
+            let found = tensor.map(|tensor| format!("{:?}", tensor.shape));
+            (format!("the shape of `{name}`"), found, format!("{shape:?}"))
         }
         Expected::Variant(id) => {
             let chosen = found.variants.iter().find(|variant| variant.chosen);
-            unequal("the variant", chosen.map(|variant| variant.id.to_string()), id.to_string())
+            ("the variant".to_owned(), chosen.map(|variant| variant.id.to_string()), id.to_string())
         }
         Expected::Grid(grid) => {
-            unequal("the grid", launch.and_then(|launch| launch.grid).map(three), format!("{grid:?}"))
+            ("the grid".to_owned(), three(launch.and_then(|launch| launch.grid)), format!("{grid:?}"))
         }
         Expected::Block(block) => {
-            unequal("the block", launch.and_then(|launch| launch.block).map(three), format!("{block:?}"))
+            ("the block".to_owned(), three(launch.and_then(|launch| launch.block)), format!("{block:?}"))
         }
-        Expected::SharedBytes(bytes) => unequal(
-            "the dynamic shared memory",
-            launch.filter(|launch| launch.grid.is_some()).map(|launch| launch.shared_bytes.to_string()),
-            bytes.to_string(),
-        ),
+        Expected::SharedBytes(bytes) => {
+            let launched = launch.filter(|launch| launch.grid.is_some());
+            let found = launched.map(|launch| launch.shared_bytes.to_string());
+            ("the dynamic shared memory".to_owned(), found, bytes.to_string())
+        }
         Expected::Arg(name, value) => {
             let arg = launch.and_then(|launch| launch.args.iter().find(|arg| arg.name == *name));
             let Some(arg) = arg else {
                 let names = launch.iter().flat_map(|launch| &launch.args).map(|arg| arg.name.as_str());
                 return Some(no_such("argument", name, names));
             };
-            let passed = match &arg.tensor {
-                Some(tensor) => Some(Value::Str(tensor.clone())),
-                None => arg.value.clone(),
-            };
-            let same = passed.as_ref().is_some_and(|passed| is_same(passed, value));
-            let text = passed.map_or_else(|| "not known".to_owned(), |passed| passed.to_string());
-            (!same).then(|| format!("the argument `{name}` is {text}, expected {value}"))
+            let passed = arg.tensor.clone().map(Value::Str).or_else(|| arg.value.clone());
+            if passed.as_ref().is_some_and(|passed| is_same(passed, value)) {
+                return None;
+            }
+            // Equal texts may be of different types.
+            let passed = passed.map_or_else(|| "not known".to_owned(), |passed| passed.to_string());
+            return Some(format!("the argument `{name}` is {passed}, expected {value}"));
         }
-    }
+    };
+    let found = found.unwrap_or_else(|| "not known".to_owned());
+    (found != expected).then(|| format!("{what} is {found}, expected {expected}"))
 }
 
 fn no_such<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
@@ -578,11 +351,6 @@ fn is_same(found: &Value, expected: &Value) -> bool {
         (Value::Float(found), Value::Int(expected)) => *found == *expected as f64,
         (found, expected) => found == expected,
     }
-}
-
-fn where_is(cases: &Cases, range: &Range<usize>) -> String {
-    let at = cases.source.place(range.start);
-    format!("{}:{}:{}", cases.source.path.display(), at.line, at.column)
 }
 
 /// The verdicts for people: one line for each case and each difference, then how many there are.
@@ -609,6 +377,7 @@ pub fn table(verdicts: &[Verdict]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::form::Form;
 
     const PAGE: &str = include_str!("../../../docs/cases.md");
 
@@ -620,7 +389,7 @@ mod tests {
         let cases = read(&source).unwrap();
         assert_eq!(cases.list.iter().map(|case| case.expected.len()).sum::<usize>(), 7);
         let mut form = Form::new(&source);
-        document(&mut form, &source).unwrap();
+        read::document(&mut form, &source).unwrap();
         for (heading, section) in
             [("The file", ""), ("`[[cases]]`", "[[cases]]"), ("`expect`", "[cases.expect]")]
         {

@@ -1,13 +1,13 @@
 //! Nodes of one plugin: queries and their evaluation, test cases, comparison of results, and measured times.
 
 pub mod cases;
+mod errors;
 pub mod eval;
 pub mod query;
 pub mod trial;
 pub mod tuning;
 
 use cubinder_analysis::{precompiled, verify};
-use cubinder_code_object::loaded;
 use cubinder_import::foreign;
 use cubinder_manifest::{file_kind, manifest, resolve, tables};
 use cubinder_nvrtc::{cache, codegen, nvrtc, toolkit};

@@ -1,7 +1,9 @@
 //! What is asked: shapes, attributes, types and alignments, by name.
 //!
-//! Owns how they are written on the command line, and how a given value becomes one of an attribute's type. Names are held
-//! against a plugin in [`crate::eval`]. Never reads a file.
+//! Owns how they are written on the command line and in files ([`read`]), and how a value becomes one of an attribute's type. Names are
+//! compared with a plugin's in [`crate::eval`].
+
+pub(crate) mod read;
 
 use cubinder_expr::Value;
 use cubinder_model::{AttributeElement, AttributeType};
@@ -29,25 +31,6 @@ pub struct Query {
     pub aligned: Vec<(String, u64)>,
     /// What is known of the device, by the names behind `device.`.
     pub device: Vec<(String, i64)>,
-}
-
-/// A query as the command line has it: `NAME=VALUE` each.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Written<'a> {
-    /// Of `--shape`.
-    pub shapes: &'a [String],
-    /// Of `--values`.
-    pub values: &'a [String],
-    /// Of `--attr`.
-    pub attributes: &'a [String],
-    /// Of `--type`.
-    pub types: &'a [String],
-    /// Of `--format`.
-    pub formats: &'a [String],
-    /// Of `--aligned`.
-    pub aligned: &'a [String],
-    /// Of `--device`.
-    pub device: &'a [String],
 }
 
 /// To what `cudaMalloc` and TensorRT align memory, bytes (CUDA C++ programming guide 13.0, "device memory accesses": at least 256).
@@ -82,108 +65,119 @@ pub enum Part {
 }
 
 impl Part {
+    /// The option of the command line, an example of its value, and the key in files.
+    const fn names(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Part::Shape => ("--shape", "x=10x3x32x32", "shapes"),
+            Part::Values => ("--values", "target=4,8", "values"),
+            Part::Device => ("--device", "sms=132", "device"),
+            Part::Attribute => ("--attr", "pads=1,1", "attributes"),
+            Part::Type => ("--type", "T=f16", "types"),
+            Part::Format => ("--format", "F=hwc8", "formats"),
+            Part::Aligned => ("--aligned", "x=16", "aligned"),
+        }
+    }
+
     /// The option of the command line.
     #[must_use]
     pub const fn option(self) -> &'static str {
-        match self {
-            Part::Shape => "--shape",
-            Part::Values => "--values",
-            Part::Device => "--device",
-            Part::Attribute => "--attr",
-            Part::Type => "--type",
-            Part::Format => "--format",
-            Part::Aligned => "--aligned",
-        }
+        self.names().0
+    }
+
+    const fn example(self) -> &'static str {
+        self.names().1
+    }
+
+    /// The key of a table in files of cases and of measured times.
+    pub(crate) const fn key(self) -> &'static str {
+        self.names().2
     }
 }
 
 /// A mistake in a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mistake {
-    /// What it is about.
+    /// The kind of its name.
     pub part: Part,
     /// The name, as the query has it or should have it.
     pub name: String,
-    /// What is told; it has no place yet.
+    /// The name that may have been meant.
+    near: Option<String>,
+    /// The error, without a place.
     pub diagnostic: Diagnostic,
 }
 
-impl Query {
-    /// A query from the command line's `NAME=VALUE` pairs.
-    ///
-    /// # Errors
-    /// Every pair that is none, or whose value is no shape, no alignment or no integers.
-    pub fn parse(written: &Written<'_>) -> Result<Query, Vec<Diagnostic>> {
-        let Written { shapes, values, attributes, types, formats, aligned, device } = *written;
-        let mut query = Query::default();
-        let mut errors = Vec::new();
-        let mut each =
-            |texts: &[String], part: Part, take: &mut dyn FnMut(String, &str) -> Result<(), String>| {
-                let mut seen: Vec<String> = Vec::new();
-                for text in texts {
-                    let taken = pair(text, part).and_then(|(name, value)| {
-                        if seen.contains(&name) {
-                            return Err(Diagnostic::error(format!(
-                                "`{} {name}=...` is given twice",
-                                part.option()
-                            )));
-                        }
-                        seen.push(name.clone());
-                        take(name, value)
-                            .map_err(|why| Diagnostic::error(format!("`{} {text}`: {why}", part.option())))
-                    });
-                    errors.extend(taken.err());
-                }
-            };
-        each(shapes, Part::Shape, &mut |name, value| {
-            query.shapes.push((name, shape(value)?));
-            Ok(())
-        });
-        each(values, Part::Values, &mut |name, value| {
-            query.values.push((name, integers(value)?));
-            Ok(())
-        });
-        each(device, Part::Device, &mut |name, value| {
-            let value = value.parse().map_err(|_| format!("`{value}` is no integer"))?;
-            query.device.push((name, value));
-            Ok(())
-        });
-        each(attributes, Part::Attribute, &mut |name, value| {
-            query.attributes.push((name, Given::Text(value.to_owned())));
-            Ok(())
-        });
-        each(types, Part::Type, &mut |name, value| {
-            query.types.push((name, value.to_owned()));
-            Ok(())
-        });
-        each(formats, Part::Format, &mut |name, value| {
-            query.formats.push((name, value.to_owned()));
-            Ok(())
-        });
-        each(aligned, Part::Aligned, &mut |name, value| {
-            let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
-            query.aligned.push((name, alignment(bytes)?));
-            Ok(())
-        });
-        if errors.is_empty() { Ok(query) } else { Err(errors) }
+impl Mistake {
+    pub(crate) fn new(part: Part, name: &str, error: impl Into<Diagnostic>) -> Mistake {
+        Mistake { part, name: name.to_owned(), near: None, diagnostic: error.into() }
+    }
+
+    /// The same with the name that may have been meant, which its error contains too.
+    pub(crate) fn near(self, near: Option<&str>) -> Mistake {
+        Mistake { near: near.map(str::to_owned), ..self }
+    }
+
+    /// Its message, its notes and the name that may have been meant. Other remedies are options of the command line.
+    pub(crate) fn in_one_line(&self) -> String {
+        let near = self.near.iter().map(|near| format!("did you mean `{near}`?"));
+        let parts = std::iter::once(&self.diagnostic.message).chain(&self.diagnostic.notes);
+        parts.cloned().chain(near).collect::<Vec<_>>().join("; ")
     }
 }
 
-fn pair(text: &str, part: Part) -> Result<(String, &str), Diagnostic> {
+impl Query {
+    /// A query from the command line's options, `NAME=VALUE` each.
+    ///
+    /// # Errors
+    /// Every pair that is none, or whose value is no shape, no alignment or no integers.
+    pub fn parse(options: &[(Part, &[String])]) -> Result<Query, Vec<Diagnostic>> {
+        let mut query = Query::default();
+        let mut errors = Vec::new();
+        for (part, texts) in options {
+            let mut seen: Vec<&str> = Vec::new();
+            for text in *texts {
+                let added = pair(text, *part).and_then(|(name, value)| {
+                    let option = part.option();
+                    if seen.contains(&name) {
+                        return Err(Diagnostic::error(format!("`{option} {name}=...` is given twice")));
+                    }
+                    seen.push(name);
+                    query
+                        .add(*part, name.to_owned(), value)
+                        .map_err(|why| Diagnostic::error(format!("`{option} {text}`: {why}")))
+                });
+                errors.extend(added.err());
+            }
+        }
+        if errors.is_empty() { Ok(query) } else { Err(errors) }
+    }
+
+    fn add(&mut self, part: Part, name: String, value: &str) -> Result<(), String> {
+        match part {
+            Part::Shape => self.shapes.push((name, shape(value)?)),
+            Part::Values => self.values.push((name, integers(value)?)),
+            Part::Device => {
+                self.device.push((name, value.parse().map_err(|_| format!("`{value}` is no integer"))?));
+            }
+            Part::Attribute => self.attributes.push((name, Given::Text(value.to_owned()))),
+            Part::Type => self.types.push((name, value.to_owned())),
+            Part::Format => self.formats.push((name, value.to_owned())),
+            Part::Aligned => {
+                let bytes = value.parse().map_err(|_| format!("`{value}` is no number of bytes"))?;
+                self.aligned.push((name, alignment(bytes)?));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
     match text.split_once('=') {
-        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim())),
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim(), value.trim())),
         _ => {
-            let example = match part {
-                Part::Shape => "x=10x3x32x32",
-                Part::Values => "target=4,8",
-                Part::Device => "sms=132",
-                Part::Attribute => "pads=1,1",
-                Part::Type => "T=f16",
-                Part::Format => "F=hwc8",
-                Part::Aligned => "x=16",
-            };
-            Err(Diagnostic::error(format!("`{} {text}` is no `NAME=VALUE`", part.option()))
-                .help(format!("write it like `{} {example}`", part.option())))
+            let (option, example) = (part.option(), part.example());
+            Err(Diagnostic::error(format!("`{option} {text}` is no `NAME=VALUE`"))
+                .help(format!("write it like `{option} {example}`")))
         }
     }
 }
@@ -389,13 +383,12 @@ mod tests {
     #[test]
     fn pairs_that_are_none_are_refused_together() {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
-        let errors = Query::parse(&Written {
-            shapes: &list(&["x", "=3", "x=a", "y=1", "y=2"]),
-            aligned: &list(&["x=3"]),
-            values: &list(&["t=1,b"]),
-            device: &list(&["sms=many"]),
-            ..Written::default()
-        })
+        let errors = Query::parse(&[
+            (Part::Shape, &list(&["x", "=3", "x=a", "y=1", "y=2"])),
+            (Part::Values, &list(&["t=1,b"])),
+            (Part::Device, &list(&["sms=many"])),
+            (Part::Aligned, &list(&["x=3"])),
+        ])
         .unwrap_err();
         let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
         assert_eq!(

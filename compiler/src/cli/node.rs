@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, Choice, Subject};
-use cubinder_compiler::query::{Query, Written};
+use cubinder_compiler::query::{Part, Query};
 
 /// What a node is like.
 #[derive(Args)]
@@ -33,15 +33,15 @@ impl NodeArguments {
     /// # Errors
     /// What is not written as it should be.
     pub(super) fn query(&self, aligned: &[String], device: &[String]) -> Result<Query, Vec<Diagnostic>> {
-        Query::parse(&Written {
-            shapes: &self.shapes,
-            values: &self.values,
-            attributes: &self.attributes,
-            types: &self.types,
-            formats: &self.formats,
-            aligned,
-            device,
-        })
+        Query::parse(&[
+            (Part::Shape, &self.shapes),
+            (Part::Values, &self.values),
+            (Part::Device, device),
+            (Part::Attribute, &self.attributes),
+            (Part::Type, &self.types),
+            (Part::Format, &self.formats),
+            (Part::Aligned, aligned),
+        ])
     }
 }
 

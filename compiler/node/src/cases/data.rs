@@ -1,14 +1,14 @@
-//! What tensors hold, as a file of cases says it.
+//! The values of tensors in a file of cases.
 
 use std::path::Path;
 
 use toml::de::DeValue;
 
-use super::wrong;
 use crate::manifest::form::{Entry, Form, Section};
-use crate::trial::{DataFile, FunctionRef, InputData, Number, Tolerance};
+use crate::query::read::{right, wrong};
+use crate::trial::{DataFile, FunctionRef, InputData, Number, Tolerance, Trial};
 
-/// The keys that stand in a case, and in the file for all cases.
+/// The keys of a case that the file may also have for all cases.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Data {
     pub(super) inputs: Vec<(String, InputData)>,
@@ -28,10 +28,7 @@ impl Data {
         if let Some(entry) = table.take("reference")
             && let Some(text) = form.string(&entry)
         {
-            match FunctionRef::parse(&text.value, folder) {
-                Ok(function) => data.reference = Some(function),
-                Err(why) => wrong(form, &entry, &why),
-            }
+            data.reference = right(form, &entry, FunctionRef::parse(&text.value, folder));
         }
         for entry in form.lines(table, "tolerance") {
             if let Some(tolerance) = tolerance(form, &entry) {
@@ -41,15 +38,19 @@ impl Data {
         if let Some(entry) = table.take("seed")
             && let Some(seed) = form.integer(&entry)
         {
-            match u64::try_from(seed) {
-                Ok(seed) => data.seed = Some(seed),
-                Err(_) => wrong(form, &entry, &format!("it is {seed}, the least is 0")),
-            }
+            let checked = u64::try_from(seed).map_err(|_| format!("it is {seed}, the least is 0"));
+            data.seed = right(form, &entry, checked);
         }
         data
     }
 
-    /// What it says, and of the rest what `others` say.
+    /// A trial with this data and no shapes.
+    pub(super) fn trial(self) -> Trial {
+        let Data { inputs, reference, tolerance, seed } = self;
+        Trial { inputs, reference, tolerance, seed: seed.unwrap_or(0), ..Trial::default() }
+    }
+
+    /// Its entries, and those of `others` that it lacks.
     pub(super) fn or(&self, others: &Data) -> Data {
         Data {
             inputs: first(&self.inputs, &others.inputs),
@@ -61,35 +62,24 @@ impl Data {
 }
 
 /// `one`, and of `others` what is not named in it.
-fn first<T: Clone>(one: &[(String, T)], others: &[(String, T)]) -> Vec<(String, T)> {
-    let unsaid = others.iter().filter(|(name, _)| one.iter().all(|(known, _)| known != name));
-    one.iter().chain(unsaid).cloned().collect()
+pub(super) fn first<T: Clone>(one: &[(String, T)], others: &[(String, T)]) -> Vec<(String, T)> {
+    let more = others.iter().filter(|(name, _)| one.iter().all(|(known, _)| known != name));
+    one.iter().chain(more).cloned().collect()
 }
 
-/// The files that say what outputs are to hold.
+/// The files with the expected values of outputs.
 pub(super) fn outputs(
     form: &mut Form<'_>,
     table: &mut Section<'_>,
     folder: &Path,
 ) -> Vec<(String, DataFile)> {
-    let mut list = Vec::new();
-    for entry in form.lines(table, "outputs") {
-        if let Some(file) = file(form, &entry, folder) {
-            list.push((entry.key, file));
-        }
-    }
-    list
+    let entries = form.lines(table, "outputs").into_iter();
+    entries.filter_map(|entry| Some((entry.key.clone(), file(form, &entry, folder)?))).collect()
 }
 
 fn file(form: &mut Form<'_>, entry: &Entry<'_>, folder: &Path) -> Option<DataFile> {
     let text = form.string(entry)?;
-    match DataFile::parse(&text.value, &entry.key, folder) {
-        Ok(file) => Some(file),
-        Err(why) => {
-            wrong(form, entry, &why);
-            None
-        }
-    }
+    right(form, entry, DataFile::parse(&text.value, &entry.key, folder))
 }
 
 /// `"x.npy"`, `[1, 2.5]`, `{ range = [-1, 1] }` or `{ range = [[0, 0], [0, 99]] }`.
@@ -153,7 +143,7 @@ fn number(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Number> {
     }
 }
 
-/// `{ atol = 1e-3, rtol = 1e-2 }`; what is not named is 0.
+/// `{ atol = 1e-3, rtol = 1e-2 }`, each 0 if it is missing.
 fn tolerance(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Tolerance> {
     let mut table = form.table(entry, "[cases.tolerance.NAME]".to_owned())?;
     let mut part = |key| {
@@ -162,7 +152,7 @@ fn tolerance(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Tolerance> {
         if value >= 0.0 && value.is_finite() {
             return Some(value);
         }
-        wrong(form, &entry, &format!("it is {value}, the least is 0"));
+        wrong(form, &entry, format!("it is {value}, the least is 0"));
         None
     };
     let (atol, rtol) = (part("atol"), part("rtol"));

@@ -8,12 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_model::{Arch, ArchSuffix, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
+use cubinder_model::fit::{self, ComputeCapability, Fit};
+use cubinder_model::{Arch, Arg, CodeObject, KernelFacts, Launch, Plugin, Target, TargetKind};
 
 use crate::cache::Cache;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
-use crate::loaded::Loaded;
 use crate::nvrtc::{PreparedUnit, Session, Settings};
 use crate::precompiled;
 use crate::resolve::{ForeignCode, Resolved, Unit};
@@ -72,14 +72,14 @@ pub struct Compiler {
     environment: Environment,
     session: OnceCell<Result<Session, String>>,
     /// By manifest, variant and launch: cases share them.
-    made: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
+    compiled: RefCell<HashMap<(PathBuf, usize, usize), LaunchCode>>,
 }
 
 impl Compiler {
     /// Nothing is looked for before it is needed.
     #[must_use]
     pub fn new(environment: Environment) -> Compiler {
-        Compiler { environment, session: OnceCell::new(), made: RefCell::default() }
+        Compiler { environment, session: OnceCell::new(), compiled: RefCell::default() }
     }
 
     /// The architecture that was asked for.
@@ -90,31 +90,11 @@ impl Compiler {
 
     /// The code of a launch in a library or an engine.
     pub(super) fn of_compiled(&self, launch: &Launch, objects: &[CodeObject]) -> LaunchCode {
-        let all = launch.code.iter().filter_map(|reference| {
-            let object = objects.get(reference.code as usize)?;
-            let facts = object.kernels.iter().find(|kernel| kernel.symbol == reference.symbol)?;
-            (reference.target.kind == TargetKind::Cubin).then(|| MachineCode {
-                arch: self.environment.arch.unwrap_or(reference.target.arch),
-                code: reference.target,
-                facts: facts.clone(),
-            })
+        let all = launch.code.iter().map(|reference| {
+            let kernels = objects.get(reference.code as usize).map(|object| object.kernels.as_slice());
+            (reference.target, facts_of(kernels.unwrap_or_default(), &reference.symbol))
         });
-        let all: Vec<MachineCode> = all.collect();
-        let Some(arch) = self.environment.arch else {
-            let has_ptx = launch.code.iter().any(|reference| reference.target.kind.is_ptx());
-            return LaunchCode { machine: all, has_ptx, ..LaunchCode::default() };
-        };
-        match all
-            .into_iter()
-            .filter_map(|code| Some((fit(arch, code.code.arch)?, code)))
-            .min_by_key(|(fit, _)| *fit)
-        {
-            Some((_, code)) => LaunchCode { machine: vec![code], ..LaunchCode::default() },
-            None => {
-                let targets: Vec<Target> = launch.code.iter().map(|reference| reference.target).collect();
-                LaunchCode { machine: Vec::new(), ..without_machine_code(arch, &launch.kernel, &targets) }
-            }
-        }
+        self.choose(&launch.kernel, all.collect())
     }
 
     /// The code of a manifest's launch, compiled for the architecture that was asked for, else for the project's first.
@@ -137,62 +117,64 @@ impl Compiler {
             }
         };
         let key = (resolved.source.path.clone(), unit.variant, unit.step);
-        if let Some(known) = self.made.borrow().get(&key) {
+        if let Some(known) = self.compiled.borrow().get(&key) {
             return known.clone();
         }
-        let made = make(session, &self.environment.root, &resolved.draft.plugin, unit, target)
+        let compiled = compile(session, &self.environment.root, &resolved.draft.plugin, unit, target)
             .unwrap_or_else(|diagnostics| LaunchCode { diagnostics, ..LaunchCode::default() });
-        self.made.borrow_mut().insert(key, made.clone());
-        made
+        self.compiled.borrow_mut().insert(key, compiled.clone());
+        compiled
     }
-}
 
-impl Compiler {
-    /// The code of a launch that another compiler made: that of the architecture that was asked for, else all machine code.
+    /// The code of a precompiled launch.
     fn of_foreign(&self, plugin: &Plugin, unit: &Unit, code: &ForeignCode) -> LaunchCode {
-        let held = precompiled::check(plugin, unit);
-        let args = held.bound.map(|bound| bound.args);
-        let loaded = || code.files.iter().filter_map(|file| file.loaded.as_deref());
-        let is_cubin = |loaded: &&Loaded| loaded.target.kind == TargetKind::Cubin;
-        let machine = loaded().filter(is_cubin).filter_map(|loaded| {
-            let facts = loaded.kernels.iter().find(|kernel| kernel.symbol == unit.kernel)?;
-            let arch = self.environment.arch.unwrap_or(loaded.target.arch);
-            Some(MachineCode { arch, code: loaded.target, facts: facts.clone() })
-        });
-        let has_ptx = loaded().any(|loaded| !is_cubin(&loaded));
-        let known = LaunchCode { args, diagnostics: held.diagnostics, ..LaunchCode::default() };
-        let Some(arch) = self.environment.arch else {
-            return LaunchCode { machine: machine.collect(), has_ptx, ..known };
-        };
-        let fitting = machine.filter_map(|code| Some((fit(arch, code.code.arch)?, code)));
-        if let Some((_, code)) = fitting.min_by_key(|(fit, _)| *fit) {
-            return LaunchCode { machine: vec![code], ..known };
+        let checked = precompiled::check(plugin, unit);
+        let loaded = code.files.iter().filter_map(|file| file.loaded.as_deref());
+        let all = loaded.map(|loaded| (loaded.target, facts_of(&loaded.kernels, &unit.kernel)));
+        LaunchCode {
+            args: checked.bound.map(|bound| bound.args),
+            diagnostics: checked.diagnostics,
+            ..self.choose(&unit.kernel, all.collect())
         }
-        let targets: Vec<Target> = loaded().map(|loaded| loaded.target).collect();
-        let LaunchCode { has_ptx, note, refused, .. } = without_machine_code(arch, &unit.kernel, &targets);
-        LaunchCode { has_ptx, note, refused, ..known }
+    }
+
+    /// Of the code of a kernel what the architecture that was asked for runs, in the order of the runtime; else all machine code.
+    fn choose(&self, kernel: &str, all: Vec<(Target, Option<KernelFacts>)>) -> LaunchCode {
+        let Some(arch) = self.environment.arch else {
+            let has_ptx = all.iter().any(|(target, _)| target.kind.is_ptx());
+            let machine = all.into_iter().filter(|(target, _)| target.kind == TargetKind::Cubin);
+            let machine = machine
+                .filter_map(|(code, facts)| Some(MachineCode { arch: code.arch, code, facts: facts? }));
+            return LaunchCode { machine: machine.collect(), has_ptx, ..LaunchCode::default() };
+        };
+        let capability = ComputeCapability { major: arch.major, minor: arch.minor };
+        let targets: Vec<Target> = all.iter().map(|(target, _)| *target).collect();
+        for (code, facts) in fit::order(capability, &targets).into_iter().filter_map(|index| all.get(index)) {
+            match (fit::fit(capability, *code), facts) {
+                (Fit::Exact | Fit::Compatible, Some(facts)) => {
+                    let machine = vec![MachineCode { arch, code: *code, facts: facts.clone() }];
+                    return LaunchCode { machine, ..LaunchCode::default() };
+                }
+                (Fit::Ptx, _) => {
+                    return LaunchCode {
+                        has_ptx: true,
+                        ..note(&format!(
+                            "the occupancy on sm_{arch} is not known: the driver compiles the code for {code} when the engine is loaded"
+                        ))
+                    };
+                }
+                _ => {}
+            }
+        }
+        let has: Vec<String> = targets.iter().map(Target::to_string).collect();
+        let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
+        let why = format!("no code of `{kernel}` runs on sm_{arch}; there is {has}");
+        LaunchCode { refused: Some(why), ..LaunchCode::default() }
     }
 }
 
-/// What there is to say of a launch without machine code for an architecture: that its PTX is compiled there, or that nothing runs.
-fn without_machine_code(arch: Arch, kernel: &str, targets: &[Target]) -> LaunchCode {
-    let targets = || targets.iter().copied();
-    // The driver takes the newest that it can.
-    let ptx = targets().filter(|target| target.kind.is_ptx() && runs_from_ptx(arch, target.arch));
-    match ptx.max_by_key(|target| (target.arch.major, target.arch.minor)) {
-        Some(ptx) => LaunchCode {
-            has_ptx: true,
-            ..note(&format!(
-                "the occupancy on sm_{arch} is not known: the driver compiles the code for {ptx} when the engine is loaded"
-            ))
-        },
-        None => {
-            let has: Vec<String> = targets().map(|target| target.to_string()).collect();
-            let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
-            let why = format!("no code of `{kernel}` runs on sm_{arch}; there is {has}");
-            LaunchCode { refused: Some(why), ..LaunchCode::default() }
-        }
-    }
+fn facts_of(kernels: &[KernelFacts], symbol: &str) -> Option<KernelFacts> {
+    kernels.iter().find(|kernel| kernel.symbol == symbol).cloned()
 }
 
 fn note(text: &str) -> LaunchCode {
@@ -209,7 +191,7 @@ fn session(environment: &Environment) -> Result<Session, String> {
         .map_err(|errors| errors.into_iter().next().map_or_else(String::new, why))
 }
 
-fn make(
+fn compile(
     session: &Session,
     root: &Path,
     plugin: &Plugin,
@@ -245,61 +227,4 @@ fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, 
     let whole = prepare(None);
     let names = codegen::names_needed(unit, session.names_taken(&whole).as_ref());
     Ok(names.map_or(whole, |names| prepare(Some(&names))))
-}
-
-/// How well machine code fits an architecture, the best least: exactly, else the same major with the highest lower minor. It is the order of
-/// the runtime (CUDA C++ programming guide 13.0, "compute capabilities"). None where it does not run there.
-fn fit(asked: Arch, code: Arch) -> Option<(u8, u8)> {
-    let same_number = (asked.major, asked.minor) == (code.major, code.minor);
-    if same_number {
-        let specificity = match code.suffix {
-            ArchSuffix::Specific => 0,
-            ArchSuffix::Family => 1,
-            ArchSuffix::None => 2,
-        };
-        return Some((0, specificity));
-    }
-    let runs = code.suffix != ArchSuffix::Specific && code.major == asked.major && code.minor < asked.minor;
-    runs.then(|| (asked.minor - code.minor, 0))
-}
-
-/// Whether a driver can make code for an architecture of this PTX: of an older one or the same; PTX for features of one architecture
-/// or family serves nothing else (CUDA C++ programming guide 13.0, "compute capabilities").
-fn runs_from_ptx(asked: Arch, ptx: Arch) -> bool {
-    let (of_asked, of_ptx) = ((asked.major, asked.minor), (ptx.major, ptx.minor));
-    match ptx.suffix {
-        ArchSuffix::None => of_ptx <= of_asked,
-        ArchSuffix::Family => asked.major == ptx.major && of_ptx <= of_asked,
-        ArchSuffix::Specific => of_ptx == of_asked,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn code_is_chosen_as_the_runtime_does() {
-        let arch = |text: &str| text.parse::<Target>().unwrap().arch;
-        let best = |asked: &str, codes: &[&str]| {
-            let fits =
-                codes.iter().filter_map(|code| Some((fit(arch(asked), arch(code))?, (*code).to_owned())));
-            fits.min().map(|(_, code)| code)
-        };
-        assert_eq!(best("sm_89", &["sm_80", "sm_86", "sm_90"]).as_deref(), Some("sm_86"));
-        assert_eq!(best("sm_89", &["sm_80", "sm_89"]).as_deref(), Some("sm_89"));
-        assert_eq!(best("sm_90", &["sm_90", "sm_90a"]).as_deref(), Some("sm_90a"));
-        assert_eq!(best("sm_121", &["sm_120a"]), None);
-        assert_eq!(best("sm_75", &["sm_80"]), None);
-    }
-
-    #[test]
-    fn ptx_runs_on_what_is_newer() {
-        let arch = |text: &str| text.parse::<Target>().unwrap().arch;
-        let runs = |asked: &str, ptx: &str| runs_from_ptx(arch(asked), arch(ptx));
-        assert!(runs("sm_80", "compute_80") && runs("sm_120", "compute_80") && runs("sm_90", "compute_90a"));
-        assert!(runs("sm_103", "compute_100f"));
-        assert!(!runs("sm_75", "compute_80") && !runs("sm_100", "compute_90a"));
-        assert!(!runs("sm_120", "compute_100f"));
-    }
 }

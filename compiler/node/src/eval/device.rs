@@ -11,7 +11,7 @@ use super::node::unknown;
 use super::occupancy::Multiprocessor;
 use super::report::{FactOrigin, FactReport};
 use super::subject::{Origin, Subject};
-use crate::diagnostic::Diagnostic;
+use crate::errors::MissingFact;
 use crate::query::{Mistake, Part, Query};
 use crate::resolve::ArgDraftValue;
 
@@ -68,12 +68,12 @@ pub(super) fn known(
 }
 
 fn missing(fact: DeviceFact) -> Mistake {
-    let error = Diagnostic::error(format!("the launch depends on `{fact}`, which is not given"));
-    let help = match fact {
-        DeviceFact::Sms => "say what it is: `--device sms=132`".to_owned(),
-        fact => format!("say what it is: `--device {}=...`, or name the GPU: `--arch sm_90`", fact.name()),
+    let name = fact.name();
+    let remedy = match fact {
+        DeviceFact::Sms => "`--device sms=132`".to_owned(),
+        _ => format!("`--device {name}=...`, or name the GPU: `--arch sm_90`"),
     };
-    Mistake { part: Part::Device, name: fact.name().to_owned(), diagnostic: error.help(help) }
+    Mistake::new(Part::Device, name, MissingFact { fact: name, remedy })
 }
 
 fn of_arch(arch: Arch, fact: DeviceFact) -> Option<i64> {

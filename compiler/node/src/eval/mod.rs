@@ -14,7 +14,7 @@ mod launches;
 mod node;
 pub mod occupancy;
 mod report;
-mod stated;
+mod resolved;
 mod steps;
 mod subject;
 mod table;
@@ -29,6 +29,6 @@ pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,
     LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
-pub use stated::{Stated, state, unmet};
+pub use resolved::{ResolvedQuery, resolve_query, slices};
 pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
 pub use table::table;

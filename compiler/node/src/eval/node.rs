@@ -2,10 +2,10 @@
 //!
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_launch`].
 
-use cubinder_expr::{DataType, Format, Value};
+use cubinder_expr::{Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{
-    Decided, Facts, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Signature, Steps, output_shapes,
+    Decided, Facts, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Steps, output_shapes,
 };
 use cubinder_model::attribute_check::{Unmet, missing_attribute};
 use cubinder_model::{AUTO_TACTIC, Plugin, Variant};
@@ -15,12 +15,12 @@ use super::code::{Compiler, LaunchCode};
 use super::device::{self, Known};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
-use super::report::{
-    AttributeReport, Evaluation, FormatReport, GuardReport, Origin, TensorReport, TypeReport, VariantReport,
-};
+use super::report::{AttributeReport, Evaluation, GuardReport, Origin, TensorReport, VariantReport};
+use super::resolved::{ResolvedQuery, resolve, slices};
 use super::subject::{self, Subject};
-use super::{inputs, steps, tuned, types};
+use super::{steps, tuned};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::errors::{AlignmentsDiffer, FixedAttribute, MissingAttribute, UnknownName, WrongAttribute};
 use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
 use crate::resolve::{ArgDraft, Unit};
 
@@ -39,60 +39,27 @@ pub struct Outcome {
 /// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
 /// would be refused at run time is no error: the report says so.
 pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
-    let asked = Asked::new(subject, query, compiler)?;
-    let plugin = &subject.plugin;
-    let mut report = report(subject, &asked);
+    let mut mistakes = Vec::new();
+    let resolved = resolve(subject, query, &mut mistakes);
+    let device = device::known(subject, query, compiler.arch(), &mut mistakes);
+    let alignments = alignments(&subject.plugin, query, &mut mistakes);
+    let Some(resolved) = resolved.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
+    let asked = Asked { resolved, device, alignments };
+    let mut report = report(subject, query, &asked);
     let mut diagnostics = Vec::new();
     report.refused =
         run(subject, &asked, compiler, &mut report, &mut diagnostics).err().map(|Unmet(why)| why);
     if matches!(subject.origin, subject::Origin::Manifest(_)) {
         report.notes.dedup();
     }
-    debug_assert!(report.tensors.len() <= plugin.tensor_count());
     Ok(Outcome { evaluation: report, diagnostics })
 }
 
-/// A query whose names are the plugin's.
+/// A query whose names are the plugin's, with the device and the alignments.
 struct Asked {
-    attributes: Vec<Value>,
-    origins: Vec<Origin>,
-    inputs: Vec<Vec<i64>>,
-    /// By input: what shape inputs hold.
-    values: Vec<Vec<i64>>,
+    resolved: ResolvedQuery,
     device: Known,
-    types: Vec<DataType>,
-    formats: Vec<Format>,
-    type_reports: Vec<TypeReport>,
-    format_reports: Vec<FormatReport>,
     alignments: Vec<u64>,
-}
-
-impl Asked {
-    fn new(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Asked, Vec<Mistake>> {
-        let mut mistakes = Vec::new();
-        let plugin = &subject.plugin;
-        let (attributes, origins) = attributes(subject, query, &mut mistakes);
-        let values = inputs::values(plugin, query, &mut mistakes);
-        let inputs = inputs::shapes(plugin, query, &values, &mut mistakes);
-        let device = device::known(subject, query, compiler.arch(), &mut mistakes);
-        let types = types::choose(plugin, &attributes, query, &mut mistakes);
-        let alignments = alignments(plugin, query, &mut mistakes);
-        match types {
-            Some(chosen) if mistakes.is_empty() => Ok(Asked {
-                attributes,
-                origins,
-                inputs,
-                values,
-                device,
-                types: chosen.variant.types.clone(),
-                formats: chosen.variant.formats.clone(),
-                type_reports: chosen.types,
-                format_reports: chosen.formats,
-                alignments,
-            }),
-            _ => Err(mistakes),
-        }
-    }
 }
 
 /// The error for a name that the plugin does not have.
@@ -101,15 +68,12 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
         [] => format!("the plugin has no {what}s"),
         known => format!("the plugin has `{}`", known.join("`, `")),
     };
-    let diagnostic = Diagnostic::error(format!("there is no {what} `{name}`")).note(list);
-    let diagnostic = match suggest(name, known.iter().copied()) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    };
-    Mistake { part, name: name.to_owned(), diagnostic }
+    let near = suggest(name, known.iter().copied());
+    let error = UnknownName { what, name, known: list, near };
+    Mistake::new(part, name, error).near(near)
 }
 
-/// What names that are not there were meant to be.
+/// The known names that unknown ones may have been meant to be.
 pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
     given
         .filter(|name| !known.contains(&name.as_str()))
@@ -117,50 +81,41 @@ pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a st
         .collect()
 }
 
-/// The attributes and where each comes from.
-pub(super) fn attributes(
-    subject: &Subject,
-    query: &Query,
-    mistakes: &mut Vec<Mistake>,
-) -> (Vec<Value>, Vec<Origin>) {
+/// The attributes, defaults filled in.
+pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
     let plugin = &subject.plugin;
-    let mistake =
-        |name: &str, diagnostic| Mistake { part: Part::Attribute, name: name.to_owned(), diagnostic };
     let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
     for (name, _) in query.attributes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
         mistakes.push(unknown(Part::Attribute, "attribute", name, &names));
     }
     if let Some(fixed) = &subject.attributes {
         if let Some((name, _)) = query.attributes.iter().find(|(name, _)| names.contains(&name.as_str())) {
-            let error =
-                Diagnostic::error(format!("the attribute `{name}` of a node in an engine cannot be changed"))
-                    .help("evaluate the manifest or the library to try other values");
-            mistakes.push(mistake(name, error));
+            mistakes.push(Mistake::new(Part::Attribute, name, FixedAttribute { name }));
         }
-        return (fixed.clone(), vec![Origin::Engine; fixed.len()]);
+        return fixed.clone();
     }
     let mut values = Vec::new();
     let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
     for declared in &plugin.attributes {
-        let given = query.attributes.iter().find(|(name, _)| *name == declared.name);
+        let name = declared.name.as_str();
+        let given = query.attributes.iter().find(|(given, _)| given == name);
         match (given, &declared.default) {
-            (Some((name, given)), _) => match attribute(declared.ty, given) {
-                Ok(value) => values.push((value, Origin::Given)),
+            (Some((_, given)), _) => match attribute(declared.ty, given) {
+                Ok(value) => values.push(value),
                 Err(why) => {
-                    mistakes.push(mistake(name, Diagnostic::error(format!("the attribute `{name}`: {why}"))));
+                    mistakes.push(Mistake::new(Part::Attribute, name, WrongAttribute { name, why }));
                 }
             },
-            (None, Some(default)) => values.push((default.clone(), Origin::Default)),
-            // That its name is misspelt has been said.
-            (None, None) if misspelt.contains(&declared.name.as_str()) => {}
+            (None, Some(default)) => values.push(default.clone()),
+            // The misspelt name has been reported.
+            (None, None) if misspelt.contains(&name) => {}
             (None, None) => {
-                let error = Diagnostic::error(missing_attribute(declared).to_string())
-                    .help(format!("say what it is: `--attr {}=...`", declared.name));
-                mistakes.push(mistake(&declared.name, error));
+                let why = missing_attribute(declared).to_string();
+                mistakes.push(Mistake::new(Part::Attribute, name, MissingAttribute { name, why }));
             }
         }
     }
-    values.into_iter().unzip()
+    values
 }
 
 fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
@@ -177,15 +132,12 @@ fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Ve
         if let (Some(one), Some(other)) = (given(name), given(output))
             && one != other
         {
-            let error = Diagnostic::error(format!(
-                "`{name}` and `{output}` share one memory, but alignments of {one} and {other} bytes are given"
-            ));
-            let diagnostic = error.help(format!("give the alignment of `{output}` alone"));
-            mistakes.push(Mistake { part: Part::Aligned, name: (*name).to_owned(), diagnostic });
+            let error = AlignmentsDiffer { name, output, one, other };
+            mistakes.push(Mistake::new(Part::Aligned, name, error));
         }
     }
-    let of = |tensor| stated_alignment(plugin, &query.aligned, tensor).unwrap_or(DEFAULT_ALIGNMENT);
-    (0..names.len()).map(of).collect()
+    let alignment = |tensor| stated_alignment(plugin, &query.aligned, tensor).unwrap_or(DEFAULT_ALIGNMENT);
+    (0..names.len()).map(alignment).collect()
 }
 
 /// Returns the alignment given for a tensor, under its own name or under the other name of its memory; `None` if neither is given.
@@ -199,24 +151,29 @@ pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize)
 }
 
 /// What is known before anything is evaluated.
-fn report(subject: &Subject, asked: &Asked) -> Evaluation {
-    let plugin = &subject.plugin;
-    let values = plugin.attributes.iter().zip(&asked.attributes).zip(&asked.origins);
-    let attributes = values.map(|((attribute, value), from)| AttributeReport {
+fn report(subject: &Subject, query: &Query, asked: &Asked) -> Evaluation {
+    let (plugin, resolved) = (&subject.plugin, &asked.resolved);
+    let from = |name: &String| match subject.attributes {
+        Some(_) => Origin::Engine,
+        None if query.attributes.iter().any(|(given, _)| given == name) => Origin::Given,
+        None => Origin::Default,
+    };
+    let values = plugin.attributes.iter().zip(&resolved.attributes);
+    let attributes = values.map(|(attribute, value)| AttributeReport {
         name: attribute.name.clone(),
         ty: attribute.ty.name(),
         value: value.clone(),
-        from: *from,
+        from: from(&attribute.name),
     });
     Evaluation {
         node: subject.number,
         plugin: plugin.full_name(),
         version: plugin.version.clone(),
-        types: asked.type_reports.clone(),
-        formats: asked.format_reports.clone(),
+        types: resolved.type_parameters.clone(),
+        formats: resolved.format_parameters.clone(),
         attributes: attributes.collect(),
         device: asked.device.facts.clone(),
-        tensors: tensors(plugin, asked, 0, &asked.inputs),
+        tensors: tensors(plugin, asked, 0, &resolved.inputs),
         checks: Vec::new(),
         variants: Vec::new(),
         scratch: Vec::new(),
@@ -244,7 +201,7 @@ fn launched_by_tensorrt(plugin: &Plugin) -> String {
 /// The tensors from `first` on, which have these shapes.
 fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
-        let (ty, format) = (*asked.types.get(index)?, *asked.formats.get(index)?);
+        let (ty, format) = (*asked.resolved.types.get(index)?, *asked.resolved.formats.get(index)?);
         let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
         let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
@@ -258,7 +215,7 @@ fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) ->
             alignment: *asked.alignments.get(index)?,
             values: plugin.inputs.get(index).and_then(|input| {
                 input.values?;
-                asked.values.get(index).cloned()
+                asked.resolved.values.get(index).cloned()
             }),
             alias: index.checked_sub(plugin.inputs.len()).and_then(|output| {
                 let alias = plugin.outputs.get(output)?.alias?;
@@ -280,10 +237,9 @@ fn run(
     report: &mut Evaluation,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<(), Unmet> {
-    let plugin = &subject.plugin;
-    let inputs: Vec<&[i64]> = asked.inputs.iter().map(Vec::as_slice).collect();
-    let values: Vec<&[i64]> = asked.values.iter().map(Vec::as_slice).collect();
-    let known = Facts { attributes: &asked.attributes, values: &values, ..Facts::default() };
+    let (plugin, resolved) = (&subject.plugin, &asked.resolved);
+    let (inputs, values) = (slices(&resolved.inputs), slices(&resolved.values));
+    let known = Facts { attributes: &resolved.attributes, values: &values, ..Facts::default() };
     let facts = Facts { shapes: &inputs, ..known };
     let mut steps = Steps::default();
     report.checks = checks(subject, &facts, &mut steps);
@@ -291,12 +247,12 @@ fn run(
         return Err(Unmet(why));
     }
     let outputs = output_shapes(plugin, &facts, &mut steps)?;
-    report.notes.extend(formats_that_need_more(plugin, &asked.formats, asked.inputs.iter().chain(&outputs)));
     report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
-    let shapes: Vec<&[i64]> = asked.inputs.iter().chain(&outputs).map(Vec::as_slice).collect();
+    let shapes = [inputs, slices(&outputs)].concat();
+    report.notes.extend(formats_that_need_more(plugin, &resolved.formats, &shapes));
     let facts =
         Facts { shapes: &shapes, alignments: &asked.alignments, device: asked.device.device, ..known };
-    let signature = Signature { attributes: &asked.attributes, types: &asked.types, formats: &asked.formats };
+    let signature = resolved.signature();
     let measured_on = Facts { device: asked.device.measured_on, ..facts };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC, &measured_on)?;
     report.notes.extend(tuned::note(plugin, &signature, &measured_on));
@@ -314,14 +270,10 @@ fn run(
 }
 
 /// What is to be said of tensors with fewer dimensions than their formats need.
-fn formats_that_need_more<'s>(
-    plugin: &Plugin,
-    formats: &[Format],
-    shapes: impl Iterator<Item = &'s Vec<i64>>,
-) -> Vec<String> {
+fn formats_that_need_more(plugin: &Plugin, formats: &[Format], shapes: &[&[i64]]) -> Vec<String> {
     let tensors = formats.iter().zip(shapes).enumerate();
     let short = tensors.filter(|(_, (format, shape))| shape.len() < format.min_rank());
-    let note = |(index, (format, shape)): (usize, (&Format, &Vec<i64>))| {
+    let note = |(index, (format, shape)): (usize, (&Format, &&[i64]))| {
         let tensor = plugin.tensor_name(index).unwrap_or_default();
         let (rank, least, format) = (shape.len(), format.min_rank(), format.name());
         format!(

@@ -5,9 +5,10 @@ use std::fmt::Write as _;
 use cubinder_expr::Value;
 use cubinder_launch::shape_text;
 
+use super::guard::Reason;
 use super::report::{
-    ArgReport, Evaluation, GuardReport, LaunchReport, Origin, Report, ScratchReport, StepDoes, StepReport,
-    TensorReport, VariantReport,
+    ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, GuardReport, LaunchReport,
+    OccupancyReport, Origin, Report, ScratchReport, StepDoes, StepReport, TensorReport, VariantReport,
 };
 use crate::columns::columns;
 use crate::diagnostic::harmless;
@@ -32,15 +33,19 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
         let _ = write!(text, "node {number} of {count}, ");
     }
     let _ = writeln!(text, "plugin {}, version {}", evaluation.plugin, evaluation.version);
-    section(&mut text, "types", &types(evaluation));
-    section(&mut text, "formats", &formats(evaluation));
-    section(&mut text, "attributes", &attributes(evaluation));
-    section(&mut text, "device", &device(evaluation));
-    section(&mut text, "tensors", &evaluation.tensors.iter().map(tensor).collect::<Vec<_>>());
-    section(&mut text, "checks", &checks(evaluation));
-    section(&mut text, "variants", &evaluation.variants.iter().flat_map(variant).collect::<Vec<_>>());
-    section(&mut text, "scratch", &scratch(evaluation));
-    section(&mut text, "steps", &evaluation.steps.iter().enumerate().map(step).collect::<Vec<_>>());
+    let of_types = evaluation.types.iter().map(|it| parameter(&it.name, it.ty, &it.others));
+    section(&mut text, "types", of_types);
+    let of_formats = evaluation.formats.iter().map(|it| parameter(&it.name, it.format, &it.others));
+    section(&mut text, "formats", of_formats);
+    section(&mut text, "attributes", evaluation.attributes.iter().map(attribute));
+    section(&mut text, "device", evaluation.device.iter().map(fact));
+    section(&mut text, "tensors", evaluation.tensors.iter().map(tensor));
+    let check =
+        |check: &Check| vec![if check.holds { "holds" } else { "fails" }.to_owned(), check.text.clone()];
+    section(&mut text, "checks", evaluation.checks.iter().map(check));
+    section(&mut text, "variants", evaluation.variants.iter().flat_map(variant));
+    section(&mut text, "scratch", scratch(evaluation));
+    section(&mut text, "steps", evaluation.steps.iter().enumerate().map(step));
     for (index, found) in evaluation.launches.iter().enumerate() {
         let number = if evaluation.launches.len() > 1 { format!(" {}", index + 1) } else { String::new() };
         let _ = writeln!(text, "  launch{number}: {}", found.kernel);
@@ -55,53 +60,35 @@ fn evaluation_table(evaluation: &Evaluation) -> String {
     text
 }
 
-/// A title and its lines; nothing where there are none.
-fn section(text: &mut String, title: &str, rows: &[Vec<String>]) {
+/// A title and its lines; nothing if there are none.
+fn section(text: &mut String, title: &str, rows: impl IntoIterator<Item = Vec<String>>) {
+    let rows: Vec<Vec<String>> = rows.into_iter().collect();
     if !rows.is_empty() {
         let _ = writeln!(text, "  {title}");
-        text.push_str(&columns(rows, 4, &[]));
+        text.push_str(&columns(&rows, 4, &[]));
     }
 }
 
-fn types(evaluation: &Evaluation) -> Vec<Vec<String>> {
-    let row = |ty: &super::TypeReport| {
-        let others =
-            if ty.others.is_empty() { String::new() } else { format!("or {}", ty.others.join(", ")) };
-        vec![ty.name.clone(), ty.ty.to_owned(), others]
-    };
-    evaluation.types.iter().map(row).collect()
+fn parameter(name: &str, is: &str, others: &[&str]) -> Vec<String> {
+    let others = if others.is_empty() { String::new() } else { format!("or {}", others.join(", ")) };
+    vec![name.to_owned(), is.to_owned(), others]
 }
 
-fn formats(evaluation: &Evaluation) -> Vec<Vec<String>> {
-    let row = |format: &super::FormatReport| {
-        let others =
-            if format.others.is_empty() { String::new() } else { format!("or {}", format.others.join(", ")) };
-        vec![format.name.clone(), format.format.to_owned(), others]
+fn attribute(attribute: &AttributeReport) -> Vec<String> {
+    let from = match attribute.from {
+        Origin::Given => "given",
+        Origin::Default => "default",
+        Origin::Engine => "of the node",
     };
-    evaluation.formats.iter().map(row).collect()
+    vec![attribute.name.clone(), attribute.ty.to_owned(), value(&attribute.value), from.to_owned()]
 }
 
-fn attributes(evaluation: &Evaluation) -> Vec<Vec<String>> {
-    let row = |attribute: &super::AttributeReport| {
-        let from = match attribute.from {
-            Origin::Given => "given",
-            Origin::Default => "default",
-            Origin::Engine => "of the node",
-        };
-        vec![attribute.name.clone(), attribute.ty.to_owned(), value(&attribute.value), from.to_owned()]
+fn fact(fact: &FactReport) -> Vec<String> {
+    let from = match fact.from {
+        FactOrigin::Given => "given",
+        FactOrigin::Arch => "of the architecture",
     };
-    evaluation.attributes.iter().map(row).collect()
-}
-
-fn device(evaluation: &Evaluation) -> Vec<Vec<String>> {
-    let row = |fact: &super::FactReport| {
-        let from = match fact.from {
-            super::FactOrigin::Given => "given",
-            super::FactOrigin::Arch => "of the architecture",
-        };
-        vec![fact.name.to_owned(), fact.value.to_string(), from.to_owned()]
-    };
-    evaluation.device.iter().map(row).collect()
+    vec![fact.name.to_owned(), fact.value.to_string(), from.to_owned()]
 }
 
 fn tensor(tensor: &TensorReport) -> Vec<String> {
@@ -134,14 +121,6 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
     ]
 }
 
-fn checks(evaluation: &Evaluation) -> Vec<Vec<String>> {
-    let row = |check: &super::Check| {
-        let verdict = if check.holds { "holds" } else { "fails" };
-        vec![verdict.to_owned(), check.text.clone()]
-    };
-    evaluation.checks.iter().map(row).collect()
-}
-
 fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
     let name = format!("{} {}", variant.id, variant.label).trim_end().to_owned();
     let guard = variant.guard.as_deref().unwrap_or_default();
@@ -156,7 +135,7 @@ fn variant(variant: &VariantReport) -> Vec<Vec<String>> {
     let mut rows = vec![vec![name, verdict]];
     if !matches!(variant.verdict, GuardReport::None | GuardReport::NoValue(_)) {
         let reason =
-            |reason: &super::Reason| vec![String::new(), format!("  `{}` is {}", reason.text, reason.found)];
+            |reason: &Reason| vec![String::new(), format!("  `{}` is {}", reason.text, reason.found)];
         rows.extend(variant.reasons.iter().map(reason));
     }
     rows
@@ -207,13 +186,12 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
         rows.push(vec!["programmatic".to_owned(), "may begin before the step before has ended".to_owned()]);
     }
     let mut text = columns(&rows, 4, &[]);
-    if !launch.args.is_empty() {
-        text.push_str("    arguments\n");
-        text.push_str(&columns(&launch.args.iter().map(arg).collect::<Vec<_>>(), 6, &[]));
-    }
-    if !launch.occupancy.is_empty() {
-        text.push_str("    occupancy\n");
-        text.push_str(&columns(&launch.occupancy.iter().map(occupancy).collect::<Vec<_>>(), 6, &[]));
+    let args: Vec<_> = launch.args.iter().map(arg).collect();
+    let occupancy: Vec<_> = launch.occupancy.iter().map(occupancy).collect();
+    for (title, rows) in [("arguments", args), ("occupancy", occupancy)] {
+        if !rows.is_empty() {
+            text.push_str(&format!("    {title}\n{}", columns(&rows, 6, &[])));
+        }
     }
     text
 }
@@ -237,7 +215,7 @@ fn arg(arg: &ArgReport) -> Vec<String> {
     vec![arg.name.clone(), arg.ty.clone().unwrap_or_else(|| "?".to_owned()), shown]
 }
 
-fn occupancy(report: &super::OccupancyReport) -> Vec<String> {
+fn occupancy(report: &OccupancyReport) -> Vec<String> {
     let found = &report.occupancy;
     let limits: Vec<&str> = found.limited_by.iter().map(|limiter| limiter.name()).collect();
     let code =
@@ -295,7 +273,7 @@ mod tests {
     use super::*;
     use crate::diagnostic::Source;
     use crate::eval::{Compiler, Environment, evaluate, manifest};
-    use crate::query::{Query, Written};
+    use crate::query::{Part, Query};
 
     /// What made an engine may have written anything into it.
     #[test]
@@ -303,12 +281,8 @@ mod tests {
         let text = include_str!("../../../../manifests/elemwise_add_plugin.toml");
         let mut subject = manifest(&Source::new("add.toml", text)).unwrap().list.swap_remove(0);
         subject.plugin.version = "1\u{1b}[2J\0\u{9b}31m".to_owned();
-        let query = Query::parse(&Written {
-            shapes: &["inp0=2x3".to_owned()],
-            attributes: &["block_size=256".to_owned()],
-            ..Written::default()
-        })
-        .unwrap();
+        let (shapes, attributes) = (["inp0=2x3".to_owned()], ["block_size=256".to_owned()]);
+        let query = Query::parse(&[(Part::Shape, &shapes), (Part::Attribute, &attributes)]).unwrap();
         let outcome = evaluate(&subject, &query, &Compiler::new(Environment::default())).unwrap();
         let evaluations = vec![outcome.evaluation];
         let text = super::table(&Report {

@@ -9,7 +9,8 @@ use cubinder_model::{Plugin, Variant};
 
 use super::node::unknown;
 use super::report::{FormatReport, TypeReport};
-use crate::diagnostic::{Diagnostic, suggest};
+use crate::diagnostic::suggest;
+use crate::errors::{ImpossibleAlternative, NoSuchRow};
 use crate::manifest::Alternative;
 use crate::query::{Mistake, Part, Query};
 
@@ -100,14 +101,12 @@ fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
     let what = if query.formats.is_empty() { "types" } else { "types and formats" };
     let mut rows = names(plugin.variants.iter().map(|variant| (row_text(plugin, variant), ())));
     rows.truncate(16);
-    let diagnostic = Diagnostic::error(format!("no variant has the {what} {}", asked.join(", ")))
-        .note(format!("there are {}", rows.join("; ")));
     let (part, first) = match (query.types.first(), query.formats.first()) {
         (None, Some(first)) => (Part::Format, Some(first)),
         (first, _) => (Part::Type, first),
     };
-    let name = first.map(|(name, _)| name.clone()).unwrap_or_default();
-    Mistake { part, name, diagnostic }
+    let name = first.map_or("", |(name, _)| name);
+    Mistake::new(part, name, NoSuchRow { what, asked: asked.join(", "), rows: rows.join("; ") })
 }
 
 /// The parameters with what they are in a variant and what else they can be.
@@ -149,13 +148,9 @@ fn named<T: OfTensors>(plugin: &Plugin, name: &str, value: &str) -> Result<T, Mi
     {
         return Ok(value);
     }
-    let diagnostic = Diagnostic::error(format!("`{name}` cannot be `{value}`"))
-        .note(format!("it can be `{}`", possible.join("`, `")));
-    let diagnostic = match suggest(value, possible.iter().copied()) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    };
-    Err(Mistake { part: T::PART, name: name.to_owned(), diagnostic })
+    let near = suggest(value, possible.iter().copied());
+    let error = ImpossibleAlternative { name, value, possible: possible.join("`, `"), near };
+    Err(Mistake::new(T::PART, name, error).near(near))
 }
 
 /// What a parameter or a tensor is in a variant.

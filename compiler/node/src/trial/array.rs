@@ -82,18 +82,28 @@ impl Array {
         Array::try_of_numbers(ty, shape, numbers.map(Ok))
     }
 
-    /// As [`Array::of_numbers`], of numbers that may not be there.
-    ///
-    /// # Errors
-    /// The first of theirs, too.
-    pub fn try_of_numbers(
+    /// As [`Array::of_numbers`]; stops at the first error among the numbers.
+    pub(super) fn try_of_numbers(
         ty: DataType,
         shape: Vec<i64>,
-        mut numbers: impl Iterator<Item = Result<Number, String>>,
+        numbers: impl Iterator<Item = Result<Number, String>>,
     ) -> Result<Array, String> {
-        let mut packer = Packer::new(ty);
-        numbers.try_for_each(|number| packer.push(number?))?;
-        packer.finish(shape)
+        let (mut bytes, mut len) = (Vec::new(), 0_usize);
+        for number in numbers {
+            let code = encode(ty, number?)?.to_le_bytes();
+            match (ty.size(), bytes.last_mut()) {
+                (Some(size), _) => bytes.extend(code.into_iter().take(size as usize)),
+                (None, Some(last)) if !len.is_multiple_of(2) => *last |= code[0] << 4,
+                (None, _) => bytes.push(code[0] & 15),
+            }
+            len += 1;
+        }
+        let expected =
+            count(&shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
+        if len != expected {
+            return Err(format!("there are {len} elements, and {shape:?} has {expected}"));
+        }
+        Array::new(ty, shape, bytes)
     }
 
     /// What an element is.
@@ -167,53 +177,9 @@ impl Array {
     }
 }
 
-/// A tensor in the making, element by element.
-pub(super) struct Packer {
-    ty: DataType,
-    bytes: Vec<u8>,
-    count: usize,
-}
-
-impl Packer {
-    pub(super) fn new(ty: DataType) -> Packer {
-        Packer { ty, bytes: Vec::new(), count: 0 }
-    }
-
-    /// Adds a number, rounded to what the type holds.
-    ///
-    /// # Errors
-    /// Where it is none of the type.
-    pub(super) fn push(&mut self, number: Number) -> Result<(), String> {
-        let code = encode(self.ty, number)?;
-        let [lowest, ..] = code.to_le_bytes();
-        match self.ty.size() {
-            Some(size) => self.bytes.extend(code.to_le_bytes().into_iter().take(size as usize)),
-            None if self.count.is_multiple_of(2) => self.bytes.push(lowest & 15),
-            None => {
-                if let Some(last) = self.bytes.last_mut() {
-                    *last |= lowest << 4;
-                }
-            }
-        }
-        self.count += 1;
-        Ok(())
-    }
-
-    /// # Errors
-    /// Where there are more or fewer numbers than the shape asks for.
-    pub(super) fn finish(self, shape: Vec<i64>) -> Result<Array, String> {
-        let expected =
-            count(&shape).ok_or_else(|| format!("{shape:?} has more elements than memory holds"))?;
-        if self.count != expected {
-            return Err(format!("there are {} elements, and {shape:?} has {expected}", self.count));
-        }
-        Array::new(self.ty, shape, self.bytes)
-    }
-}
-
 /// What the bits of an element mean.
 #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)] // bits, taken apart
-fn decode(ty: DataType, code: u64) -> Number {
+pub(super) fn decode(ty: DataType, code: u64) -> Number {
     match ty {
         DataType::F32 => Number::Float(f64::from(f32::from_bits(code as u32))),
         DataType::F16 => Number::Float(float::from_f16(code as u16)),
@@ -233,7 +199,7 @@ fn decode(ty: DataType, code: u64) -> Number {
 /// # Errors
 /// Where an integer type does not hold it.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // bits, put together
-pub fn encode(ty: DataType, number: Number) -> Result<u64, String> {
+fn encode(ty: DataType, number: Number) -> Result<u64, String> {
     let infinite = |value: f64, bits: u16| bits | if value.is_sign_negative() { 0x8000 } else { 0 };
     let value = number.as_f64();
     if value.is_nan() {

@@ -39,17 +39,17 @@ pub fn random(ty: DataType, shape: &[i64], range: (f64, f64), seed: u64) -> Resu
 /// # Errors
 /// As [`random`], and where there are more or fewer ranges than places.
 pub fn columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {
-    if let Some(why) = columns_mistake(ranges.len(), shape) {
-        return Err(why);
-    }
+    check_columns(ranges.len(), shape)?;
     of_columns(ty, shape, ranges, seed)
 }
 
-/// Why so many ranges are not those of a shape's last dimension.
-pub(super) fn columns_mistake(ranges: usize, shape: &[i64]) -> Option<String> {
+/// Checks that there is a range for each place of the last dimension.
+pub(super) fn check_columns(ranges: usize, shape: &[i64]) -> Result<(), String> {
     let places = shape.last().copied().unwrap_or(1);
-    let is_right = usize::try_from(places) == Ok(ranges);
-    (!is_right).then(|| format!("`range` has {ranges} pairs, and its last dimension is {places}"))
+    if usize::try_from(places) == Ok(ranges) {
+        return Ok(());
+    }
+    Err(format!("`range` has {ranges} pairs, and its last dimension is {places}"))
 }
 
 fn of_columns(ty: DataType, shape: &[i64], ranges: &[(f64, f64)], seed: u64) -> Result<Array, String> {

@@ -175,11 +175,7 @@ fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
             return Ok(None);
         }
         let stored = archive.tensor(&member).and_then(|stored| stored.within(output.most)?.array(output.ty));
-        // Who wrote the function knows the output's name, and not the member's.
-        let own = format!("`{member}`: ");
-        stored
-            .map(Some)
-            .map_err(|why| format!("`{}`: {}", output.name, why.strip_prefix(&own).unwrap_or(&why)))
+        stored.map(Some).map_err(|why| format!("`{}`: {why}", output.name))
     };
     call.outputs.iter().enumerate().map(&mut array).collect()
 }

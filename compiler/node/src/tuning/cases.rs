@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cases::{self, Cases};
 use crate::diagnostic::{Diagnostic, Span};
+use crate::errors::CasesOfOther;
 use crate::file_kind::{self, Kind};
 use crate::manifest::Located;
 use crate::path;
@@ -28,11 +29,11 @@ pub fn cases_path(manifest: &Resolved) -> Option<PathBuf> {
 
 fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagnostic>> {
     let path = beside(&manifest.source, &named.value);
+    let span = Span::new(&manifest.source, named.range.clone());
     let here = |error: Diagnostic| {
-        let span = Span::new(&manifest.source, named.range.clone());
         error
             .code(rules::TUNE_FILE)
-            .at(span, "the manifest names it here")
+            .at(span.clone(), "the manifest names it here")
             .help("`tune` names a file of cases (docs/cases.md), relative to the manifest's folder")
     };
     let source = source::text(&path);
@@ -40,11 +41,9 @@ fn read(manifest: &Resolved, named: &Located<String>) -> Result<Cases, Vec<Diagn
     file_kind::expect(Kind::Cases, &path, &source.text).map_err(|error| vec![here(error)])?;
     let cases = cases::read(&source)?;
     if !is_same(&cases.subject, &manifest.source.path) {
-        let (found, subject) = (path::shown(&path), path::shown(&cases.subject));
-        let error = format!("the cases of `{}` are of `{}`", found.display(), subject.display());
-        let own = path::shown(&manifest.source.path);
-        let error = here(Diagnostic::error(error)).note(format!("this manifest is `{}`", own.display()));
-        return Err(vec![error]);
+        let shown = |path: &Path| path::shown(path).display().to_string();
+        let (found, subject, own) = (shown(&path), shown(&cases.subject), shown(&manifest.source.path));
+        return Err(vec![CasesOfOther { found, subject, own, span }.into()]);
     }
     Ok(cases)
 }

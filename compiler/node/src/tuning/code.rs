@@ -1,6 +1,6 @@
-//! Which code was measured: so that it is noticed where it is other code by now.
+//! Which code was measured, and whether a bundle has other code by now.
 //!
-//! Other code need not be slower or faster, and whoever compiles may not have the GPU. So this is told beside what a compile says, and is no warning.
+//! Other code need not be slower or faster, and the GPU may not be at hand. So it is a note of a compile and no warning.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use cubinder_model::fit::{self, ComputeCapability, Fit};
 use cubinder_model::{Bundle, CodeObject, CodeRef, Digest, Launch, Plugin, Target, Variant};
 
 use super::{File, Point};
-use crate::eval::{Subject, SubjectOrigin, state};
+use crate::eval::{Subject, SubjectOrigin, resolve_query};
 
 /// Points whose variants have other code by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -81,8 +81,8 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
 
 /// What is stale beyond that has been told.
 fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability: ComputeCapability) -> bool {
-    let Ok(stated) = state(subject, &point.query()) else { return false };
-    let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
+    let Ok(resolved) = resolve_query(subject, &point.query) else { return false };
+    let node = resolved.signature();
     let ids: Vec<i32> = point.microseconds.iter().map(|(id, _)| *id).collect();
     let mut rows = rows(&subject.plugin, &node, &ids);
     rows.all(|variant| is_for(variant, capability))

@@ -24,27 +24,26 @@
 
 mod cases;
 mod code;
-mod keep;
+mod file;
 mod pack;
+#[cfg(test)]
+mod pack_tests;
 mod read;
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-mod tests_of_packing;
 mod write;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use cubinder_expr::Value;
 use cubinder_model::fit::ComputeCapability;
 
 use crate::diagnostic::{Source, Span};
-use crate::query::{Given, Part, Query};
+use crate::query::{Part, Query, read as query_read};
 
 pub use cases::{cases, cases_path};
 pub use code::{Changed, changed, code_of};
-pub use keep::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
+pub use file::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
@@ -74,6 +73,13 @@ pub struct Device {
     pub driver: Option<u32>,
 }
 
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Device { name, capability, sms, .. } = self;
+        write!(f, "{name} (compute capability {capability}, {sms} multiprocessors)")
+    }
+}
+
 impl Device {
     /// Whether what is measured on one of them counts on the other.
     #[must_use]
@@ -85,46 +91,25 @@ impl Device {
 /// How long the variants of a plugin take for one node with its shapes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Point {
-    /// The plugin: `namespace::name`, or its name where it has no namespace ([`cubinder_model::Plugin::full_name`]).
+    /// The plugin: `namespace::name`, or its name if it has no namespace ([`cubinder_model::Plugin::full_name`]).
     pub plugin: String,
     /// Its version.
     pub version: String,
     /// Where the shapes come from, for people.
     pub case: Option<String>,
-    /// What the type parameters are; where one is not named, what the plugin's first variant with the others has.
-    pub types: Vec<(String, String)>,
-    /// What the format parameters are, likewise.
-    pub formats: Vec<(String, String)>,
-    /// The attributes; one that is not named has its default. A writer names them all, because defaults change.
-    pub attributes: Vec<(String, Value)>,
-    /// The shapes of the inputs.
-    pub shapes: Vec<(String, Vec<i64>)>,
-    /// What shape inputs hold.
-    pub values: Vec<(String, Vec<i64>)>,
-    /// The code that was measured ([`code_of`]): where it is other code by now, compiling says so.
+    /// The node, without alignments and facts about the device. Parameters that it does not name are those of the plugin's first
+    /// variant with the others, attributes have their defaults. A writer names all attributes, because defaults change.
+    pub query: Query,
+    /// The code that was measured ([`code_of`]). Compiling notes that it has changed.
     pub code: Option<String>,
-    /// How long each variant took, by its id. Those that cannot run for these shapes are not there.
+    /// How long each variant took, by its id, without those that cannot run for these shapes.
     pub microseconds: Vec<(i32, f64)>,
 }
 
-/// How far behind the fastest a variant may be and still count as one of the fastest: what is less is noise.
+/// How many times as long as the fastest a variant may take and still count as one of the fastest: less is noise.
 pub const ALIKE: f64 = 1.01;
 
 impl Point {
-    /// The node that was measured, as `cubinder eval` asks for one.
-    #[must_use]
-    pub fn query(&self) -> Query {
-        let given = |(name, value): &(String, Value)| (name.clone(), Given::Value(value.clone()));
-        Query {
-            shapes: self.shapes.clone(),
-            values: self.values.clone(),
-            attributes: self.attributes.iter().map(given).collect(),
-            types: self.types.clone(),
-            formats: self.formats.clone(),
-            ..Query::default()
-        }
-    }
-
     /// The variants' ids, the fastest first; of those that took equally long, that which is named first.
     #[must_use]
     pub fn ranking(&self) -> Vec<i32> {
@@ -141,57 +126,49 @@ pub struct File {
     pub source: Arc<Source>,
     /// What it says.
     pub tuning: Tuning,
-    /// For each point where its parts stand.
+    /// By point.
     places: Vec<Places>,
 }
 
-/// Where the parts of a point stand.
+/// The places of the parts of a point.
 #[derive(Debug, Clone, PartialEq, Default)]
 struct Places {
-    /// Its header.
     header: Range<usize>,
     plugin: Range<usize>,
     version: Range<usize>,
-    parts: Vec<(Part, String, Range<usize>)>,
+    query: query_read::Places,
     variants: Vec<(i32, Range<usize>)>,
 }
 
+/// A part of a point that has a place in the file.
+#[derive(Debug, Clone, Copy)]
+enum PointKey<'n> {
+    Header,
+    Plugin,
+    Version,
+    Query(Part, &'n str),
+    Variant(i32),
+}
+
 impl File {
-    fn places(&self, point: usize) -> Places {
-        self.places.get(point).cloned().unwrap_or_default()
-    }
-
-    /// Where a point begins.
-    #[must_use]
-    pub fn header_span(&self, point: usize) -> Span {
-        Span::new(&self.source, self.places(point).header)
-    }
-
-    /// Where a point names its plugin.
-    #[must_use]
-    pub fn plugin_span(&self, point: usize) -> Span {
-        Span::new(&self.source, self.places(point).plugin)
-    }
-
-    /// Where a point names its plugin's version.
-    #[must_use]
-    pub fn version_span(&self, point: usize) -> Span {
-        Span::new(&self.source, self.places(point).version)
-    }
-
-    /// Where a point says how long a variant took; its header where it does not.
-    #[must_use]
-    pub fn variant_span(&self, point: usize, id: i32) -> Span {
-        let places = self.places(point);
-        let found = places.variants.iter().find(|(known, _)| *known == id).map(|(_, range)| range.clone());
-        Span::new(&self.source, found.unwrap_or(places.header))
-    }
-
-    /// Where a point says something of a node, or something alike; its header where it does not.
-    #[must_use]
-    pub fn part_span(&self, point: usize, part: Part, name: &str) -> Span {
-        let places = self.places(point);
-        let found = places.parts.iter().find(|(of, known, _)| *of == part && known == name);
-        Span::new(&self.source, found.map_or(places.header, |(_, _, range)| range.clone()))
+    /// The place of a part of a point; the point's header if the part is missing.
+    fn span(&self, point: usize, key: PointKey<'_>) -> Span {
+        let range = self.places.get(point).map(|places| {
+            let found = match key {
+                PointKey::Header => None,
+                PointKey::Plugin => Some(&places.plugin),
+                PointKey::Version => Some(&places.version),
+                PointKey::Query(part, name) => places
+                    .query
+                    .iter()
+                    .find(|(known, its, _)| *known == part && its == name)
+                    .map(|(_, _, range)| range),
+                PointKey::Variant(id) => {
+                    places.variants.iter().find(|(known, _)| *known == id).map(|(_, range)| range)
+                }
+            };
+            found.unwrap_or(&places.header).clone()
+        });
+        Span::new(&self.source, range.unwrap_or_default())
     }
 }

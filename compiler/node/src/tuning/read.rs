@@ -6,11 +6,11 @@ use cubinder_model::MAX_VARIANT_ID;
 use cubinder_model::fit::ComputeCapability;
 
 use super::{Device, File, Places, Point, SCHEMA, Tuning};
-use crate::cases::{integers, shape, value};
 use crate::diagnostic::{Diagnostic, Source};
+use crate::errors::{NoDevice, UnknownEdition, VariantIdOutOfRange};
 use crate::manifest::form::{Entry, Form, Section};
 use crate::query::Part;
-use crate::rules;
+use crate::query::read::{add, part, wrong};
 
 /// Reads a file of tuning from its text. What it says of plugins is not looked at.
 ///
@@ -40,10 +40,7 @@ fn document(form: &mut Form<'_>) -> Option<(Tuning, Vec<Places>)> {
     let device = match root.take("device") {
         Some(entry) => form.table(&entry, "[device]".to_owned()),
         None => {
-            let error = Diagnostic::error("the file has no `[device]` table")
-                .code(rules::MISSING_KEY)
-                .at(form.span(0..0), "expected `[device]` with `name`, `capability` and `sms`");
-            form.report(error);
+            form.report(NoDevice { start: form.span(0..0) }.into());
             None
         }
     };
@@ -60,11 +57,7 @@ fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
     if found == SCHEMA {
         return true;
     }
-    let error = Diagnostic::error(format!("edition {found} of files of tuning is not known"))
-        .code(rules::SCHEMA_EDITION)
-        .at(form.span(entry.range.clone()), format!("this version of cubinder knows edition {SCHEMA}"))
-        .help("use a newer version of cubinder, or move the file away and measure again: `cubinder tune`");
-    form.report(error);
+    form.report(UnknownEdition { found, known: SCHEMA, span: form.span(entry.range.clone()) }.into());
     false
 }
 
@@ -82,7 +75,7 @@ fn device_section(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Devic
 fn shown(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let text = form.string(entry)?.value;
     if text.chars().any(char::is_control) {
-        wrong(form, entry, &format!("{text:?} has control characters, expected what the GPU is called"));
+        wrong(form, entry, format!("{text:?} has control characters, expected what the GPU is called"));
         return None;
     }
     Some(text)
@@ -93,7 +86,7 @@ fn number(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u32> {
     let found = form.integer(entry)?;
     let number = u32::try_from(found).ok().filter(|number| *number > 0);
     if number.is_none() {
-        wrong(form, entry, &format!("it is {found}, expected a number from 1 to {}", u32::MAX));
+        wrong(form, entry, format!("it is {found}, expected a number from 1 to {}", u32::MAX));
     }
     number
 }
@@ -103,7 +96,7 @@ fn capability_of(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ComputeCapabi
     let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
     // The minor number is one digit, so that 9.0 can be called 90.
     let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
-        wrong(form, entry, &format!("`{text}` is no compute capability, which are written like `9.0`"));
+        wrong(form, entry, format!("`{text}` is no compute capability, which are written like `9.0`"));
         return None;
     };
     Some(ComputeCapability { major, minor })
@@ -126,26 +119,17 @@ fn point(form: &mut Form<'_>, mut section: Section<'_>) -> (Point, Places) {
         point.version = form.string(&entry).map(|text| text.value).unwrap_or_default();
     }
     point.case = section.take("case").and_then(|entry| form.string(&entry)).map(|text| text.value);
-    for (key, part, list) in
-        [("types", Part::Type, &mut point.types), ("formats", Part::Format, &mut point.formats)]
-    {
-        for entry in form.lines(&mut section, key) {
-            places.parts.push((part, entry.key.clone(), entry.range.clone()));
-            list.extend(form.string(&entry).map(|text| (entry.key, text.value)));
-        }
+    let (query, parts) = (&mut point.query, &mut places.query);
+    for each in [Part::Type, Part::Format, Part::Attribute] {
+        part(form, &mut section, each, query, parts);
     }
-    for entry in form.lines(&mut section, "attributes") {
-        places.parts.push((Part::Attribute, entry.key.clone(), entry.range.clone()));
-        point.attributes.extend(value(form, &entry, true).map(|value| (entry.key, value)));
+    // Without shapes the node would have no inputs.
+    let shapes = form.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
+    let shapes = shapes.and_then(|entry| form.table(&entry, "[points.shapes]".to_owned()));
+    for entry in shapes.map(|table| table.entries()).unwrap_or_default() {
+        add(form, &entry, Part::Shape, query, parts);
     }
-    for entry in shapes(form, &mut section) {
-        places.parts.push((Part::Shape, entry.key.clone(), entry.range.clone()));
-        point.shapes.extend(shape(form, &entry).map(|shape| (entry.key, shape)));
-    }
-    for entry in form.lines(&mut section, "values") {
-        places.parts.push((Part::Values, entry.key.clone(), entry.range.clone()));
-        point.values.extend(integers(form, &entry, "an array of integers").map(|held| (entry.key, held)));
-    }
+    part(form, &mut section, Part::Values, query, parts);
     point.code = section.take("code").and_then(|entry| form.string(&entry)).map(|text| text.value);
     if let Some(entry) = form.require(&mut section, "microseconds", "{ ID = TIME }") {
         for (id, range, time) in times(form, &entry) {
@@ -155,13 +139,6 @@ fn point(form: &mut Form<'_>, mut section: Section<'_>) -> (Point, Places) {
     }
     form.finish(&section);
     (point, places)
-}
-
-/// The shapes, which have to be there: without any the node would have no inputs.
-fn shapes<'t>(form: &mut Form<'_>, section: &mut Section<'t>) -> Vec<Entry<'t>> {
-    let entry = form.require(section, "shapes", "{ NAME = [512, 4096] }");
-    let table = entry.and_then(|entry| form.table(&entry, "[points.shapes]".to_owned()));
-    table.map(|table| table.entries()).unwrap_or_default()
 }
 
 /// How long each variant took, by its id, with the place.
@@ -185,24 +162,14 @@ fn times(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<us
         };
         match (id, time) {
             (None, _) => {
-                let error = Diagnostic::error(format!("`{}` is no variant's id", line.key))
-                    .code(rules::VARIANT_ID)
-                    .at(form.span(line.key_range), format!("expected 1 to {MAX_VARIANT_ID}"));
-                form.report(error);
+                form.report(VariantIdOutOfRange { id: line.key, span: form.span(line.key_range) }.into());
             }
             (Some(_), None) => {}
             (Some(_), Some(time)) if time < 0.0 => {
-                wrong(form, &line, &format!("it is {time}, the least is 0"));
+                wrong(form, &line, format!("it is {time}, the least is 0"));
             }
             (Some(id), Some(time)) => times.push((id, range, time)),
         }
     }
     times
-}
-
-fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: &str) {
-    let error = Diagnostic::error(format!("`{}`: {why}", entry.key))
-        .code(rules::WRONG_VALUE)
-        .at(form.span(entry.range.clone()), "");
-    form.report(error);
 }

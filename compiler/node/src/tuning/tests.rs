@@ -1,8 +1,11 @@
 use insta::assert_snapshot;
 use proptest::prelude::*;
 
+use cubinder_expr::Value;
+
 use super::*;
 use crate::diagnostic::{Colour, render};
+use crate::query::Given;
 
 const TEXT: &str = r#"# By hand.
 schema = 1
@@ -50,8 +53,8 @@ fn errors(text: &str) -> String {
 #[test]
 fn a_gpu_is_called_what_a_terminal_can_show() {
     let text = TEXT.replace("NVIDIA H200", r"\u001b[2J");
-    let told = errors(&text);
-    assert!(told.contains("has control characters") && !told.contains('\u{1b}'), "{told}");
+    let errors = errors(&text);
+    assert!(errors.contains("has control characters") && !errors.contains('\u{1b}'), "{errors}");
 }
 
 #[test]
@@ -61,13 +64,14 @@ fn every_key_is_read_and_written() {
     assert_eq!(file(&write(&read.tuning)).tuning.points.len(), 2);
     let point = &read.tuning.points[0];
     assert_eq!(point.ranking(), [6, 4, 10]);
-    assert_eq!(point.attributes[1].1, Value::Array(vec![Value::Int(1), Value::Int(-1)]));
+    let axes = Given::Value(Value::Array(vec![Value::Int(1), Value::Int(-1)]));
+    assert_eq!(point.query.attributes[1].1, axes);
     let at = |span: Span| TEXT[span.range].to_owned();
-    assert_eq!(at(read.plugin_span(1)), "\"alone\"");
-    assert_eq!(at(read.version_span(1)), "\"2\"");
-    assert_eq!(at(read.variant_span(0, 6)), "6 = 3.02");
-    assert_eq!(at(read.part_span(0, Part::Shape, "weight")), "[4096]");
-    assert_eq!(at(read.part_span(0, Part::Shape, "other")), "[[points]]", "its header");
+    assert_eq!(at(read.span(1, PointKey::Plugin)), "\"alone\"");
+    assert_eq!(at(read.span(1, PointKey::Version)), "\"2\"");
+    assert_eq!(at(read.span(0, PointKey::Variant(6))), "6 = 3.02");
+    assert_eq!(at(read.span(0, PointKey::Query(Part::Shape, "weight"))), "[4096]");
+    assert_eq!(at(read.span(0, PointKey::Query(Part::Shape, "other"))), "[[points]]", "its header");
 }
 
 #[test]
@@ -127,14 +131,15 @@ prop_compose! {
         names in (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>()),
         types in pairs(any::<String>()),
         formats in pairs(any::<String>()),
-        attributes in pairs(values()),
+        attributes in pairs(values().prop_map(Given::Value)),
         shapes in pairs(proptest::collection::vec(0..i64::MAX, 0..4)),
         values in pairs(proptest::collection::vec(any::<i64>(), 0..3)),
         times in proptest::collection::btree_map(1..1000_i32, 0.0..1e9_f64, 1..5),
     ) -> Point {
         let (plugin, version, case, code) = names;
         let mut point = Point {
-            plugin, version, case, types, formats, attributes, shapes, values, code,
+            plugin, version, case, code,
+            query: Query { types, formats, attributes, shapes, values, ..Query::default() },
             microseconds: times.into_iter().collect(),
         };
         // As it is written.

@@ -6,6 +6,7 @@ use cubinder_expr::Value;
 
 use super::{Point, SCHEMA, Tuning};
 use crate::manifest::form::is_identifier;
+use crate::query::Given;
 
 const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
 
@@ -36,18 +37,23 @@ fn write_point(point: &Point, text: &mut String) {
     if let Some(case) = &point.case {
         line("case", string(case));
     }
-    let of_strings =
-        |pairs: &[(String, String)]| pairs.iter().map(|(name, it)| pair(name, &string(it))).collect();
-    let of_integers = |pairs: &[(String, Vec<i64>)]| {
+    let of_strings = |pairs: &[(String, String)]| -> Vec<String> {
+        pairs.iter().map(|(name, it)| pair(name, &string(it))).collect()
+    };
+    let of_integers = |pairs: &[(String, Vec<i64>)]| -> Vec<String> {
         pairs.iter().map(|(name, list)| pair(name, &array(list.iter().map(i64::to_string)))).collect()
     };
-    let attributes: Vec<String> = point.attributes.iter().map(|(name, it)| pair(name, &value(it))).collect();
+    let query = &point.query;
+    let attributes = query.attributes.iter().map(|(name, given)| match given {
+        Given::Text(text) => pair(name, &string(text)),
+        Given::Value(it) => pair(name, &value(it)),
+    });
     for (key, pairs) in [
-        ("types", of_strings(&point.types)),
-        ("formats", of_strings(&point.formats)),
-        ("attributes", attributes),
-        ("shapes", of_integers(&point.shapes)),
-        ("values", of_integers(&point.values)),
+        ("types", of_strings(&query.types)),
+        ("formats", of_strings(&query.formats)),
+        ("attributes", attributes.collect()),
+        ("shapes", of_integers(&query.shapes)),
+        ("values", of_integers(&query.values)),
     ] {
         if !pairs.is_empty() || key == "shapes" {
             line(key, table(&pairs));
@@ -100,11 +106,7 @@ fn string(text: &str) -> String {
 
 /// The shortest text that is the same number.
 fn float(value: f64) -> String {
-    match value {
-        value if value.is_nan() => "nan".to_owned(),
-        value if value.is_infinite() => if value > 0.0 { "inf" } else { "-inf" }.to_owned(),
-        value => format!("{value:?}"),
-    }
+    if value.is_nan() { "nan".to_owned() } else { format!("{value:?}") }
 }
 
 fn value(of: &Value) -> String {

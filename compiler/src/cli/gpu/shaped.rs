@@ -1,7 +1,8 @@
 //! A node with its shapes: everything that depends neither on a variant nor on what tensors hold.
 
 use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, Stated, Subject};
+pub(in crate::cli) use cubinder_compiler::eval::slices;
+use cubinder_compiler::eval::{self, ResolvedQuery, Subject};
 use cubinder_compiler::query::Query;
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
@@ -12,7 +13,7 @@ use cubinder_model::attribute_check::Unmet;
 /// A node with its shapes.
 pub(in crate::cli) struct Shaped<'a> {
     pub(in crate::cli) plugin: &'a Plugin,
-    pub(in crate::cli) stated: Stated,
+    pub(in crate::cli) resolved: ResolvedQuery,
     pub(in crate::cli) device: Device,
     /// The outputs' shapes; a dimension that the kernels decide is [`UNKNOWN_EXTENT`].
     pub(in crate::cli) outputs: Vec<Vec<i64>>,
@@ -38,29 +39,29 @@ impl<'a> Shaped<'a> {
         device: Device,
     ) -> Result<Shaped<'a>, Unshaped> {
         let plugin = &subject.plugin;
-        let stated = eval::state(subject, query).map_err(|mistakes| {
+        let resolved = eval::resolve_query(subject, query).map_err(|mistakes| {
             Unshaped::Mistaken(mistakes.into_iter().map(|mistake| mistake.diagnostic).collect())
         })?;
-        if let Some(why) = eval::unmet(subject, &stated) {
+        if let Some(why) = resolved.unmet(subject) {
             return Err(Unshaped::Refused(why.to_string()));
         }
         let refused = |why: Unmet| Unshaped::Refused(why.to_string());
-        let (shapes, values) = (slices(&stated.inputs), slices(&stated.values));
+        let (shapes, values) = (slices(&resolved.inputs), slices(&resolved.values));
         let facts =
-            Facts { attributes: &stated.attributes, shapes: &shapes, values: &values, ..Facts::default() };
+            Facts { attributes: &resolved.attributes, shapes: &shapes, values: &values, ..Facts::default() };
         let mut steps = Steps::default();
         let outputs = launch::output_shapes(plugin, &facts, &mut steps).map_err(refused)?;
         let bounds = bounds(plugin, &facts, &mut steps).map_err(Unshaped::Refused)?;
         let largest = with_sizes(plugin, &facts, &bounds).map_err(Unshaped::Refused)?;
-        Ok(Shaped { plugin, device, outputs, largest, bounds, stated })
+        Ok(Shaped { plugin, device, outputs, largest, bounds, resolved })
     }
 
     pub(in crate::cli) fn ty(&self, tensor: usize) -> DataType {
-        self.stated.types.get(tensor).copied().unwrap_or(DataType::U8)
+        self.resolved.types.get(tensor).copied().unwrap_or(DataType::U8)
     }
 
     pub(in crate::cli) fn format(&self, tensor: usize) -> Format {
-        self.stated.formats.get(tensor).copied().unwrap_or_default()
+        self.resolved.formats.get(tensor).copied().unwrap_or_default()
     }
 
     /// The index of an output over inputs, then outputs.
@@ -70,19 +71,15 @@ impl<'a> Shaped<'a> {
 
     /// The shapes of the outputs once the size tensors hold these.
     pub(in crate::cli) fn shapes_for(&self, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
-        let (shapes, values) = (slices(&self.stated.inputs), slices(&self.stated.values));
+        let (shapes, values) = (slices(&self.resolved.inputs), slices(&self.resolved.values));
         let facts = Facts {
-            attributes: &self.stated.attributes,
+            attributes: &self.resolved.attributes,
             shapes: &shapes,
             values: &values,
             ..Facts::default()
         };
         with_sizes(self.plugin, &facts, sizes)
     }
-}
-
-pub(in crate::cli) fn slices(shapes: &[Vec<i64>]) -> Vec<&[i64]> {
-    shapes.iter().map(Vec::as_slice).collect()
 }
 
 /// What the size tensors hold at most.

@@ -6,7 +6,7 @@ use clap::Args;
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{Compiler, Environment};
 use cubinder_compiler::onnx::{self, Given, ShapesReport};
-use cubinder_compiler::query::{Query, Written};
+use cubinder_compiler::query::{Part, Query};
 use cubinder_model::Target;
 use serde::Serialize;
 
@@ -63,12 +63,11 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 fn shapes(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
-    let mut query = Query::parse(&Written {
-        shapes: &arguments.shapes,
-        values: &arguments.values,
-        device: &arguments.device,
-        ..Written::default()
-    })?;
+    let mut query = Query::parse(&[
+        (Part::Shape, &arguments.shapes),
+        (Part::Values, &arguments.values),
+        (Part::Device, &arguments.device),
+    ])?;
     let given = Given {
         shapes: std::mem::take(&mut query.shapes),
         values: std::mem::take(&mut query.values),

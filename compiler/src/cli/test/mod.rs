@@ -176,7 +176,9 @@ fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
     let mut all = Vec::new();
     if listed.is_empty() {
         // Nodes with random shapes have the reference of the command line.
-        all.extend(base.reference.as_ref().and_then(trial::function_mistake).map(Diagnostic::error));
+        all.extend(
+            base.reference.as_ref().and_then(|it| trial::check_reference(it).err()).map(Diagnostic::error),
+        );
     }
     for (case, trial) in listed {
         if let Some((cases, case)) = case_of(tested, *case) {
@@ -189,9 +191,9 @@ fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
         }
         match trial {
             Err(why) => all.push(Diagnostic::error(why.clone())),
-            Ok(trial) => match eval::state(&tested.subject, &trial.query) {
-                Ok(stated) => {
-                    let found = trial::mistakes(&tested.subject.plugin, &stated, trial);
+            Ok(trial) => match eval::resolve_query(&tested.subject, &trial.query) {
+                Ok(resolved) => {
+                    let found = trial::check(&tested.subject.plugin, &resolved, trial);
                     all.extend(found.into_iter().map(Diagnostic::error));
                 }
                 Err(mistakes) => all.extend(mistakes.into_iter().map(|it| it.diagnostic)),
@@ -236,9 +238,8 @@ fn listed(arguments: &Arguments, tested: &Opened, base: &Trial) -> Result<Vec<Li
     if let Some(cases) = &tested.cases {
         let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
         for (index, case) in cases.list.iter().enumerate().filter(|(_, case)| is_wanted(&case.name)) {
-            let Some(trial) = cases.trial(index) else { continue };
-            let trial = trial.map_err(|it| format!("{}: {}", it.place, it.text)).map(|mut trial| {
-                trial.name.clone_from(&case.name);
+            let trial = cases.trial(case).map_err(|it| format!("{}: {}", it.place, it.text));
+            let trial = trial.map(|mut trial| {
                 trial.variant = base.variant;
                 trial.seed = arguments.seed.unwrap_or(trial.seed);
                 if arguments.reference.is_some() {

@@ -58,9 +58,9 @@ impl<'a> Node<'a> {
     fn make_inputs(&self, trial: &Trial) -> Result<Vec<Array>, String> {
         let input = |(index, input): (usize, &cubinder_model::Input)| {
             let (ty, shape) =
-                (self.shaped.ty(index), self.shaped.stated.inputs.get(index).cloned().unwrap_or_default());
+                (self.shaped.ty(index), self.shaped.resolved.inputs.get(index).cloned().unwrap_or_default());
             if input.values.is_some() {
-                let held = self.shaped.stated.values.get(index).into_iter().flatten();
+                let held = self.shaped.resolved.values.get(index).into_iter().flatten();
                 return Array::of_numbers(ty, shape, held.copied().map(Number::Int));
             }
             let said = trial.inputs.iter().find(|(name, _)| *name == input.name).map(|(_, data)| data);
@@ -126,7 +126,7 @@ impl<'a> Node<'a> {
         let names = self.shaped.plugin.inputs.iter().map(|input| input.name.as_str());
         let inputs: Vec<(&str, &Array)> = names.zip(&self.inputs).collect();
         let names = self.shaped.plugin.attributes.iter().map(|attribute| attribute.name.as_str());
-        let attributes: Vec<(&str, &Value)> = names.zip(&self.shaped.stated.attributes).collect();
+        let attributes: Vec<(&str, &Value)> = names.zip(&self.shaped.resolved.attributes).collect();
         let outputs = self.shaped.plugin.outputs.iter().enumerate().map(|(index, output)| Returned {
             name: &output.name,
             ty: self.shaped.ty(self.shaped.tensor_of(index)),

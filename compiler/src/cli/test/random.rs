@@ -66,10 +66,10 @@ pub(super) fn run(
 
 /// A node of a person's as one that others can be made like.
 fn sizes(tested: &Opened, trial: &Trial) -> Option<Sizes> {
-    let stated = eval::state(&tested.subject, &trial.query).ok()?;
+    let resolved = eval::resolve_query(&tested.subject, &trial.query).ok()?;
     let variants = &tested.subject.plugin.variants;
-    let row = variants.iter().position(|it| it.types == stated.types && it.formats == stated.formats)?;
-    Some(Sizes { shapes: stated.inputs, values: stated.values, attributes: stated.attributes, row })
+    let row = variants.iter().position(|it| it.types == resolved.types && it.formats == resolved.formats)?;
+    Some(Sizes { shapes: resolved.inputs, values: resolved.values, attributes: resolved.attributes, row })
 }
 
 fn trial(tested: &Opened, base: &Trial, sizes: &Sizes, name: &str, seed: u64) -> Trial {

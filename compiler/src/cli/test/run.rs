@@ -39,7 +39,7 @@ pub(super) fn variant(
 ) -> Option<Ran> {
     let mut ran = Ran { id: variant.id, label: variant.label.clone(), ..Ran::default() };
     let sizes: Vec<u64> =
-        node.shaped.stated.types.iter().map(|ty| u64::from(ty.size().unwrap_or(1))).collect();
+        node.shaped.resolved.types.iter().map(|ty| u64::from(ty.size().unwrap_or(1))).collect();
     for choice in choices(node.shaped.plugin, &sizes, said) {
         if !holds(node, variant, &choice) {
             continue;
@@ -66,11 +66,11 @@ fn holds(node: &Node<'_>, variant: &Variant, choice: &Addresses) -> bool {
 
 /// Everything that a launch can depend on.
 fn with_facts<R>(node: &Node<'_>, choice: &Addresses, work: impl FnOnce(&Facts<'_>) -> R) -> R {
-    let (inputs, outputs) = (slices(&node.shaped.stated.inputs), slices(&node.shaped.outputs));
+    let (inputs, outputs) = (slices(&node.shaped.resolved.inputs), slices(&node.shaped.outputs));
     let shapes: Vec<&[i64]> = inputs.into_iter().chain(outputs).collect();
-    let values = slices(&node.shaped.stated.values);
+    let values = slices(&node.shaped.resolved.values);
     work(&Facts {
-        attributes: &node.shaped.stated.attributes,
+        attributes: &node.shaped.resolved.attributes,
         shapes: &shapes,
         values: &values,
         device: Some(node.shaped.device),
@@ -164,7 +164,7 @@ impl Bench<'_, '_> {
         };
         let mut memory = Memory { inputs: Vec::new(), outputs: Vec::new(), scratch: Vec::new() };
         for (index, (input, shape)) in
-            self.node.shaped.plugin.inputs.iter().zip(&self.node.shaped.stated.inputs).enumerate()
+            self.node.shaped.plugin.inputs.iter().zip(&self.node.shaped.resolved.inputs).enumerate()
         {
             let buffer = match input.values {
                 Some(_) => None,
@@ -281,7 +281,7 @@ impl Bench<'_, '_> {
             Some(name),
             format!("the input `{name}` is not what it was: the kernels wrote to it"),
         );
-        let shape = self.node.shaped.stated.inputs.get(index).map_or(&[][..], Vec::as_slice);
+        let shape = self.node.shaped.resolved.inputs.get(index).map_or(&[][..], Vec::as_slice);
         let found = layout::unpack(found, self.node.shaped.ty(index), self.node.shaped.format(index), shape);
         if let (Ok(found), Some(expected)) = (found, self.node.inputs.get(index)) {
             let numbers = (0..found.len()).map(|at| (at, found.code(at) != expected.code(at)));

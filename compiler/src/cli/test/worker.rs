@@ -9,7 +9,7 @@ use cubinder_compiler::project::Asked;
 use cubinder_compiler::trial::reference::Python;
 use cubinder_gpu::{Code, Context};
 use cubinder_launch as launch;
-use cubinder_launch::{Facts, Signature};
+use cubinder_launch::Facts;
 use cubinder_model::{AUTO_TACTIC, Arch, ArchSuffix};
 
 use super::node::{Node, Unmade};
@@ -121,9 +121,7 @@ impl<'w> Worker<'w> {
 
     fn variants(&self, node: &Node<'_>, job: &Job) -> bool {
         let plugin = node.shaped.plugin;
-        let stated = &node.shaped.stated;
-        let signature =
-            Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
+        let signature = node.shaped.resolved.signature();
         // All of them run, so it is no matter in which order.
         let tactic = job.trial.variant.unwrap_or(AUTO_TACTIC);
         let order = match launch::in_order(plugin, &signature, tactic, &Facts::default()) {

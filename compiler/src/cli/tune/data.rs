@@ -28,7 +28,7 @@ pub(super) fn held(node: &Shaped<'_>, trial: &Trial) -> Result<Vec<Vec<u8>>, Str
 
 fn one(node: &Shaped<'_>, trial: &Trial, index: usize, name: &str) -> Result<Vec<u8>, String> {
     let (ty, format) = (node.ty(index), node.format(index));
-    let shape = node.stated.inputs.get(index).cloned().unwrap_or_default();
+    let shape = node.resolved.inputs.get(index).cloned().unwrap_or_default();
     let said = trial.inputs.iter().find(|(known, _)| known == name).map(|(_, data)| data);
     let ranges = match said {
         Some(InputData::File(file)) => {

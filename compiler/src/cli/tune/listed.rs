@@ -3,10 +3,11 @@
 use cubinder_compiler::cases::{self, Cases};
 use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::eval::{self, SubjectOrigin, value_json};
-use cubinder_compiler::query::Query;
+use cubinder_compiler::query::{Given, Query};
 use cubinder_compiler::trial::Trial;
 use cubinder_compiler::tuning::{self, Point};
 use cubinder_launch::Device;
+use serde_json::{Map, Value, json};
 
 use super::Arguments;
 use crate::cli::gpu::Opened;
@@ -53,13 +54,13 @@ pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec
 pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Result<All, Vec<Diagnostic>> {
     let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let (mut list, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, case) in cases.list.iter().enumerate().filter(|(_, case)| is_wanted(&case.name)) {
+    for case in cases.list.iter().filter(|case| is_wanted(&case.name)) {
         if case.is_refusal() {
             notes.push(format!("`{}` is to be refused: there is nothing to measure", case.name));
             continue;
         }
         let mistakes = cases::mistaken(cases, case, &opened.subject);
-        if let (true, Some(Ok(trial))) = (mistakes.is_empty(), cases.trial(index)) {
+        if let (true, Ok(trial)) = (mistakes.is_empty(), cases.trial(case)) {
             list.push(without_addresses(trial));
         }
         errors.extend(mistakes.into_iter().map(|it| {
@@ -117,45 +118,51 @@ pub(super) fn described(
     if errors.is_empty() { Ok((described, notes)) } else { Err(errors) }
 }
 
+/// The node without times.
 fn point(node: &Shaped<'_>, case: &str) -> Point {
-    let plugin = node.plugin;
+    let (plugin, resolved) = (node.plugin, &node.resolved);
     let inputs = || plugin.inputs.iter().map(|input| input.name.clone());
-    let attributes = plugin.attributes.iter().map(|attribute| attribute.name.clone());
-    let values = plugin.inputs.iter().zip(&node.stated.values);
+    let attributes = plugin.attributes.iter().zip(&resolved.attributes);
+    let values = plugin.inputs.iter().zip(&resolved.values).filter(|(input, _)| input.values.is_some());
+    let query = Query {
+        types: resolved.type_parameters.iter().map(|it| (it.name.clone(), it.ty.to_owned())).collect(),
+        formats: resolved
+            .format_parameters
+            .iter()
+            .map(|it| (it.name.clone(), it.format.to_owned()))
+            .collect(),
+        attributes: attributes.map(|(it, value)| (it.name.clone(), Given::Value(value.clone()))).collect(),
+        shapes: inputs().zip(resolved.inputs.iter().cloned()).collect(),
+        values: values.map(|(input, held)| (input.name.clone(), held.clone())).collect(),
+        ..Query::default()
+    };
     Point {
         plugin: plugin.full_name(),
         version: plugin.version.clone(),
         case: Some(case.to_owned()),
-        types: node.stated.type_parameters.clone(),
-        formats: node.stated.format_parameters.clone(),
-        attributes: attributes.zip(node.stated.attributes.iter().cloned()).collect(),
-        shapes: inputs().zip(node.stated.inputs.iter().cloned()).collect(),
-        values: values
-            .filter(|(input, _)| input.values.is_some())
-            .map(|(input, held)| (input.name.clone(), held.clone()))
-            .collect(),
-        code: None,
-        microseconds: Vec::new(),
+        query,
+        ..Point::default()
     }
 }
 
 /// A point's node for programs.
-pub(super) fn point_json(point: &Point) -> serde_json::Map<String, serde_json::Value> {
-    let mut node = serde_json::Map::new();
-    let strings = |pairs: &[(String, String)]| {
-        pairs.iter().map(|(name, it)| (name.clone(), it.as_str().into())).collect()
+pub(super) fn point_json(point: &Point) -> Value {
+    fn object<T>(pairs: &[(String, T)], value: impl Fn(&T) -> Value) -> Value {
+        pairs.iter().map(|(name, it)| (name.clone(), value(it))).collect::<Map<_, _>>().into()
+    }
+    let Point { plugin, version, case, query, .. } = point;
+    let attribute = |given: &Given| match given {
+        Given::Text(text) => text.as_str().into(),
+        Given::Value(value) => value_json(value),
     };
-    let lists = |pairs: &[(String, Vec<i64>)]| {
-        pairs.iter().map(|(name, list)| (name.clone(), list.as_slice().into())).collect()
-    };
-    node.insert("case".to_owned(), point.case.clone().into());
-    node.insert("plugin".to_owned(), point.plugin.clone().into());
-    node.insert("version".to_owned(), point.version.clone().into());
-    node.insert("types".to_owned(), serde_json::Value::Object(strings(&point.types)));
-    node.insert("formats".to_owned(), serde_json::Value::Object(strings(&point.formats)));
-    let attributes = point.attributes.iter().map(|(name, value)| (name.clone(), value_json(value)));
-    node.insert("attributes".to_owned(), serde_json::Value::Object(attributes.collect()));
-    node.insert("shapes".to_owned(), serde_json::Value::Object(lists(&point.shapes)));
-    node.insert("values".to_owned(), serde_json::Value::Object(lists(&point.values)));
-    node
+    json!({
+        "case": case,
+        "plugin": plugin,
+        "version": version,
+        "types": object(&query.types, |ty| ty.as_str().into()),
+        "formats": object(&query.formats, |format| format.as_str().into()),
+        "attributes": object(&query.attributes, attribute),
+        "shapes": object(&query.shapes, |shape| shape.as_slice().into()),
+        "values": object(&query.values, |values| values.as_slice().into()),
+    })
 }

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_compiler::eval::{Subject, state};
+use cubinder_compiler::eval::{Subject, resolve_query};
 use cubinder_compiler::tuning::ALIKE;
-use cubinder_launch::Signature;
 use cubinder_model::{Plugin, Variant};
 
 use super::protocol::Timed;
@@ -40,8 +39,8 @@ fn never_fastest(subject: &Subject, done: &[Done]) -> Vec<i32> {
 
 /// The rows of the plugin's variants that were measured in a case.
 fn rows(subject: &Subject, done: &Done) -> Vec<usize> {
-    let Ok(stated) = state(subject, &done.point.query()) else { return Vec::new() };
-    let node = Signature { attributes: &stated.attributes, types: &stated.types, formats: &stated.formats };
+    let Ok(resolved) = resolve_query(subject, &done.point.query) else { return Vec::new() };
+    let node = resolved.signature();
     let is_measured = |variant: &Variant| {
         let mut timed = done.measured.variants.iter();
         node.is_served_by(variant) && timed.any(|timed| timed.variant == variant.id)
@@ -105,6 +104,7 @@ fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
 mod tests {
     use cubinder_compiler::diagnostic::Source;
     use cubinder_compiler::eval;
+    use cubinder_compiler::query::Query;
     use cubinder_compiler::tuning::Point;
 
     use super::super::protocol::Measurement;
@@ -163,8 +163,11 @@ y = "y"
             runs: 1,
         };
         let point = Point {
-            types: vec![("T".to_owned(), ty.to_owned())],
-            shapes: vec![("x".to_owned(), vec![8])],
+            query: Query {
+                types: vec![("T".to_owned(), ty.to_owned())],
+                shapes: vec![("x".to_owned(), vec![8])],
+                ..Query::default()
+            },
             ..Point::default()
         };
         let variants = times.iter().map(timed).collect();

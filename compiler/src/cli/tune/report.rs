@@ -134,18 +134,23 @@ impl<'a> Report<'a> {
 
 fn done_json(done: &Done) -> Value {
     let mut case = point_json(&done.point);
-    case.insert("bytes".to_owned(), done.measured.bytes.into());
-    case.insert("automatic".to_owned(), done.measured.automatic.into());
-    case.insert("variants".to_owned(), json!(done.measured.variants));
-    Value::Object(case)
+    case["bytes"] = done.measured.bytes.into();
+    case["automatic"] = done.measured.automatic.into();
+    case["variants"] = json!(done.measured.variants);
+    case
 }
 
 /// A case for people: its variants, the fastest first.
 fn table(done: &Done) -> String {
     let Done { point, measured } = done;
-    let mut words: Vec<String> =
-        point.types.iter().chain(&point.formats).map(|(name, it)| format!("{name}={it}")).collect();
-    words.extend(point.shapes.iter().map(|(name, shape)| format!("{name} {}", shape_text(shape))));
+    let mut words: Vec<String> = point
+        .query
+        .types
+        .iter()
+        .chain(&point.query.formats)
+        .map(|(name, it)| format!("{name}={it}"))
+        .collect();
+    words.extend(point.query.shapes.iter().map(|(name, shape)| format!("{name} {}", shape_text(shape))));
     let mut text = format!("\n{}: {}\n", point.case.as_deref().unwrap_or_default(), words.join(", "));
     let ranking = measured.ranking();
     let Some(best) = ranking.first().map(|timed| timed.microseconds) else {

@@ -9,7 +9,6 @@ use cubinder_compiler::tuning;
 use cubinder_gpu::measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
-use cubinder_launch::Signature;
 
 use super::protocol::{Event, Job, Measurement, Timed};
 use super::{Arguments, data};
@@ -95,17 +94,17 @@ impl Worker<'_> {
             }
         })?;
         let held = data::held(&shaped, trial).map_err(refused)?;
-        let (inputs, outputs) = (slices(&shaped.stated.inputs), slices(&shaped.outputs));
+        let (inputs, outputs) = (slices(&shaped.resolved.inputs), slices(&shaped.outputs));
         let shapes: Vec<&[i64]> = inputs.iter().copied().chain(outputs).collect();
         let largest: Vec<&[i64]> = inputs.into_iter().chain(slices(&shaped.largest)).collect();
         let node = Node {
             plugin: shaped.plugin,
-            attributes: &shaped.stated.attributes,
-            types: &shaped.stated.types,
-            formats: &shaped.stated.formats,
+            attributes: &shaped.resolved.attributes,
+            types: &shaped.resolved.types,
+            formats: &shaped.resolved.formats,
             shapes: &shapes,
             largest: &largest,
-            values: &slices(&shaped.stated.values),
+            values: &slices(&shaped.resolved.values),
             device,
         };
         let bench = Bench { context: self.context, code: self.code, stream: self.stream };
@@ -115,7 +114,7 @@ impl Worker<'_> {
                 Step::Round => Event::Round,
             });
         })?;
-        let signature = Signature { attributes: node.attributes, types: node.types, formats: node.formats };
+        let signature = shaped.resolved.signature();
         let ids = measured.variants.iter().map(|timing| timing.variant);
         let capability = self.context.device().capability;
         let code = tuning::code_of(shaped.plugin, objects(self.subject), &signature, ids, capability);

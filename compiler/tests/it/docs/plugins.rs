@@ -48,8 +48,8 @@ fn shipped((manifest, cases): (&str, &str)) -> Shipped {
         .expect("the cases are there");
     let cases = cases::read(&cases).unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)));
     let defaults = cases.defaults();
-    for index in 0..cases.list.len() {
-        let trial = cases.trial(index).expect("a case").expect("its data is there");
+    for case in &cases.list {
+        let trial = cases.trial(case).expect("its data is there");
         assert_eq!(
             trial.tolerance, defaults.tolerance,
             "{}: the page says the tolerance of all cases",

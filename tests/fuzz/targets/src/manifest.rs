@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 
 use cubinder_compiler::diagnostic::{Diagnostic, Source};
 use cubinder_compiler::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
-use cubinder_compiler::query::{Query, Written};
+use cubinder_compiler::query::{Part, Query};
 use cubinder_compiler::resolve::{self, Resolved};
 use cubinder_compiler::{check, kernel_text};
 use cubinder_expr::Value;
@@ -124,14 +124,13 @@ fn query(subject: &Subject) -> Option<Query> {
             format!("{}={}", attribute.name, value.unwrap_or(Value::Int(1)))
         })
         .collect();
-    let written = Written {
-        shapes: &shapes,
-        values: &values,
-        attributes: &attributes,
-        device: &device,
-        ..Written::default()
-    };
-    Query::parse(&written).ok()
+    let options: [(Part, &[String]); 4] = [
+        (Part::Shape, &shapes),
+        (Part::Values, &values),
+        (Part::Device, &device),
+        (Part::Attribute, &attributes),
+    ];
+    Query::parse(&options).ok()
 }
 
 /// Evaluates a node, and shows what came of it.

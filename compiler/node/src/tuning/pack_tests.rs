@@ -3,7 +3,7 @@ use insta::assert_snapshot;
 use super::*;
 use crate::diagnostic::{Colour, Diagnostic, render};
 use crate::resolve;
-use cubinder_expr::{DataType, Format};
+use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature};
 use cubinder_model::validate::MAX_TUNED_POINTS;
@@ -75,9 +75,9 @@ const H200: &str = "name = \"NVIDIA H200\"\ncapability = \"9.0\"\nsms = 132";
 
 fn packed(plugin: &mut Plugin, points: &str) -> Vec<Diagnostic> {
     let files = [file("tuning/h200.toml", H200, points)];
-    let mut told = other_versions(&files, &[plugin]);
-    told.extend(pack(&files, plugin));
-    told
+    let mut warnings = other_versions(&files, &[plugin]);
+    warnings.extend(pack(&files, plugin));
+    warnings
 }
 
 /// A point of `up` with everything that it needs and these keys, of which a later one takes the place of an earlier one.
@@ -181,8 +181,8 @@ fn what_is_stale_is_a_warning_at_its_place() {
         point(&[("microseconds", "{ 7 = 1.0 }")]),
     ];
     let mut up = plugin(UP);
-    let told = packed(&mut up, &points.concat());
-    assert_snapshot!(render(&told, Colour::Plain));
+    let diagnostics = packed(&mut up, &points.concat());
+    assert_snapshot!(render(&diagnostics, Colour::Plain));
     assert_eq!(up.tuning[0].points.len(), 3, "those of which a variant is left");
 }
 
@@ -218,8 +218,8 @@ fn gpus_that_count_as_one_are_told_apart() {
 #[test]
 fn a_plugin_carries_no_more_than_is_read() {
     let mut up = plugin(UP);
-    let told = packed(&mut up, &point(&[]).repeat(MAX_TUNED_POINTS + 1));
-    assert_snapshot!(render(&told, Colour::Plain));
+    let diagnostics = packed(&mut up, &point(&[]).repeat(MAX_TUNED_POINTS + 1));
+    assert_snapshot!(render(&diagnostics, Colour::Plain));
     assert_eq!(up.tuning[0].points.len(), MAX_TUNED_POINTS);
 }
 

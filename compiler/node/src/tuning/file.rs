@@ -1,4 +1,4 @@
-//! A file of tuning on disk: its name, what new measurements replace in it, and writing it whole or not at all.
+//! A file of measured times on disk: its name, merging new points into it, and writing it atomically.
 
 use std::fs;
 use std::io::Write as _;
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::{Device, File, Point, Tuning, read, write};
 use crate::diagnostic::Diagnostic;
-use crate::eval::{Subject, state};
+use crate::errors::OtherGpu;
+use crate::eval::{Subject, resolve_query};
 use crate::file_kind::{self, Kind};
 use crate::path;
 use crate::source;
@@ -15,19 +16,10 @@ use crate::whole::{self, Draft, folder_of};
 /// The name of the file for a GPU: `nvidia-h200.toml`.
 #[must_use]
 pub fn file_name(device: &Device) -> String {
-    let mut words: Vec<String> = vec![String::new()];
-    for character in device.name.chars() {
-        if character.is_ascii_alphanumeric() {
-            if let Some(word) = words.last_mut() {
-                word.push(character.to_ascii_lowercase());
-            }
-        } else {
-            words.push(String::new());
-        }
-    }
-    words.retain(|word| !word.is_empty());
-    let name = if words.is_empty() { "gpu".to_owned() } else { words.join("-") };
-    name + ".toml"
+    let name = device.name.to_ascii_lowercase();
+    let words = name.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
+    let name = words.collect::<Vec<_>>().join("-");
+    format!("{}.toml", if name.is_empty() { "gpu" } else { &name })
 }
 
 /// Reads a file.
@@ -53,18 +45,11 @@ pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnos
     let own = &known.device;
     // What GPUs of one kind share decides which points count, not how long a variant takes: their memory differs.
     if !own.is_alike(device) || own.name != device.name {
-        return Err(vec![of_another(path, own, device)]);
+        return Err(vec![
+            OtherGpu { path: path::shown(path).display().to_string(), found: own, device }.into(),
+        ]);
     }
     Ok(Some(known))
-}
-
-fn of_another(path: &Path, found: &Device, device: &Device) -> Diagnostic {
-    let text = |device: &Device| {
-        format!("{} (compute capability {}, {} multiprocessors)", device.name, device.capability, device.sms)
-    };
-    Diagnostic::error(format!("`{}` is of another GPU", path::shown(path).display()))
-        .note(format!("it is of {}, and the GPU at hand is {}", text(found), text(device)))
-        .help("name another file with `--out`")
 }
 
 /// Which of the points of a plugin new ones replace.
@@ -112,46 +97,42 @@ pub fn is_same_node(one: &Point, other: &Point) -> bool {
 
 /// Whether two points are of one node of a plugin: what is not said has its default, and numbers are as exact as their types.
 fn means_same(subject: &Subject, one: &Point, other: &Point) -> bool {
-    let stated = |point: &Point| state(subject, &point.query()).ok();
-    is_same_node(one, other) || stated(one).is_some_and(|node| stated(other) == Some(node))
+    let resolved = |point: &Point| resolve_query(subject, &point.query).ok();
+    is_same_node(one, other) || resolved(one).is_some_and(|node| resolved(other) == Some(node))
 }
 
-/// Makes the folder of a file, and tries whether it can be written there: before it is measured what is to be in it.
+/// Creates the folder of a file and checks that the file can be written, before anything is measured for it.
 ///
 /// # Errors
-/// Where it cannot be, and where the file is read-only.
+/// If it cannot be written or is read-only.
 pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
-    beside(path).map(drop)
+    draft(path).map(drop)
 }
 
-/// Writes a file: whole, or not at all. Its folder is made where it is not there, and who may read and write the file stays as it was.
+/// Writes a file atomically. Creates its folder, and keeps its permissions.
 ///
 /// # Errors
-/// Where it cannot be written, and where it is read-only. What was there before is there still, then.
+/// If it cannot be written or is read-only; its old content remains then.
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
-    let (mut draft, place) = beside(path)?;
-    let save = || {
-        draft.file_mut().write_all(write(tuning).as_bytes())?;
-        draft.place(&place)
-    };
-    save().map_err(|error: std::io::Error| unwritten(path, &error))
+    let (mut draft, place) = draft(path)?;
+    let written = draft.file_mut().write_all(write(tuning).as_bytes());
+    written.and_then(|()| draft.place(&place)).map_err(|error| unwritten(path, &error))
 }
 
-/// An empty file in the folder of a file, and the place of that behind links.
-fn beside(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
+/// An empty file in the folder of a file, and the file's path behind links.
+fn draft(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let known = fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
+    let permissions =
+        fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
     whole::replaceable(&place, &path::shown(path), "`--out`")?;
-    empty_beside(&place, known).map(|draft| (draft, place)).map_err(|error| unwritten(path, &error))
-}
-
-fn empty_beside(place: &Path, known: Option<fs::Permissions>) -> std::io::Result<Draft> {
-    fs::create_dir_all(folder_of(place))?;
-    let draft = Draft::beside(place)?;
-    if let Some(known) = known {
-        draft.file().set_permissions(known)?;
-    }
-    Ok(draft)
+    let create = || {
+        fs::create_dir_all(folder_of(&place))?;
+        let draft = Draft::beside(&place)?;
+        permissions.map_or(Ok(()), |permissions| draft.file().set_permissions(permissions))?;
+        Ok(draft)
+    };
+    let draft = create().map_err(|error| unwritten(path, &error))?;
+    Ok((draft, place))
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
@@ -168,6 +149,7 @@ mod tests {
     use super::super::code::subject_of;
     use super::*;
     use crate::diagnostic::Source;
+    use crate::query::{Given, Query};
 
     fn device(name: &str, sms: u32) -> Device {
         let capability = ComputeCapability { major: 9, minor: 0 };
@@ -179,7 +161,7 @@ mod tests {
             plugin: plugin.to_owned(),
             version: version.to_owned(),
             case: Some(format!("{rows} rows")),
-            shapes: vec![("x".to_owned(), vec![rows, 8])],
+            query: Query { shapes: vec![("x".to_owned(), vec![rows, 8])], ..Query::default() },
             microseconds: vec![(1, time)],
             ..Point::default()
         }
@@ -237,10 +219,10 @@ y = "y"
         }
     }
 
-    fn told(tuning: &Tuning) -> Vec<String> {
+    fn lines(tuning: &Tuning) -> Vec<String> {
         let text = |point: &Point| {
             let times: Vec<f64> = point.microseconds.iter().map(|(_, time)| *time).collect();
-            format!("{} {} {} {times:?}", point.plugin, point.version, point.shapes[0].1[0])
+            format!("{} {} {} {times:?}", point.plugin, point.version, point.query.shapes[0].1[0])
         };
         tuning.points.iter().map(text).collect()
     }
@@ -255,16 +237,16 @@ y = "y"
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let whole = told(&merged(Some(known.clone()), new.clone(), Replaced::All(None)));
+        let whole = lines(&merged(Some(known.clone()), new.clone(), Replaced::All(None)));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
-        let part = told(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
+        let part = lines(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
         assert_eq!(part, expected, "of points that are as near the first is taken");
         let other =
-            told(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All(None)));
+            lines(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All(None)));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(told(&merged(None, new.clone(), Replaced::All(None))), told(&new));
+        assert_eq!(lines(&merged(None, new.clone(), Replaced::All(None))), lines(&new));
     }
 
     #[test]
@@ -279,7 +261,7 @@ y = "y"
         let new = tuning(vec![point("b", "1", 2, 5.0)]);
         let after = |versions: &[&str]| {
             let versions: Vec<String> = versions.iter().map(|version| (*version).to_owned()).collect();
-            told(&merged(Some(known.clone()), new.clone(), Replaced::All(Some(&versions))))
+            lines(&merged(Some(known.clone()), new.clone(), Replaced::All(Some(&versions))))
         };
         assert_eq!(after(&["1", "3"]), ["a 0 1 [1.0]", "b 1 2 [5.0]", "b 3 1 [1.0]"]);
         assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
@@ -288,9 +270,12 @@ y = "y"
     /// As a person writes a node, and as the command does.
     #[test]
     fn a_node_is_the_same_however_it_is_written() {
-        let with = |rows: i64, time: f64, attributes: &[(&str, Value)]| Point {
-            attributes: attributes.iter().map(|(name, value)| ((*name).to_owned(), value.clone())).collect(),
-            ..point("b", "1", rows, time)
+        let with = |rows: i64, time: f64, attributes: &[(&str, Value)]| {
+            let given = attributes.iter();
+            let given = given.map(|(name, value)| ((*name).to_owned(), Given::Value(value.clone())));
+            let mut point = point("b", "1", rows, time);
+            point.query.attributes = given.collect();
+            point
         };
         let epsilon = ("epsilon", Value::Float(f64::from(1e-5_f32)));
         let exact = |value: bool| ("exact", Value::Bool(value));
@@ -302,7 +287,7 @@ y = "y"
             with(1, 4.0, &[exact(true)]),
             with(1, 6.0, &[("gone", Value::Int(1))]),
         ]);
-        let merged = told(&merged(Some(known), new, Replaced::SameNodes(&b())));
+        let merged = lines(&merged(Some(known), new, Replaced::SameNodes(&b())));
         assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
     }
 

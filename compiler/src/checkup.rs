@@ -241,7 +241,7 @@ fn with_kernels(look: Look, open: &Open<'_>) -> Checkup {
     let mut checkup = look.checkup;
     let kernels = look.subjects.par_iter().map(|subject| subject.kernels(open));
     for one in kernels.collect::<Vec<Kernels>>() {
-        check::supersede(&mut checkup.diagnostics, &one.supersede);
+        checkup.diagnostics.retain(|earlier| !one.superseded.contains(earlier));
         checkup.add(one.checkup);
     }
     // Manifests share files, and so their mistakes.
@@ -277,7 +277,7 @@ impl Checkup {
 struct Kernels {
     checkup: Checkup,
     /// What takes the place of something that was told of the manifest alone.
-    supersede: Vec<Diagnostic>,
+    superseded: Vec<Diagnostic>,
 }
 
 impl Subject {
@@ -291,7 +291,7 @@ impl Subject {
         let kernels = kernel_text::check_for(plugin, &targets, options, open);
         if self.is_right && !has_errors(&kernels.diagnostics) {
             let arguments = check::check_arguments(plugin, &targets, route, &kernels.args);
-            found.supersede.clone_from(&arguments.diagnostics);
+            found.superseded = arguments.superseded;
             checkup.diagnostics.extend(arguments.diagnostics);
             checkup.obligations.extend(arguments.obligations);
             checkup.diagnostics.extend(kernel_text::unused_names(plugin, open));

@@ -170,7 +170,7 @@ fn finish_plugin(
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(resolved, &plan.targets(), plan.route.route, &compiled);
-    warnings.revise(|all| check::supersede(all, &checked.diagnostics));
+    warnings.revise(|all| all.retain(|one| !checked.superseded.contains(one)));
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }

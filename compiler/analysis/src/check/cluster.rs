@@ -1,194 +1,66 @@
-//! Clusters: of no more blocks than every GPU with clusters runs, and the grid a multiple of them.
+//! Launches in clusters on GPUs without clusters, or with code for such GPUs.
 
-use cubinder_expr::Interval;
-use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_expr::{DeviceFact, Interval};
 use cubinder_launch::proof::{Devices, Domain, Verdict};
 use cubinder_model::Target;
+use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::fit::{self, ComputeCapability, Fit};
 
-use super::claim::{Claim, What, When};
-use super::formula::{is_multiple, joined};
-use super::grid::AXES;
-use super::site::{LaunchSite, Site};
-use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::Text;
-use crate::rules;
+use super::draft_view::{DraftView, LaunchView};
+use super::errors::{NewerGpuWithoutClusters, TargetsWithoutClusters};
+use super::formula::device;
+use super::once_per_place;
+use crate::diagnostic::Diagnostic;
 
-/// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_model::cuda_limits::MAX_CLUSTER as i64;
-
-/// Claims for each launch in clusters.
-pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    for launch in site.launches() {
-        let Some(cluster) = &launch.launch.cluster else { continue };
-        let texts = launch.decl.cluster.as_deref().unwrap_or_default();
-        let (Some(first), Some(last)) = (texts.first(), texts.last()) else { continue };
-        let whole = Span::new(&site.resolved.source, first.range.start..last.range.end);
-        let claim = |subject: &str, must: String, what, expr: &Expr, span: Span| Claim {
-            rule: rules::CLUSTER_LIMIT,
-            subject: launch.of(subject),
-            must,
-            what,
-            otherwise: "",
-            expr: expr.clone(),
-            span,
-            when: When::Running(launch.at),
-        };
-        for ((axis, expr), text) in AXES.iter().zip(cluster).zip(texts) {
-            let allowed = Interval { min: 1, max: MAX_CLUSTER };
-            if expr.constant().is_none_or(|size| !allowed.contains(size)) {
-                let must = format!("is from 1 to {MAX_CLUSTER}");
-                claims.push(claim(
-                    &format!("the cluster's {axis}"),
-                    must,
-                    What::Within(allowed),
-                    expr,
-                    site.span(text),
-                ));
-            }
-        }
-        let factors: Vec<&Expr> = cluster.iter().filter(|axis| axis.constant() != Some(1)).collect();
-        let is_computed = factors.iter().any(|axis| axis.constant().is_none());
-        if let Some(blocks) =
-            joined(BinaryOp::Mul, factors.iter().copied()).filter(|_| is_computed && factors.len() > 1)
-        {
-            let most = What::Within(Interval { min: i64::MIN, max: MAX_CLUSTER });
-            let must = format!("is at most {MAX_CLUSTER}");
-            claims.push(claim("the number of blocks of a cluster", must, most, &blocks, whole));
-        }
-        claims.extend(multiples(site, &launch, cluster));
-    }
-    claims
-}
-
-/// A claim for each axis of the grid: that it is a multiple of a cluster's.
-pub(super) fn multiples<'s>(
-    site: &'s Site<'_>,
-    launch: &'s LaunchSite<'_>,
-    cluster: &'s [Expr; 3],
-) -> impl Iterator<Item = Claim> + 's {
-    let axes = launch.launch.grid.iter().zip(cluster).zip(AXES);
-    axes.enumerate().filter_map(move |(index, ((grid, cluster), axis))| {
-        let is_plain = match (grid.constant(), cluster.constant()) {
-            (_, Some(1)) => true,
-            (Some(grid), Some(cluster)) => grid.checked_rem(cluster) == Some(0),
-            _ => false,
-        };
-        if is_plain {
-            return None;
-        }
-        // What is not given is 1.
-        let text = launch.decl.grid.get(index).or(launch.decl.grid.last())?;
-        let size = match cluster.constant() {
-            Some(size) => format!("{size}, "),
-            None => String::new(),
-        };
-        Some(Claim {
-            rule: rules::CLUSTER_LIMIT,
-            subject: launch.of(&format!("the grid's {axis}")),
-            must: format!("is a multiple of {size}the cluster's {axis}"),
-            otherwise: "",
-            what: What::Holds(is_multiple(grid, cluster)),
-            expr: grid.clone(),
-            span: site.span(text),
-            when: When::Running(launch.at),
-        })
-    })
-}
-
-/// The least compute capability that has clusters (CUDA C++ programming guide 13.0, "thread block clusters").
-const WITH_CLUSTERS: (u8, u8) = (9, 0);
+/// The least compute capability that has clusters.
+const LEAST_WITH_CLUSTERS: i64 = HAS_CLUSTERS as i64 * 10;
 
 /// Whether GPUs of a target have clusters.
 pub const fn has_clusters(target: Target) -> bool {
-    let (major, minor) = WITH_CLUSTERS;
-    target.arch.major > major || target.arch.major == major && target.arch.minor >= minor
+    target.arch.major >= HAS_CLUSTERS
 }
 
 /// A warning for each launch in clusters that may run code without them.
-pub(super) fn targets(site: &Site<'_>) -> Vec<Diagnostic> {
-    let lacks = |target: &&Target| !has_clusters(**target);
-    let lacking: Vec<Target> = site.targets.iter().filter(lacks).copied().collect();
-    let mut told: Vec<&Text> = Vec::new();
-    let mut found = Vec::new();
+pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let lacking = view.targets.iter().filter(|target| !has_clusters(**target));
+    let lacking: Vec<String> = lacking.map(|target| format!("`{target}`")).collect();
     if lacking.is_empty() {
-        return found;
+        return Vec::new();
     }
-    let newer = newer_without(&site.targets);
-    for launch in site.launches() {
-        let (Some(text), Some(kernel)) = (launch.decl.cluster.iter().flatten().next(), &launch.decl.kernel)
-        else {
-            continue;
-        };
-        if told.contains(&text) {
-            continue;
+    let newer = newer_without(&view.targets);
+    once_per_place(view.launches().filter_map(|launch| {
+        let span = view.span(launch.decl.cluster.iter().flatten().next()?);
+        let kernel = launch.decl.kernel.as_ref()?.value.trim().to_owned();
+        if !needs_clusters(view, &launch) {
+            return Some(TargetsWithoutClusters { targets: lacking.join(", "), kernel, span }.into());
         }
-        let said = if needs_clusters(site, &launch) {
-            newer.iter().find_map(|(devices, target)| of_newer(site, &launch, &newer, *devices, *target))
-        } else {
-            Some(of_older(&lacking))
-        };
-        let Some(said) = said else { continue };
-        told.push(text);
-        let label = format!("`{}` is launched in clusters", kernel.value.trim());
-        found.push(said.code(rules::FEATURE_OF_TARGET).at(site.span(text), label));
-    }
-    found
+        let (devices, target) =
+            newer.iter().find(|(devices, _)| !is_of_one_block_on(view, &launch, *devices))?;
+        let or_later = if devices.max > devices.min { " or later" } else { "" };
+        let capability = format!("{}.{}{or_later}", devices.min / 10, devices.min % 10);
+        let exclusion = exclusion(&newer, devices.min);
+        Some(
+            NewerGpuWithoutClusters { target: target.to_string(), kernel, capability, exclusion, span }
+                .into(),
+        )
+    }))
 }
 
-/// That GPUs without clusters are compiled for.
-fn of_older(lacking: &[Target]) -> Diagnostic {
-    let lacking: Vec<String> = lacking.iter().map(|target| format!("`{target}`")).collect();
-    Diagnostic::warning(format!("the code for {} has no clusters", lacking.join(", ")))
-        .note("clusters need compute capability 9.0; on other GPUs the launch is refused at run time")
-        .help("leave these targets out, or say `device.capability >= 90` in the variant's `guard` and have another variant for the rest")
-}
-
-/// That `devices`, which have clusters, run code for an older `target`; nothing where the launch is not made there in clusters of more
-/// than one block. `newer` are all such devices.
-fn of_newer(
-    site: &Site<'_>,
-    launch: &LaunchSite<'_>,
-    newer: &[(Interval, Target)],
-    devices: Interval,
-    target: Target,
-) -> Option<Diagnostic> {
-    if is_of_one_block_on(site, launch, devices) {
-        return None;
-    }
-    let least = devices.min;
-    let or_later = if devices.max > least { " or later" } else { "" };
-    let mut help = format!(
-        "compile for such GPUs too, or PTX for GPUs with clusters: `compute_{}{}`",
-        WITH_CLUSTERS.0, WITH_CLUSTERS.1
-    );
-    // A guard must not leave out newer GPUs that have code of their own.
+/// How a guard leaves out GPUs of a compute capability, but no newer ones that have code of their own.
+fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
     let has_code = |capability: i64| !newer.iter().any(|(devices, _)| devices.contains(capability));
-    if known_with_clusters().any(|capability| capability > least && has_code(capability)) {
-        help += &format!("; or leave them out in the variant's `guard`: `device.capability != {least}`");
-    } else if least > least_with_clusters() {
-        help += &format!("; or leave them out in the variant's `guard`: `device.capability < {least}`");
-    }
-    Some(
-        Diagnostic::warning(format!("the code for `{target}` has no clusters"))
-            .note(format!(
-                "a GPU of compute capability {}{or_later} has clusters and would run this code, for want of better: the launch is \
-                 refused there",
-                capability_text(least)
-            ))
-            .help(help),
-    )
+    let operator = match known_with_clusters().any(|capability| capability > least && has_code(capability)) {
+        true => "!=",
+        false if least > LEAST_WITH_CLUSTERS => "<",
+        false => return String::new(),
+    };
+    format!("; or leave them out in the variant's `guard`: `device.capability {operator} {least}`")
 }
 
 /// The compute capabilities of GPUs with clusters that there are, least first.
 fn known_with_clusters() -> impl Iterator<Item = i64> {
     let number = |known: ComputeCapability| i64::from(known.major) * 10 + i64::from(known.minor);
-    fit::KNOWN.into_iter().map(number).filter(|capability| *capability >= least_with_clusters())
-}
-
-fn capability_text(capability: i64) -> String {
-    format!("{}.{}", capability / 10, capability % 10)
+    fit::KNOWN.into_iter().map(number).filter(|capability| *capability >= LEAST_WITH_CLUSTERS)
 }
 
 /// The devices with clusters that run code for a target without, each with the target whose code is the best there: those that there are,
@@ -201,49 +73,41 @@ fn newer_without(targets: &[Target]) -> Vec<(Interval, Target)> {
         let fitting = first.filter(|target| fit::fit(device, *target) != Fit::Unlikely);
         fitting.filter(|target| !has_clusters(*target))
     };
-    let one = |capability: i64| Interval { min: capability, max: capability };
-    let mut found: Vec<(Interval, Target)> = known_with_clusters()
-        .filter_map(|capability| Some((one(capability), without(capability)?)))
-        .collect();
+    // Devices that do not exist yet are one range for each target.
     let later = known_with_clusters().max().unwrap_or_default() + 1;
-    let mut beyond: Vec<(Interval, Target)> = Vec::new();
-    for capability in later..=Devices::ANY.capability.max {
+    let mut found: Vec<(Interval, Target)> = Vec::new();
+    for capability in known_with_clusters().chain(later..=Devices::ANY.capability.max) {
         let Some(target) = without(capability) else { continue };
-        match beyond.last_mut().filter(|(range, last)| *last == target && range.max + 1 == capability) {
+        match found.last_mut().filter(|(range, last)| {
+            capability > later && range.min >= later && *last == target && range.max + 1 == capability
+        }) {
             Some((range, _)) => range.max = capability,
-            None => beyond.push((one(capability), target)),
+            None => found.push((Interval { min: capability, max: capability }, target)),
         }
     }
-    found.extend(beyond);
     found
 }
 
-fn least_with_clusters() -> i64 {
-    i64::from(WITH_CLUSTERS.0) * 10 + i64::from(WITH_CLUSTERS.1)
-}
-
 /// Whether a launch is made in clusters of more than one block only on GPUs with clusters. Those of one block every GPU has.
-fn needs_clusters(site: &Site<'_>, launch: &LaunchSite<'_>) -> bool {
-    let least = least_with_clusters();
-    let capability = Expr { nodes: vec![Node::Device(DeviceFact::Capability)] };
-    let newer = Interval { min: least, max: i64::MAX };
-    if running(site, launch).within(&capability, newer) == Verdict::Proved {
+fn needs_clusters(view: &DraftView<'_>, launch: &LaunchView<'_>) -> bool {
+    let newer = Interval { min: LEAST_WITH_CLUSTERS, max: i64::MAX };
+    if running(view, launch).within(&device(DeviceFact::Capability), newer) == Verdict::Proved {
         return true;
     }
-    is_of_one_block_on(site, launch, Interval { max: least - 1, ..Devices::ANY.capability })
+    is_of_one_block_on(view, launch, Interval { max: LEAST_WITH_CLUSTERS - 1, ..Devices::ANY.capability })
 }
 
 /// Whether a launch is made on devices of these compute capabilities in clusters of one block alone, or not at all.
-fn is_of_one_block_on(site: &Site<'_>, launch: &LaunchSite<'_>, capability: Interval) -> bool {
-    let domain = running(site, launch).on_devices(Devices { capability, ..Devices::ANY });
+fn is_of_one_block_on(view: &DraftView<'_>, launch: &LaunchView<'_>, capability: Interval) -> bool {
+    let domain = running(view, launch).on_devices(Devices { capability, ..Devices::ANY });
     let one = Interval { min: 1, max: 1 };
     launch.launch.cluster.iter().flatten().all(|axis| domain.within(axis, one) == Verdict::Proved)
 }
 
 /// The cases in which a launch is made.
-fn running<'s>(site: &'s Site<'_>, launch: &LaunchSite<'_>) -> Domain<'s> {
-    let conditions = site.guard(launch.at.row).into_iter().chain(site.when(launch.at));
-    conditions.fold(site.domain().hasty(), Domain::assuming)
+fn running<'s>(view: &'s DraftView<'_>, launch: &LaunchView<'_>) -> Domain<'s> {
+    let conditions = view.guard(launch.step.row).into_iter().chain(view.when(launch.step));
+    conditions.fold(view.domain().hasty(), Domain::assuming)
 }
 
 #[cfg(test)]
@@ -251,6 +115,7 @@ mod tests {
     use super::super::check_for;
     use super::*;
     use crate::manifest::Route;
+    use crate::rules;
     use crate::test_support::resolved;
 
     /// What is said of a launch that a guard lets run in clusters, compiled for these.

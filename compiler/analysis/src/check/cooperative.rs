@@ -1,14 +1,16 @@
 //! Cooperative launches, of which all blocks must be on the device at once.
 
-use cubinder_expr::{BinaryOp, DeviceFact, Expr, Node};
+use cubinder_expr::{BinaryOp, DeviceFact, Expr};
 use cubinder_launch::proof::Verdict;
 
-use super::Obligation;
-use super::claim::{Claim, What, When};
-use super::formula::{is_at_most, joined};
-use super::site::{LaunchSite, Site};
-use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::manifest::Text;
+use super::claim::{Claim, Must, Predicate, Remedy, Term};
+use super::draft_view::{DraftView, LaunchView};
+use super::errors::{EarlyCooperativeLaunch, GridFitsNoDevice, GridFollowsShapes};
+use super::formula::{binary, device, int, is_at_most};
+use super::limits::reads;
+use super::{Obligation, once_per_place};
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::Located;
 use crate::rules;
 
 /// The most resident threads and blocks of a multiprocessor, of any architecture (CUDA C++ programming guide 13.0, "technical
@@ -18,131 +20,81 @@ const MOST_BLOCKS: i64 = 32;
 
 /// Cooperative launches that may not fit, or that are meant to begin early and must wait for room for all of their blocks. The driver takes both
 /// attributes together (seen: 580.159 on an H100).
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    const CODE: Code = rules::COOPERATIVE_GRID;
-    let decls = site.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
-    let both = decls.filter_map(|decl| {
+pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Diagnostic> {
+    let decls = view.resolved.manifest.launches.iter().filter_map(|decl| decl.launch());
+    let early = decls.filter_map(|decl| {
         let (cooperative, programmatic) = (decl.cooperative.as_ref()?, decl.programmatic.as_ref()?);
+        let place = |key: &Located<bool>| Span::new(&view.resolved.source, key.range.clone());
         (cooperative.value && programmatic.value).then(|| {
-            let place = |range: &std::ops::Range<usize>| Span::new(&site.resolved.source, range.clone());
-            Diagnostic::warning("a cooperative launch hardly begins early")
-                .code(CODE)
-                .at(place(&programmatic.range), "it would begin while other kernels hold the device")
-                .related(place(&cooperative.range), "all of its blocks must run at once")
-                .help("take `programmatic` out, or let the kernel do without the whole grid")
+            let (programmatic, cooperative) = (place(programmatic), place(cooperative));
+            EarlyCooperativeLaunch { programmatic, cooperative }.into()
         })
     });
-    both.chain(of_shapes(site)).chain(too_many(site)).collect()
+    let follows_shapes = launches.iter().filter_map(|launch| {
+        let axes = launch.grid();
+        let span = axes.iter().find(|axis| axis.expr.constant().is_none())?.span.clone();
+        let follows_device = axes.iter().any(|axis| reads(&axis.expr, DeviceFact::Sms));
+        let grid = launch.subject(GRID);
+        (!follows_device).then(|| GridFollowsShapes { grid, span }.into())
+    });
+    let too_many = launches.iter().filter_map(|launch| {
+        let blocks = product(&launch.launch.grid)?;
+        let (resident, threads) = most_resident(launch);
+        let most = DeviceFact::Sms.range().1 * resident;
+        let (grid, span) = (launch.subject(GRID), launch.grid().first()?.span.clone());
+        (blocks > most).then(|| GridFitsNoDevice { grid, blocks, threads, most, span }.into())
+    });
+    early.chain(once_per_place(follows_shapes)).chain(once_per_place(too_many)).collect()
+}
+
+const GRID: &str = "the grid of a cooperative launch";
+
+/// The product of constants.
+fn product(axes: &[Expr; 3]) -> Option<i64> {
+    axes.iter().try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis.constant()?)))
 }
 
 /// How to keep to what fits.
 pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
 
 /// The most blocks of a launch that a multiprocessor of any architecture holds, and the threads of each as far as they are known.
-fn most_resident(launch: &LaunchSite<'_>) -> (i64, i64) {
-    let mut axes = launch.launch.block.iter().map(Expr::constant);
-    let threads = axes.try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis?))).unwrap_or(1).max(1);
+fn most_resident(launch: &LaunchView<'_>) -> (i64, i64) {
+    let threads = product(&launch.launch.block).unwrap_or(1).max(1);
     ((MOST_THREADS / threads).min(MOST_BLOCKS), threads)
 }
 
-/// Claims for each cooperative launch whose grid follows the device: that a device of any architecture could hold it.
-pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
-    let is_sms = |node: &Node| matches!(node, Node::Device(DeviceFact::Sms));
-    let cooperative = site.launches().filter(|launch| launch.launch.cooperative);
-    let claim = |launch: LaunchSite<'_>| {
-        let grid = &launch.launch.grid;
-        let text = launch.decl.grid.first()?;
-        let expr = joined(BinaryOp::Mul, grid.iter().filter(|axis| axis.constant() != Some(1)))?;
-        if !expr.nodes.iter().any(is_sms) {
-            return None;
-        }
-        let (most, threads) = most_resident(&launch);
-        let of_device =
-            vec![Node::Device(DeviceFact::Sms), Node::Int(most), Node::Binary(BinaryOp::Mul, 0, 1)];
-        Some(Claim {
-            rule: rules::COOPERATIVE_GRID,
-            subject: launch.of("the number of blocks of a cooperative launch"),
-            must: format!(
-                "is at most {most} for each multiprocessor, which holds no more blocks of {threads} threads"
-            ),
-            otherwise: "",
-            what: What::Holds(is_at_most(&expr, &Expr { nodes: of_device })),
-            expr,
-            span: site.span(text),
-            when: When::Running(launch.at),
-        })
-    };
-    cooperative.filter_map(claim).collect()
+/// A claim for a cooperative launch whose grid follows the device: that a device of any architecture could hold it.
+pub(super) fn claim(launch: &LaunchView<'_>) -> Option<Claim> {
+    let axes = launch.grid();
+    let subject = "the number of blocks of a cooperative launch";
+    let blocks = launch.product(subject, &axes, 1).filter(|blocks| reads(&blocks.expr, DeviceFact::Sms))?;
+    let blocks = Term { span: axes.first()?.span.clone(), ..blocks };
+    let (most, threads) = most_resident(launch);
+    let of_device = binary(BinaryOp::Mul, &device(DeviceFact::Sms), &int(most));
+    let must =
+        format!("at most {most} for each multiprocessor, which holds no more blocks of {threads} threads");
+    let holds = Predicate::Holds(is_at_most(&blocks.expr, &of_device));
+    let claim = blocks.claim(rules::COOPERATIVE_GRID, Must::Be(must), holds);
+    Some(Claim { remedy: Remedy::Fix(A_FEW), ..claim })
 }
 
-/// What only the device can tell of each cooperative launch.
-pub(super) fn obligations(site: &Site<'_>) -> Vec<Obligation> {
+/// What only the device can decide of each cooperative launch.
+pub(super) fn obligations(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Obligation> {
     let mut all: Vec<Obligation> = Vec::new();
-    for launch in site.launches().filter(|launch| launch.launch.cooperative) {
-        let Some(text) = launch.decl.grid.first() else { continue };
-        let span = site.span(text);
+    for launch in launches {
+        let Some(Term { span, .. }) = launch.grid().into_iter().next() else { continue };
         if all.iter().all(|known| known.span != span) {
             all.push(Obligation {
                 rule: rules::COOPERATIVE_GRID,
-                statement: launch.of("the grid of a cooperative launch") + " fits on the device at once",
+                statement: launch.subject(GRID) + " fits on the device at once",
                 span,
                 verdict: Verdict::Open,
                 is_beyond: false,
                 found: None,
                 case: None,
-                route: site.route,
+                route: view.route,
             });
         }
     }
     all
-}
-
-/// Cooperative launches of more blocks than any device runs at once.
-fn too_many<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
-    let mut told: Vec<&Text> = Vec::new();
-    site.launches().filter(|launch| launch.launch.cooperative).filter_map(move |launch| {
-        let constant = |axes: &[Expr; 3]| {
-            axes.iter().map(Expr::constant).try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis?)))
-        };
-        let blocks = constant(&launch.launch.grid)?;
-        let (resident, threads) = most_resident(&launch);
-        let most = DeviceFact::Sms.range().1 * resident;
-        let text = launch.decl.grid.first().filter(|text| blocks > most && !told.contains(text))?;
-        told.push(text);
-        Some(
-            Diagnostic::error(format!(
-                "{} fits on no device at once",
-                launch.of("the grid of a cooperative launch")
-            ))
-            .code(rules::COOPERATIVE_GRID)
-            .at(
-                site.span(text),
-                format!("{blocks} blocks of {threads} threads, and no device runs more than {most} at once"),
-            )
-            .help(A_FEW),
-        )
-    })
-}
-
-/// Cooperative launches whose grids follow the shapes and not the device.
-fn of_shapes<'s>(site: &'s Site<'_>) -> impl Iterator<Item = Diagnostic> + 's {
-    let mut told: Vec<&Text> = Vec::new();
-    let is_sms = |node: &Node| matches!(node, Node::Device(DeviceFact::Sms));
-    let reads_device = move |expr: &Expr| expr.nodes.iter().any(is_sms);
-    site.launches().filter(|launch| launch.launch.cooperative).filter_map(move |launch| {
-        let grid = &launch.launch.grid;
-        let computed = grid.iter().zip(&launch.decl.grid).find(|(axis, _)| axis.constant().is_none());
-        let (_, text) = computed.filter(|_| !grid.iter().any(reads_device))?;
-        if told.contains(&text) {
-            return None;
-        }
-        told.push(text);
-        Some(
-            Diagnostic::warning(launch.of("the grid of a cooperative launch") + " follows the shapes alone")
-                .code(rules::COOPERATIVE_GRID)
-                .at(site.span(text), "nothing keeps it to what fits on the device at once")
-                .note("a cooperative launch whose blocks do not all fit is refused at run time")
-                .help(A_FEW),
-        )
-    })
 }

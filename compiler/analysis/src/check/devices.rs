@@ -8,7 +8,7 @@ use crate::block_limits::max_shared_bytes;
 
 /// Every device where no target is known. Machine code runs on GPUs of its own major version, from its minor one on; PTX on all from its
 /// version on (CUDA C++ programming guide 13.0, "binary compatibility" and "PTX compatibility").
-pub(super) fn of(targets: &[Target]) -> Devices {
+pub(super) fn running(targets: &[Target]) -> Devices {
     let capability = |arch: Arch| i64::from(arch.major) * 10 + i64::from(arch.minor);
     let every = Devices::ANY;
     let highest = |target: &Target| match target.kind {
@@ -47,11 +47,11 @@ mod tests {
     fn devices_follow_from_targets() {
         let of = |names: &[&str]| {
             let targets: Vec<Target> = names.iter().map(|name| name.parse().unwrap()).collect();
-            let Devices { capability, shared_bytes, .. } = super::of(&targets);
+            let Devices { capability, shared_bytes, .. } = super::running(&targets);
             (capability.min, capability.max, shared_bytes.max)
         };
         let every = Devices::ANY;
-        assert_eq!(super::of(&[]), every);
+        assert_eq!(super::running(&[]), every);
         assert_eq!(of(&["sm_90"]), (90, 99, 227 << 10));
         assert_eq!(of(&["sm_80", "sm_90"]), (80, 99, 227 << 10));
         // 8.6 has less than 8.7, on which its code runs too.

@@ -1,62 +1,40 @@
 //! The dimensions of outputs are not below zero, and no more than tensors have; what is said of sizes that depend on data can be.
 
-use cubinder_expr::{DataType, Interval};
-use cubinder_expr::{Expr, Node};
+use cubinder_expr::interval::MAX_RANK;
+use cubinder_expr::{DataType, Expr, Interval, Node};
 use cubinder_model::Output;
 
-use super::claim::{Claim, What, When};
+use super::claim::{Claim, Must, Predicate, Remedy, Term, When};
+use super::draft_view::{DraftView, OutputView};
+use super::errors::UncheckedLimits;
 use super::formula::{is_at_most, length};
-use super::site::Site;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::Text;
 use crate::rules;
 
-/// The most dimensions of a tensor.
-const MOST_DIMENSIONS: i64 = cubinder_model::model::MAX_RANK as i64;
-
 /// Claims for each output whose shape is computed.
-pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
-    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
-    let sound = outputs.filter(|(index, _)| !inexpressible.contains(index));
-    let computed = sound.filter(|(_, (output, _))| !is_copied(&output.shape));
-    computed
-        .flat_map(|(_, (output, decl))| {
-            let claim = |rule, subject: String, must: String, what, expr| Claim {
-                rule,
-                subject,
-                must,
-                otherwise: "",
-                what,
-                expr,
-                span: site.span(&decl.shape),
-                when: When::BeforeOutputs,
-            };
-            let dimensions = without_sizes(site, output).map(|(shape, but_for)| {
-                claim(
-                    rules::NEGATIVE_DIMENSION,
-                    format!("the shape of `{}`{but_for}", output.name),
-                    "has no dimension below 0".to_owned(),
-                    What::Within(Interval::ANY_SIZE),
-                    shape,
-                )
-            });
-            let most = Interval { min: 0, max: MOST_DIMENSIONS };
-            let rank = claim(
-                rules::INEXPRESSIBLE_SHAPE,
-                format!("the number of dimensions of `{}`", output.name),
-                format!("is at most {MOST_DIMENSIONS}"),
-                What::Within(most),
-                length(&output.shape),
-            );
-            let is_plain = literal_length(&output.shape).is_some_and(|length| most.contains(length));
-            [dimensions, (!is_plain).then_some(rank)].into_iter().flatten()
-        })
-        .collect()
+pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim> {
+    let most = Interval { min: 0, max: i64::from(MAX_RANK) };
+    let outputs = view.outputs().filter(|it| !inexpressible.contains(&it.index));
+    let mut claims = Vec::new();
+    for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(&it.shape)) {
+        let term = |subject, expr: &Expr| view.term(subject, expr, &decl.shape, When::BeforeOutputs);
+        claims.extend(without_sizes(view, output).map(|(shape, but_for)| {
+            let must = Must::HaveNo("dimension below 0");
+            let term = term(format!("the shape of `{}`{but_for}", output.name), &shape);
+            term.claim(rules::NEGATIVE_DIMENSION, must, Predicate::Within(Interval::ANY_SIZE))
+        }));
+        if literal_length(&output.shape).is_none_or(|length| !most.contains(length)) {
+            let term = term(format!("the number of dimensions of `{}`", output.name), &length(&output.shape));
+            let must = Must::Be(format!("at most {MAX_RANK}"));
+            claims.push(term.claim(rules::INEXPRESSIBLE_SHAPE, must, Predicate::Within(most)));
+        }
+    }
+    claims
 }
 
 /// The shape of an output with 0 for each size that the kernels write, because nothing holds these against anything, and what is said
 /// of that: `` but for `count` ``. None where nothing is left of which something could be said.
-fn without_sizes(site: &Site<'_>, output: &Output) -> Option<(Expr, String)> {
+fn without_sizes(view: &DraftView<'_>, output: &Output) -> Option<(Expr, String)> {
     let sizes: Vec<(usize, u32)> = sizes_in(output).collect();
     let mut shape = output.shape.clone();
     if sizes.is_empty() {
@@ -69,86 +47,61 @@ fn without_sizes(site: &Site<'_>, output: &Output) -> Option<(Expr, String)> {
     if shape.nodes.iter().all(is_plain) {
         return None;
     }
-    let mut names: Vec<String> = sizes.iter().map(|(_, size)| quoted(site, *size)).collect();
+    let mut names: Vec<String> = sizes.iter().map(|(_, size)| quoted(view, *size)).collect();
     names.dedup();
     Some((shape, format!(" but for {}", names.join(" and "))))
 }
 
 /// The name of a tensor in ticks.
-fn quoted(site: &Site<'_>, tensor: u32) -> String {
-    format!("`{}`", site.plugin.tensor_name(tensor as usize).unwrap_or_default())
+fn quoted(view: &DraftView<'_>, tensor: u32) -> String {
+    format!("`{}`", view.plugin.tensor_name(tensor as usize).unwrap_or_default())
 }
 
 /// Claims for each size that the kernels find out: what is said of it beforehand is not below zero, its type holds the most that it can
 /// be, and what it usually is is no more.
-pub(super) fn sizes(site: &Site<'_>) -> Vec<Claim> {
-    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs);
-    let bounds =
-        outputs.filter_map(|(output, decl)| Some((output, output.size.as_ref()?, decl.size.as_ref()?)));
-    bounds
-        .flat_map(|(output, bound, decl)| {
-            let claim = |subject: String, expr: &Expr, text: &Text| Claim {
-                rule: rules::NEGATIVE_DIMENSION,
-                subject,
-                must: "is at least 0".to_owned(),
-                otherwise: "",
-                what: What::Within(Interval::ANY_SIZE),
-                expr: expr.clone(),
-                span: site.span(text),
-                when: When::BeforeOutputs,
-            };
-            let about_upper = format!("the upper bound of `{}`", output.name);
-            let about_opt = format!("the usual size in `{}`", output.name);
-            let upper = claim(about_upper.clone(), &bound.upper, &decl.upper);
-            let narrow = Interval { min: i64::MIN, max: i32::MAX.into() };
-            let fits = is_narrow(site, output).then(|| Claim {
-                rule: rules::SIZE_TENSOR,
-                must: "fits `i32`".to_owned(),
-                what: What::Within(narrow),
-                ..claim(about_upper, &bound.upper, &decl.upper)
-            });
-            let opt = decl.opt.as_ref().map(|text| claim(about_opt.clone(), &bound.opt, text));
-            let below = decl.opt.as_ref().map(|text| Claim {
-                rule: rules::SIZE_TENSOR,
-                must: "is at most `upper`".to_owned(),
-                what: What::Holds(is_at_most(&bound.opt, &bound.upper)),
-                ..claim(about_opt, &bound.opt, text)
-            });
-            [Some(upper), fits, opt, below].into_iter().flatten()
-        })
-        .collect()
+pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
+    const OPT_TOO_LARGE: Remedy =
+        Remedy::Fix("give `opt` no more than `upper`, which is what it is where it is left out");
+    let consequence = Some("TensorRT believes what it is told of sizes");
+    let mut claims = Vec::new();
+    for it in view.outputs() {
+        let parts = it.parts().into_iter().skip(1);
+        let terms = parts.map(|(name, expr, text)| view.term(name, expr, text, When::BeforeOutputs));
+        let terms: Vec<Term> = terms.collect();
+        let Some(upper) = terms.first() else { continue };
+        claims.push(upper.within(rules::NEGATIVE_DIMENSION, Interval::ANY_SIZE, ""));
+        if is_narrow(view, view.plugin.inputs.len() + it.index) {
+            let narrow = Predicate::Within(Interval { min: i64::MIN, max: i32::MAX.into() });
+            let fits = upper.claim(rules::SIZE_TENSOR, Must::Fit("`i32`".to_owned()), narrow);
+            claims.push(Claim { consequence, ..fits });
+        }
+        let Some(opt) = terms.get(1) else { continue };
+        claims.push(opt.within(rules::NEGATIVE_DIMENSION, Interval::ANY_SIZE, ""));
+        let below = Predicate::Holds(is_at_most(&opt.expr, &upper.expr));
+        let below = opt.claim(rules::SIZE_TENSOR, Must::Be("at most `upper`".to_owned()), below);
+        claims.push(Claim { remedy: OPT_TOO_LARGE, consequence, ..below });
+    }
+    claims
 }
 
-/// Whether an output holds 32-bit numbers in some row.
-fn is_narrow(site: &Site<'_>, output: &Output) -> bool {
-    let index = site.plugin.outputs.iter().position(|other| other.name == output.name);
-    let tensor = index.map(|index| site.plugin.inputs.len() + index);
-    let ty = |types: &Vec<DataType>| tensor.and_then(|tensor| types.get(tensor)).copied();
-    site.plugin.variants.iter().any(|variant| ty(&variant.types) == Some(DataType::I32))
+/// Whether a tensor holds 32-bit numbers in some row.
+fn is_narrow(view: &DraftView<'_>, tensor: usize) -> bool {
+    view.plugin.variants.iter().any(|variant| variant.types.get(tensor) == Some(&DataType::I32))
 }
 
 /// Limits of outputs whose shape depends on data that nobody could hold a size against: it is written when the limits have been asked.
-pub(super) fn limits(site: &Site<'_>) -> Vec<Diagnostic> {
-    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs);
-    let dependent = outputs.filter(|(output, _)| output.depends_on_data());
-    let broken = dependent.filter(|(output, _)| {
-        let of_sizes = sizes_in(output).any(|(axis, _)| output.limits.dim(axis) != Interval::ANY_SIZE);
-        of_sizes || output.limits.numel != Interval::ANY_SIZE
+pub(super) fn limits(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let unchecked = view.outputs().filter(|OutputView { output, .. }| {
+        let mut of_sizes = sizes_in(output).map(|(axis, _)| output.limits.dim(axis));
+        let is_limited = of_sizes.any(|range| range != Interval::ANY_SIZE);
+        output.depends_on_data() && (is_limited || output.limits.numel != Interval::ANY_SIZE)
     });
-    broken
-        .map(|(output, decl)| {
-            let sizes: Vec<String> = sizes_in(output).map(|(_, size)| quoted(site, size)).collect();
-            let sizes = sizes.join(" and ");
-            Diagnostic::error(format!("limits of `{}` that nothing keeps", output.name))
-                .code(rules::SIZE_TENSOR)
-                .at(
-                    Span::new(&site.resolved.source, decl.limits.range.clone()),
-                    format!("they bound {sizes}, which kernels write"),
-                )
-                .note("limits are held against shapes before the kernels run")
-                .help("say with `upper` how large a size can be, and leave `limits` out")
-        })
-        .collect()
+    let report = |OutputView { output, decl, .. }: OutputView<'_>| {
+        let sizes: Vec<String> = sizes_in(output).map(|(_, size)| quoted(view, size)).collect();
+        let (output, sizes) = (output.name.clone(), sizes.join(" and "));
+        UncheckedLimits { output, sizes, span: Span::new(&view.resolved.source, decl.limits.range.clone()) }
+    };
+    unchecked.map(report).map(Diagnostic::from).collect()
 }
 
 /// The dimensions that are sizes, each with the tensor that holds it.

@@ -5,23 +5,23 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_expr::{Format, Value};
+use cubinder_expr::{BinaryOp, Format, Value};
 use cubinder_launch::proof::{Domain, Verdict};
 
-use super::formula::{has_rank, has_value, truth};
-use super::site::Site;
+use super::draft_view::DraftView;
+use super::errors::{RankTooLow, ValueWithoutNodes};
+use super::formula::{has_value, rank, truth};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{InputDecl, OutputDecl};
-use crate::rules;
 
 /// An error for each output in a format that its rank never has, a warning for each value that no node has.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let mut rows = 0..site.plugin.variants.len();
-    if !site.resolved.shapes_are_known || !rows.any(|row| site.has_no_node(row)) {
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let mut rows = 0..view.plugin.variants.len();
+    if !view.resolved.shapes_are_known || !rows.any(|row| view.has_no_node(row)) {
         return Vec::new();
     }
-    let formats = misfits(site);
-    if formats.is_empty() { dead_values(site) } else { formats }
+    let formats = misfits(view);
+    if formats.is_empty() { dead_values(view) } else { formats }
 }
 
 fn is_empty(domain: &Domain<'_>) -> bool {
@@ -29,60 +29,47 @@ fn is_empty(domain: &Domain<'_>) -> bool {
 }
 
 /// Inputs are told before, by the ranks that they say themselves.
-fn misfits(site: &Site<'_>) -> Vec<Diagnostic> {
-    let inputs = site.plugin.inputs.len();
-    let outputs = (inputs..).zip(&site.resolved.manifest.outputs);
+fn misfits(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let inputs = view.plugin.inputs.len();
+    let outputs = (inputs..).zip(&view.resolved.manifest.outputs);
     let misfit = |(tensor, decl): (usize, &OutputDecl)| {
-        let place = decl.format.as_ref()?;
-        let formats = site.plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor));
+        let format = decl.format.as_ref()?;
+        let formats = view.plugin.variants.iter().filter_map(|variant| variant.formats.get(tensor));
         let most = formats.copied().max_by_key(|format: &Format| format.min_rank())?;
         let least = most.min_rank();
         let shares_format = |input: &InputDecl| {
             let name = input.format.as_ref().map(|name| &name.value);
-            name == Some(&place.value) && usize::from(input.rank.1) < least
+            name == Some(&format.value) && usize::from(input.rank.1) < least
         };
         // Tensors that share a parameter share what is wrong with it.
-        if site.resolved.manifest.inputs.iter().any(shares_format) {
+        if view.resolved.manifest.inputs.iter().any(shares_format) {
             return None;
         }
-        let has_it = has_rank(u32::try_from(tensor).ok()?, i64::try_from(least).ok()?);
-        if !is_empty(&site.domain().hasty().assuming(&has_it)) {
-            return None;
-        }
-        let message = format!("the format `{}` needs at least {least} dimensions", most.name());
-        Some(
-            Diagnostic::error(message)
-                .code(rules::NO_SUCH_LAYOUT)
-                .at(
-                    Span::new(&site.resolved.source, place.range.clone()),
-                    format!("the format of `{}`", decl.name.value),
-                )
-                .related(site.span(&decl.shape), "it always has fewer"),
-        )
+        let has_it = rank(u32::try_from(tensor).ok()?, BinaryOp::Ge, i64::try_from(least).ok()?);
+        let span = Span::new(&view.resolved.source, format.range.clone());
+        let (output, shape) = (decl.name.value.clone(), view.span(&decl.shape));
+        let found = RankTooLow { format: most.name(), least, output, span, shape };
+        is_empty(&view.domain().hasty().assuming(&has_it)).then(|| found.into())
     };
     outputs.filter_map(misfit).collect()
 }
 
-fn dead_values(site: &Site<'_>) -> Vec<Diagnostic> {
-    let attributes = (0..).zip(&site.resolved.manifest.attributes);
+fn dead_values(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let attributes = (0..).zip(&view.resolved.manifest.attributes);
     let specialized = attributes.filter_map(|(index, decl)| Some((index, decl, decl.specialize.as_ref()?)));
     let mut found = Vec::new();
     for (index, decl, values) in specialized {
-        let in_rows = site.plugin.variants.iter().flat_map(|variant| &variant.specialized);
+        let in_rows = view.plugin.variants.iter().flat_map(|variant| &variant.specialized);
         let kept: Vec<&Value> =
             in_rows.filter(|(attribute, _)| *attribute == index).map(|(_, value)| value).collect();
-        let mut told: BTreeSet<String> = BTreeSet::new();
+        let mut reported: BTreeSet<String> = BTreeSet::new();
         for value in values.value.iter().filter(|value| kept.contains(value)) {
             let Some(has_it) = has_value(index, value) else { continue };
-            let is_dead = is_empty(&site.domain().hasty().assuming(&has_it));
-            if is_dead && told.insert(value.to_string()) {
-                let message = format!("no node can have `{}` = `{value}`", decl.name.value);
-                found.push(
-                    Diagnostic::warning(message)
-                        .code(rules::UNUSED)
-                        .at(Span::new(&site.resolved.source, values.range.clone()), "compiled for nothing")
-                        .help("leave it out, or correct what excludes it: `require`, `limits`, ranks"),
-                );
+            let is_dead = is_empty(&view.domain().hasty().assuming(&has_it));
+            if is_dead && reported.insert(value.to_string()) {
+                let span = Span::new(&view.resolved.source, values.range.clone());
+                let (attribute, value) = (decl.name.value.clone(), value.to_string());
+                found.push(ValueWithoutNodes { attribute, value, span }.into());
             }
         }
     }

@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 
 use cubinder_expr::{BinaryOp, Syntax, SyntaxKind, parse};
 
-use super::site::Site;
+use super::draft_view::DraftView;
 use crate::diagnostic::{Diagnostic, suggest};
 
 /// Says of each such word of the variant that `rows` are of which formats the tensor has.
-pub(super) fn explain(site: &Site<'_>, rows: &[usize], diagnostic: Diagnostic) -> Diagnostic {
-    let guard = rows.first().and_then(|&row| site.variant_decl(row)?.guard.as_ref());
+pub(super) fn explain(view: &DraftView<'_>, rows: &[usize], diagnostic: Diagnostic) -> Diagnostic {
+    let guard = rows.first().and_then(|&row| view.variant_decl(row)?.guard.as_ref());
     let Some(syntax) = guard.and_then(|guard| parse(&guard.value).ok()) else { return diagnostic };
     let mut said: BTreeSet<(&str, &str)> = BTreeSet::new();
     comparisons(&syntax).into_iter().filter(|it| said.insert(*it)).fold(
         diagnostic,
         |diagnostic, (tensor, word)| {
-            let formats = formats_of(site, rows, tensor);
+            let formats = formats_of(view, rows, tensor);
             if formats.is_empty() || formats.contains(word) {
                 return diagnostic;
             }
@@ -88,9 +88,9 @@ fn of_format<'s>(field: &'s Syntax, word: &'s Syntax) -> Option<(&'s str, &'s st
 }
 
 /// What the formats of a tensor are in these rows; none where there is no such tensor.
-fn formats_of<'s>(site: &Site<'s>, rows: &[usize], tensor: &str) -> BTreeSet<&'s str> {
-    let index = (0..site.plugin.tensor_count()).find(|index| site.plugin.tensor_name(*index) == Some(tensor));
-    let of_row = |row: &usize| Some(site.variant(*row)?.formats.get(index?)?.name());
+fn formats_of<'s>(view: &DraftView<'s>, rows: &[usize], tensor: &str) -> BTreeSet<&'s str> {
+    let index = (0..view.plugin.tensor_count()).find(|index| view.plugin.tensor_name(*index) == Some(tensor));
+    let of_row = |row: &usize| Some(view.variant(*row)?.formats.get(index?)?.name());
     rows.iter().filter_map(of_row).collect()
 }
 

@@ -1,10 +1,10 @@
 //! Expressions made of others, for statements about them.
 
-use std::hash::{Hash as _, Hasher};
+use std::collections::BTreeSet;
+use std::hash::{Hash, Hasher};
 use std::mem::discriminant;
 
-use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Node, UnaryOp};
-use cubinder_expr::{Interval, Value};
+use cubinder_expr::{BinaryOp, Builtin, DeviceFact, Expr, Formula, Interval, Node, UnaryOp, Value};
 pub(super) use cubinder_expr::{is_within, joined};
 
 /// `true`.
@@ -12,49 +12,46 @@ pub(super) fn truth() -> Expr {
     Expr { nodes: vec![Node::Bool(true)] }
 }
 
+/// An integer.
+pub(super) fn int(value: i64) -> Expr {
+    Expr { nodes: vec![Node::Int(value)] }
+}
+
+/// A property of the device.
+pub(super) fn device(fact: DeviceFact) -> Expr {
+    Expr { nodes: vec![Node::Device(fact)] }
+}
+
+pub(super) fn binary(op: BinaryOp, left: &Expr, right: &Expr) -> Expr {
+    let mut formula = Formula::default();
+    let (left, right) = (formula.copy(left), formula.copy(right));
+    formula.add(Node::Binary(op, left, right));
+    formula.finish()
+}
+
 /// `len(array) <= index or (min <= array[index] and array[index] <= max)`, of an array of integers.
 pub(super) fn element_is_within(array: &Expr, index: usize, allowed: Interval) -> Expr {
-    let index = i64::try_from(index).unwrap_or(i64::MAX);
+    let index = int(i64::try_from(index).unwrap_or(i64::MAX));
     let mut formula = Formula::default();
-    let copy = formula.copy(array);
-    let found = formula.add(Node::Call(Builtin::Len, vec![copy]));
-    let wanted = formula.add(Node::Int(index));
-    let short = formula.add(Node::Binary(BinaryOp::Le, found, wanted));
-    let within = formula.within(allowed, |formula| {
-        let (array, index) = (formula.copy(array), formula.add(Node::Int(index)));
-        formula.add(Node::Index { array, index })
-    });
-    formula.add(Node::Binary(BinaryOp::Or, short, within));
-    formula.finish()
+    let (copy, position) = (formula.copy(array), formula.copy(&index));
+    formula.add(Node::Index { array: copy, index: position });
+    let is_short = binary(BinaryOp::Le, &length(array), &index);
+    binary(BinaryOp::Or, &is_short, &is_within(&formula.finish(), allowed))
 }
 
 /// `value == value`, which holds wherever there is a value.
 pub(super) fn is_there(value: &Expr) -> Expr {
-    let mut formula = Formula::default();
-    let left = formula.copy(value);
-    let right = formula.copy(value);
-    formula.add(Node::Binary(BinaryOp::Eq, left, right));
-    formula.finish()
+    binary(BinaryOp::Eq, value, value)
 }
 
 /// `value > 0`, of an integer.
 pub(super) fn is_positive(value: &Expr) -> Expr {
-    let mut formula = Formula::default();
-    let value = formula.copy(value);
-    let zero = formula.add(Node::Int(0));
-    formula.add(Node::Binary(BinaryOp::Gt, value, zero));
-    formula.finish()
+    binary(BinaryOp::Gt, value, &int(0))
 }
 
 /// `value <= most or most < 0`, of integers.
 pub(super) fn is_at_most(value: &Expr, most: &Expr) -> Expr {
-    let mut formula = Formula::default();
-    let (value, limit) = (formula.copy(value), formula.copy(most));
-    let is_at_most = formula.add(Node::Binary(BinaryOp::Le, value, limit));
-    let (again, zero) = (formula.copy(most), formula.add(Node::Int(0)));
-    let is_negative = formula.add(Node::Binary(BinaryOp::Lt, again, zero));
-    formula.add(Node::Binary(BinaryOp::Or, is_at_most, is_negative));
-    formula.finish()
+    binary(BinaryOp::Or, &binary(BinaryOp::Le, value, most), &binary(BinaryOp::Lt, most, &int(0)))
 }
 
 /// `attribute == value`, of an integer or a boolean.
@@ -69,19 +66,19 @@ pub(super) fn has_value(attribute: u32, value: &Value) -> Option<Expr> {
     Some(Expr { nodes })
 }
 
-/// `tensor.rank >= least`.
-pub(super) fn has_rank(tensor: u32, least: i64) -> Expr {
-    Expr { nodes: vec![Node::Rank(tensor), Node::Int(least), Node::Binary(BinaryOp::Ge, 0, 1)] }
+/// The rank of a tensor compared with a number.
+pub(super) fn rank(tensor: u32, op: BinaryOp, rank: i64) -> Expr {
+    Expr { nodes: vec![Node::Rank(tensor), Node::Int(rank), Node::Binary(op, 0, 1)] }
 }
 
-/// `value % of == 0`, of integers.
-pub(super) fn is_multiple(value: &Expr, of: &Expr) -> Expr {
-    let mut formula = Formula::default();
-    let (value, of) = (formula.copy(value), formula.copy(of));
-    let rest = formula.add(Node::Binary(BinaryOp::Mod, value, of));
-    let zero = formula.add(Node::Int(0));
-    formula.add(Node::Binary(BinaryOp::Eq, rest, zero));
-    formula.finish()
+/// `value % divisor == 0`, of integers.
+pub(super) fn is_multiple(value: &Expr, divisor: &Expr) -> Expr {
+    binary(BinaryOp::Eq, &binary(BinaryOp::Mod, value, divisor), &int(0))
+}
+
+/// Whether an expression has a division that rounds down.
+pub(super) fn divides(expr: &Expr) -> bool {
+    expr.nodes.iter().any(|node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..)))
 }
 
 /// `len(array)`.
@@ -92,41 +89,41 @@ pub(super) fn length(array: &Expr) -> Expr {
     formula.finish()
 }
 
-/// `len(array) == length`.
-pub(super) fn has_length(array: &Expr, length: i64) -> Expr {
-    let mut formula = Formula::default();
-    let array = formula.copy(array);
-    let found = formula.add(Node::Call(Builtin::Len, vec![array]));
-    let wanted = formula.add(Node::Int(length));
-    formula.add(Node::Binary(BinaryOp::Eq, found, wanted));
-    formula.finish()
-}
-
 /// `rank(tensor) == rank and ...` for each of some tensors.
 pub(super) fn has_ranks(ranks: &[(u32, u8)]) -> Expr {
-    let equal = |&(tensor, rank): &(u32, u8)| {
-        let nodes = vec![Node::Rank(tensor), Node::Int(i64::from(rank)), Node::Binary(BinaryOp::Eq, 0, 1)];
-        Expr { nodes }
-    };
-    let parts: Vec<Expr> = ranks.iter().map(equal).collect();
-    joined(BinaryOp::And, &parts).unwrap_or_else(truth)
+    let equal = |(tensor, of): &(u32, u8)| rank(*tensor, BinaryOp::Eq, i64::from(*of));
+    joined(BinaryOp::And, &ranks.iter().map(equal).collect::<Vec<Expr>>()).unwrap_or_else(truth)
 }
 
-/// Hashes what tells most expressions apart: their operations, in order, and their integers.
-pub(super) fn feed(expr: &Expr, hasher: &mut impl Hasher) {
-    for node in &expr.nodes {
-        discriminant(node).hash(hasher);
-        match node {
-            Node::Int(value) => value.hash(hasher),
-            Node::Attribute(index)
-            | Node::Shape(index)
-            | Node::Rank(index)
-            | Node::Numel(index)
-            | Node::Values(index)
-            | Node::Size(index) => index.hash(hasher),
-            Node::Device(fact) => fact.hash(hasher),
-            Node::Binary(op, ..) => op.hash(hasher),
-            _ => {}
+/// Expressions as the key of a map.
+#[derive(Clone, PartialEq)]
+pub(super) struct ExprKey<'e>(pub(super) Vec<&'e Expr>);
+
+impl<'e> From<&'e [Expr]> for ExprKey<'e> {
+    fn from(expressions: &'e [Expr]) -> ExprKey<'e> {
+        ExprKey(expressions.iter().collect())
+    }
+}
+
+impl Eq for ExprKey<'_> {}
+
+impl Hash for ExprKey<'_> {
+    /// Hashes what tells most expressions apart: their operations, in order, and their integers.
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        for node in self.0.iter().flat_map(|expr| &expr.nodes) {
+            discriminant(node).hash(hasher);
+            match node {
+                Node::Int(value) => value.hash(hasher),
+                Node::Attribute(index)
+                | Node::Shape(index)
+                | Node::Rank(index)
+                | Node::Numel(index)
+                | Node::Values(index)
+                | Node::Size(index) => index.hash(hasher),
+                Node::Device(fact) => fact.hash(hasher),
+                Node::Binary(op, ..) => op.hash(hasher),
+                _ => {}
+            }
         }
     }
 }
@@ -136,33 +133,28 @@ pub(super) fn reads(expr: &Expr) -> Reads {
     let mut reads = Reads::default();
     for node in &expr.nodes {
         match node {
-            Node::Attribute(index) => reads.attributes.push(*index),
-            Node::Shape(tensor) | Node::Numel(tensor) | Node::Values(tensor) => reads.shapes.push(*tensor),
-            Node::Rank(tensor) => reads.ranks.push(*tensor),
-            Node::Size(tensor) => reads.sizes.push(*tensor),
-            Node::Device(fact) => reads.device.push(*fact),
+            Node::Attribute(index) => _ = reads.attributes.insert(*index),
+            Node::Shape(index) | Node::Numel(index) | Node::Values(index) => _ = reads.shapes.insert(*index),
+            Node::Rank(index) => _ = reads.ranks.insert(*index),
+            Node::Size(index) => _ = reads.sizes.insert(*index),
+            Node::Device(fact) => _ = reads.device.insert(*fact),
             _ => {}
         }
-    }
-    for list in [&mut reads.attributes, &mut reads.shapes, &mut reads.ranks, &mut reads.sizes] {
-        list.sort_unstable();
-        list.dedup();
     }
     reads
 }
 
-/// Indices, each once.
-#[derive(Default)]
+/// Indices.
+#[derive(Default, PartialEq)]
 pub(super) struct Reads {
-    pub(super) attributes: Vec<u32>,
+    pub(super) attributes: BTreeSet<u32>,
     /// Tensors whose dimensions matter, and shape inputs whose values do.
-    pub(super) shapes: Vec<u32>,
+    pub(super) shapes: BTreeSet<u32>,
     /// Tensors whose rank matters by name.
-    pub(super) ranks: Vec<u32>,
+    pub(super) ranks: BTreeSet<u32>,
     /// The size tensors whose sizes it has.
-    pub(super) sizes: Vec<u32>,
-    /// What it asks of the device, perhaps more than once.
-    pub(super) device: Vec<DeviceFact>,
+    pub(super) sizes: BTreeSet<u32>,
+    pub(super) device: BTreeSet<DeviceFact>,
 }
 
 #[cfg(test)]
@@ -218,7 +210,7 @@ mod tests {
             shown(&element_is_within(&dims, 2, allowed)),
             "len([i0 - n for i0 in x.shape]) <= 2 or 0 <= [i1 - n for i1 in x.shape][2] and [i2 - n for i2 in x.shape][2] <= 9"
         );
-        assert_eq!(shown(&has_length(&expr("[n, 1]"), 2)), "len([n, 1]) == 2");
+        assert_eq!(shown(&length(&expr("[n, 1]"))), "len([n, 1])");
         let parts = [expr("n < 1"), expr("len([d for d in x.shape if d == 0]) > 0"), expr("n > 7")];
         let joined = joined(BinaryOp::Or, &parts).expect("there are some");
         assert_eq!(shown(&joined), "n < 1 or len([i0 for i0 in x.shape if i0 == 0]) > 0 or n > 7");

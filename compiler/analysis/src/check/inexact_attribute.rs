@@ -9,55 +9,34 @@ use cubinder_expr::{Interval, Value};
 use cubinder_model::AttributeElement;
 use toml::de::{DeTable, DeValue};
 
-use super::site::Site;
+use super::draft_view::DraftView;
+use super::errors::{InexactFloat, InexactInteger};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::AttributeDecl;
-use crate::rules;
 
 /// What arrives of an integer.
 const CARRIED: Interval = Interval { min: i32::MIN as i64, max: i32::MAX as i64 };
 
 /// A warning for each such attribute.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let inexact = site.resolved.manifest.attributes.iter().filter_map(|decl| Some((decl, harm(decl)?)));
-    inexact
-        .map(|(decl, harm)| {
-            let range = type_range(&site.resolved.source.text, &decl.name.value);
-            let span = Span::new(&site.resolved.source, range.unwrap_or_else(|| decl.name.range.clone()));
-            Diagnostic::warning(format!("ONNX cannot carry every value of `{}`", decl.name.value))
-                .code(rules::INEXACT_ATTRIBUTE)
-                .at(span, harm.label)
-                .note(harm.note)
-                .help(harm.help)
-        })
-        .collect()
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    view.resolved.manifest.attributes.iter().filter_map(|decl| inexact(view, decl)).collect()
 }
 
-/// What happens to some of an attribute's values.
-struct Harm {
-    label: &'static str,
-    note: &'static str,
-    help: &'static str,
-}
-
-fn harm(decl: &AttributeDecl) -> Option<Harm> {
-    let only = decl.one_of.as_ref().map(|one_of| one_of.value.as_slice());
+fn inexact(view: &DraftView<'_>, decl: &AttributeDecl) -> Option<Diagnostic> {
+    let attribute = decl.name.value.clone();
+    let lists_only = |is_exact: fn(&Value) -> bool| {
+        decl.one_of.as_ref().is_some_and(|one_of| one_of.value.iter().all(is_exact))
+    };
+    let span = || {
+        let range = type_range(&view.resolved.source.text, &decl.name.value);
+        Span::new(&view.resolved.source, range.unwrap_or_else(|| decl.name.range.clone()))
+    };
     match decl.ty.element {
-        AttributeElement::I64 => {
-            let listed = only.is_some_and(|values| values.iter().all(is_carried));
-            (!listed && !range_is_carried(decl)).then_some(Harm {
-                label: "integers beyond 32 bits arrive as others",
-                note: "TensorRT's parser hands a plugin the lower 32 bits of an ONNX integer, without a word",
-                help: "take `i32`, or say with `range` or `one_of` that only values of 32 bits are meant",
-            })
+        AttributeElement::I64 if !lists_only(is_carried) && !range_is_carried(decl) => {
+            Some(InexactInteger { attribute, span: span() }.into())
         }
-        AttributeElement::F64 => {
-            let listed = only.is_some_and(|values| values.iter().all(is_single));
-            (!listed && !is_one_single(decl)).then_some(Harm {
-                label: "arrives rounded to single precision",
-                note: "floats of an ONNX attribute are of 32 bits",
-                help: "take `f32`, which says what arrives, or list with `one_of` the values that are meant",
-            })
+        AttributeElement::F64 if !lists_only(is_single) && !is_one_single(decl) => {
+            Some(InexactFloat { attribute, span: span() }.into())
         }
         _ => None,
     }

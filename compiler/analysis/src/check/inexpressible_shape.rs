@@ -4,6 +4,7 @@
 //! expression builder takes the shape for every combination of ranks, with the attributes of the smallest node of these ranks.
 //! Other attributes may lead elsewhere, so only a shape without attributes is proved by that.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ops::Range;
 
@@ -15,9 +16,10 @@ use cubinder_launch::proof::{Case, Verdict};
 use cubinder_model::Plugin;
 use cubinder_model::model::MAX_SHAPE_VALUES;
 
+use super::draft_view::DraftView;
+use super::errors::InexpressibleShape;
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
-use super::site::Site;
 use super::{Checked, NamedCase, Obligation};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
@@ -27,22 +29,15 @@ use crate::rules;
 const MOST_COMBINATIONS: usize = 729;
 
 /// The outputs, by index, whose shape cannot be expressed.
-pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
-    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
+pub(super) fn check(view: &DraftView<'_>, checked: &mut Checked) -> Vec<usize> {
     let mut inexpressible = Vec::new();
-    for (index, (output, decl)) in outputs {
-        let mut parts = vec![(format!("the shape of `{}`", output.name), &output.shape, &decl.shape)];
-        if let (Some(bound), Some(decl)) = (&output.size, &decl.size) {
-            parts.push((format!("the upper bound of `{}`", output.name), &bound.upper, &decl.upper));
-            let opt = decl.opt.as_ref();
-            parts.extend(opt.map(|text| (format!("the usual size in `{}`", output.name), &bound.opt, text)));
-        }
-        for (what, expr, text) in parts {
-            match express(site, expr, std::ptr::eq(expr, &raw const output.shape)) {
-                Ok(verdict) => checked.obligations.push(expressed(site, &what, text, verdict)),
+    for output in view.outputs() {
+        for (position, (part, expr, text)) in output.parts().into_iter().enumerate() {
+            match express(view, expr, position == 0) {
+                Ok(verdict) => checked.obligations.push(expressed(view, &part, text, verdict)),
                 Err(problem) => {
-                    checked.diagnostics.push(message(site, &what, expr, text, &problem));
-                    inexpressible.push(index);
+                    checked.diagnostics.push(report(view, part, expr, text, &problem));
+                    inexpressible.push(output.index);
                 }
             }
         }
@@ -50,18 +45,18 @@ pub(super) fn check(site: &Site<'_>, checked: &mut Checked) -> Vec<usize> {
     inexpressible
 }
 
-fn expressed(site: &Site<'_>, what: &str, text: &Text, verdict: Verdict) -> Obligation {
+fn expressed(view: &DraftView<'_>, what: &str, text: &Text, verdict: Verdict) -> Obligation {
     Obligation {
         rule: rules::INEXPRESSIBLE_SHAPE,
         statement: format!("TensorRT can express {what}"),
-        span: site.span(text),
+        span: view.span(text),
         is_beyond: false,
         found: None,
         case: match &verdict {
-            Verdict::Refuted(case) => Some(NamedCase::of(site.plugin, case)),
+            Verdict::Refuted(case) => Some(NamedCase::new(view.plugin, case)),
             Verdict::Proved | Verdict::Open => None,
         },
-        route: site.route,
+        route: view.route,
         verdict,
     }
 }
@@ -73,23 +68,21 @@ struct Problem {
 }
 
 /// Whether TensorRT can express a shape, or a single dimension.
-fn express(site: &Site<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Problem> {
-    if is_expressible(expr, site.plugin) {
+fn express(view: &DraftView<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Problem> {
+    if is_expressible(expr, view.plugin) {
         return Ok(Verdict::Proved);
     }
     let reads = reads(expr);
-    if !site.resolved.cases_are_known && !reads.attributes.is_empty() {
+    if !view.resolved.cases_are_known && !reads.attributes.is_empty() {
         // The node that would show it may be one that the author excludes.
         return Ok(Verdict::Open);
     }
-    let mut tensors: Vec<u32> = reads.shapes.iter().chain(&reads.ranks).copied().collect();
-    tensors.sort_unstable();
-    tensors.dedup();
+    let tensors: BTreeSet<u32> = &reads.shapes | &reads.ranks;
     let mut is_complete = reads.attributes.is_empty();
-    let Some(combinations) = combinations(site.plugin, &tensors) else { return Ok(Verdict::Open) };
+    let Some(combinations) = combinations(view.plugin, &tensors) else { return Ok(Verdict::Open) };
     for ranks in combinations {
         let condition = has_ranks(&ranks);
-        let domain = site.domain().assuming(&condition);
+        let domain = view.domain().assuming(&condition);
         let node = if reads.attributes.is_empty() {
             // Ranks alone decide; that no node has them would do no harm.
             Some(Vec::new())
@@ -104,11 +97,11 @@ fn express(site: &Site<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Prob
             is_complete = false;
             continue;
         };
-        let known = Known { attributes: &attributes, ranks: &ranks };
-        let mut builder = StandIn { plugin: site.plugin };
+        let node = ShapelessNode { attributes: &attributes, ranks: &ranks };
+        let mut builder = StandIn { plugin: view.plugin };
         let lowered = match is_shape {
-            true => lower(expr, &known, &mut builder).map(drop),
-            false => lower_scalar(expr, &known, &mut builder),
+            true => lower(expr, &node, &mut builder).map(drop),
+            false => lower_scalar(expr, &node, &mut builder),
         };
         match lowered {
             Ok(()) => {}
@@ -122,7 +115,7 @@ fn express(site: &Site<'_>, expr: &Expr, is_shape: bool) -> Result<Verdict, Prob
 }
 
 /// Every choice of ranks of some inputs; nothing where there are too many.
-fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>> {
+fn combinations(plugin: &Plugin, tensors: &BTreeSet<u32>) -> Option<Vec<Vec<(u32, u8)>>> {
     let mut all: Vec<Vec<(u32, u8)>> = vec![Vec::new()];
     for &tensor in tensors {
         let input = plugin.inputs.get(tensor as usize)?;
@@ -143,19 +136,14 @@ fn combinations(plugin: &Plugin, tensors: &[u32]) -> Option<Vec<Vec<(u32, u8)>>>
     Some(all)
 }
 
-fn message(site: &Site<'_>, what: &str, expr: &Expr, text: &Text, problem: &Problem) -> Diagnostic {
-    let part = print_node(expr, problem.node, site.plugin);
-    let range = locate(text, &part);
-    let label = match &range {
-        Some(_) => problem.reason.to_owned(),
-        None => format!("in `{part}`: {}", problem.reason),
+fn report(view: &DraftView<'_>, part: String, expr: &Expr, text: &Text, problem: &Problem) -> Diagnostic {
+    let node = print_node(expr, problem.node, view.plugin);
+    let (range, reason) = match locate(text, &node) {
+        Some(range) => (range, problem.reason.to_owned()),
+        None => (text.range.clone(), format!("in `{node}`: {}", problem.reason)),
     };
-    let range = range.unwrap_or_else(|| text.range.clone());
-    Diagnostic::error(format!("TensorRT cannot express {what}"))
-        .code(rules::INEXPRESSIBLE_SHAPE)
-        .at(Span::new(&site.resolved.source, range), label)
-        .note("it knows sums, differences, products, divisions, minima, maxima and comparisons of integers")
-        .help(help(expr))
+    let span = Span::new(&view.resolved.source, range);
+    InexpressibleShape { part, span, reason, help: help(expr) }.into()
 }
 
 fn help(shape: &Expr) -> &'static str {
@@ -205,12 +193,12 @@ fn words(text: &str) -> Vec<(usize, &str)> {
 }
 
 /// A node's attributes and ranks, without shapes.
-struct Known<'k> {
+struct ShapelessNode<'k> {
     attributes: &'k [Value],
     ranks: &'k [(u32, u8)],
 }
 
-impl Environment for Known<'_> {
+impl Environment for ShapelessNode<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.attributes.get(index as usize)
     }

@@ -3,82 +3,105 @@
 //! Owns the accesses of each step, as far as they are known: a pointer to `const` reads, any other may write. Before the kernels' parameters
 //! are known each argument may.
 
-use cubinder_expr::Value;
-use cubinder_expr::{BinaryOp, Expr, Node, NodeId};
+use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
 use cubinder_model::{Fill, Memory, Plugin, Work};
 
-use super::Compiled;
-use super::formula::{is_positive, joined};
-use super::remedy;
-use super::site::{At, Site};
+use super::draft_view::{DraftView, StepId};
+use super::errors::{
+    MayBeReadBeforeWrite, OutputMayStayUnwritten, OutputNotPassed, OutputOnlyRead, ReadBeforeWrite,
+    ReadBesideWrite, UnwrittenScratch,
+};
+use super::formula::{divides, is_positive, joined};
+use super::remedy::ROUND_UP;
 use super::witness::{describe, value};
-use crate::diagnostic::{Code, Diagnostic, Severity, Span};
-use crate::manifest::{Route, Text, WorkDecl};
+use super::{Checked, Compiled};
+use crate::diagnostic::{Code, Diagnostic, Span};
+use crate::manifest::{FillDecl, Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
 /// Memory that a step uses.
 struct Access {
     memory: Memory,
-    at: At,
+    step: StepId,
     /// Whether the step may write it; otherwise it reads it.
     writes: bool,
     /// The place of the argument, or of what is filled.
     span: Span,
 }
 
+/// What is wrong with an output or a scratch buffer.
+struct Finding {
+    memory: Memory,
+    problem: Problem,
+    diagnostic: Diagnostic,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Problem {
+    Unwritten,
+    MayStayUnwritten,
+    ReadFirst,
+    MayBeReadFirst,
+}
+
+impl Finding {
+    fn new(memory: Memory, problem: Problem, diagnostic: impl Into<Diagnostic>) -> Finding {
+        Finding { memory, problem, diagnostic: diagnostic.into() }
+    }
+}
+
 /// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
 /// then nothing is said of cases.
-pub(super) fn outputs(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
-    if !is_known(site) {
+pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
+    let found = unwritten_outputs(view).into_iter();
+    let reported = found.filter(|it| inexpressible.is_empty() || it.problem != Problem::MayStayUnwritten);
+    reported.map(|finding| finding.diagnostic).collect()
+}
+
+fn unwritten_outputs(view: &DraftView<'_>) -> Vec<Finding> {
+    if !is_known(view) {
         return Vec::new();
     }
-    let is_told = |found: &Diagnostic| inexpressible.is_empty() || found.severity == Severity::Error;
-    merged(site, |row| {
-        let accesses = accesses(site, row, None);
-        (0..site.plugin.outputs.len())
-            .filter_map(|output| unwritten(site, row, &accesses, output))
-            .filter(is_told)
-            .collect()
+    merged(view, |row| {
+        let accesses = accesses(view, row, None);
+        let outputs = 0..view.plugin.outputs.len();
+        outputs.filter_map(|output| unwritten(view, row, &accesses, output)).collect()
     })
 }
 
 /// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it.
-pub(super) fn compiled(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Diagnostic> {
-    let rows = 0..site.plugin.variants.len();
-    let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(site, row, Some(compiled))).collect();
+pub(super) fn compiled(view: &DraftView<'_>, compiled: &[Compiled<'_>], checked: &mut Checked) {
+    let rows = 0..view.plugin.variants.len();
+    let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(view, row, Some(compiled))).collect();
     let is_read = |output: &usize| {
         let memory = output_memory(*output);
         of_rows.iter().flatten().any(|access| access.memory == memory && !access.writes)
     };
-    let read: Vec<usize> = (0..site.plugin.outputs.len()).filter(is_read).collect();
-    merged(site, |row| {
+    let read: Vec<usize> = (0..view.plugin.outputs.len()).filter(is_read).collect();
+    let found = merged(view, |row| {
         let Some(accesses) = of_rows.get(row) else { return Vec::new() };
         let outputs = read.iter().copied();
         let outputs = outputs.filter_map(|output| {
-            let found = unwritten(site, row, accesses, output);
-            found.or_else(|| read_first(site, row, accesses, output_memory(output)))
+            let found = unwritten(view, row, accesses, output);
+            found.or_else(|| read_first(view, row, accesses, output_memory(output)))
         });
-        let scratch = 0..site.variant(row).map_or(0, |variant| variant.scratch.len());
-        outputs.chain(scratch.filter_map(|index| unwritten_scratch(site, row, accesses, index))).collect()
-    })
-}
-
-/// Takes out of what [`outputs`] told what [`compiled`] tells of the same outputs, and better.
-pub(super) fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
-    let about = |found: &Diagnostic| {
-        let output = found.message.split('`').nth(1)?.to_owned();
-        let source = &found.primary.as_ref()?.span.source;
-        (found.code == Some(rules::UNWRITTEN_OUTPUT)).then(|| (output, source.path.clone()))
-    };
-    let told: Vec<_> = later.iter().filter_map(about).collect();
-    earlier.retain(|found| about(found).is_none_or(|output| !told.contains(&output)));
+        let scratch = 0..view.variant(row).map_or(0, |variant| variant.scratch.len());
+        outputs.chain(scratch.filter_map(|index| unwritten_scratch(view, row, accesses, index))).collect()
+    });
+    let is_output = |finding: &Finding| matches!(finding.memory, Memory::Output(_));
+    if found.iter().any(is_output) {
+        let earlier = unwritten_outputs(view).into_iter();
+        let superseded = earlier.filter(|earlier| found.iter().any(|it| it.memory == earlier.memory));
+        checked.superseded.extend(superseded.map(|finding| finding.diagnostic));
+    }
+    checked.diagnostics.extend(found.into_iter().map(|finding| finding.diagnostic));
 }
 
 /// Whether all that writes is known: what is wrong otherwise may be meant for any output.
-fn is_known(site: &Site<'_>) -> bool {
-    let manifest = &site.resolved.manifest;
+fn is_known(view: &DraftView<'_>) -> bool {
+    let manifest = &view.resolved.manifest;
     let is_memory = |text: &Text| {
         let name = text.value.trim();
         manifest.outputs.iter().any(|output| output.name.value == name)
@@ -88,7 +111,7 @@ fn is_known(site: &Site<'_>) -> bool {
         WorkDecl::Fill(fill) => fill.memory.as_ref().is_some_and(is_memory),
         WorkDecl::Launch(launch) => launch.args.is_some(),
     });
-    is_right && site.units().iter().all(|unit| unit.args_are_known)
+    is_right && view.units().iter().all(|unit| unit.args_are_known)
 }
 
 fn output_memory(index: usize) -> Memory {
@@ -101,242 +124,183 @@ fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
 }
 
 /// What the steps of a row use, in order.
-fn accesses(site: &Site<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> Vec<Access> {
+fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> Vec<Access> {
     let mut all = Vec::new();
-    let inputs = site.plugin.inputs.len();
-    let outputs = site.plugin.outputs.len();
-    let steps = site.variant(row).map_or(&[][..], |variant| &variant.steps);
-    for (step, work) in steps.iter().map(|step| &step.work).enumerate() {
-        let at = At { row, step };
-        match work {
-            Work::Fill(Fill { memory, .. }) => {
-                let text = site.step_decl(at).and_then(|decl| match &decl.work {
-                    WorkDecl::Fill(fill) => fill.memory.as_ref(),
-                    WorkDecl::Launch(_) => None,
-                });
-                all.extend(text.map(|text| Access {
-                    memory: *memory,
-                    at,
-                    writes: true,
-                    span: site.span(text),
-                }));
+    let inputs = view.plugin.inputs.len();
+    let steps = view.variant(row).map_or(&[][..], |variant| &variant.steps);
+    for (number, work) in steps.iter().map(|step| &step.work).enumerate() {
+        let step = StepId { row, step: number };
+        if let Work::Fill(Fill { memory, .. }) = work {
+            if let Some(WorkDecl::Fill(FillDecl { memory: Some(text), .. })) =
+                view.step_decl(step).map(|it| &it.work)
+            {
+                all.push(Access { memory: *memory, step, writes: true, span: view.span(text) });
             }
-            Work::Launch(_) => {
-                let Some((number, unit)) = site.resolved.draft.unit_of(row, step) else { continue };
-                let compiled = compiled.and_then(|compiled| compiled.get(number));
-                let read_only = compiled.map_or(&[][..], |it| it.read_only);
-                for arg in &unit.args {
-                    let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
-                        // What is wrong may be meant as any of these.
-                        (Some(meant), _) => (0..outputs)
-                            .filter(|output| {
-                                u32::try_from(inputs + output).is_ok_and(|it| meant.contains(&it))
-                            })
-                            .map(output_memory)
-                            .collect(),
-                        (None, ArgDraftValue::Tensor(tensor)) => {
-                            output_of(site.plugin, *tensor as usize).map(output_memory).into_iter().collect()
-                        }
-                        (None, ArgDraftValue::Scratch(index)) => vec![Memory::Scratch(*index)],
-                        (None, ArgDraftValue::Expr { .. }) => Vec::new(),
-                    };
-                    let writes = !read_only.contains(&arg.name);
-                    let span = &arg.value_span;
-                    all.extend(memories.into_iter().map(|memory| Access {
-                        memory,
-                        at,
-                        writes,
-                        span: span.clone(),
-                    }));
+            continue;
+        }
+        let Some((unit_number, unit)) = view.resolved.draft.unit_of(row, number) else { continue };
+        let compiled = compiled.and_then(|compiled| compiled.get(unit_number));
+        let read_only = compiled.map_or(&[][..], |it| it.read_only);
+        for arg in &unit.args {
+            let memories: Vec<Memory> = match (&arg.broken, &arg.value) {
+                // What is wrong may be meant as any of these.
+                (Some(meant), _) => {
+                    let outputs = (inputs..).take(view.plugin.outputs.len());
+                    let meant = outputs.filter(|it| u32::try_from(*it).is_ok_and(|it| meant.contains(&it)));
+                    meant.map(|tensor| output_memory(tensor - inputs)).collect()
                 }
-            }
+                (None, ArgDraftValue::Tensor(tensor)) => {
+                    output_of(view.plugin, *tensor as usize).map(output_memory).into_iter().collect()
+                }
+                (None, ArgDraftValue::Scratch(index)) => vec![Memory::Scratch(*index)],
+                (None, ArgDraftValue::Expr { .. }) => Vec::new(),
+            };
+            let writes = !read_only.contains(&arg.name);
+            let access = |memory| Access { memory, step, writes, span: arg.value_span.clone() };
+            all.extend(memories.into_iter().map(access));
         }
     }
     all
 }
 
 /// An output that no step of a row writes, or only steps with conditions of which none may hold.
-fn unwritten(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Diagnostic> {
-    let output = site.plugin.outputs.get(index)?;
-    let uses: Vec<&Access> = accesses.iter().filter(|it| it.memory == output_memory(index)).collect();
-    let writers: Vec<At> = uses.iter().filter(|it| it.writes).map(|it| it.at).collect();
+fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
+    let output = view.plugin.outputs.get(index)?;
+    let (name, memory) = (output.name.clone(), output_memory(index));
+    let uses: Vec<&Access> = accesses.iter().filter(|it| it.memory == memory).collect();
+    let writers: Vec<StepId> = uses.iter().filter(|it| it.writes).map(|it| it.step).collect();
     if writers.is_empty() {
-        return Some(match uses.first() {
-            Some(first) => {
-                Diagnostic::error(format!("the output `{}` is only read: no step writes it", output.name))
-                    .code(rules::UNWRITTEN_OUTPUT)
-                    .at(first.span.clone(), "a pointer to `const` gets it")
-                    .help("let a kernel write it, or take `const` out of the parameter that does")
+        let diagnostic: Diagnostic = match uses.first() {
+            Some(first) => OutputOnlyRead { output: name, span: first.span.clone() }.into(),
+            None => {
+                let units = view.resolved.draft.units_of(row);
+                let kernel = if units.len() == 1 { "the kernel" } else { "a kernel" };
+                OutputNotPassed { output: name, kernel, span: units.first()?.args_span.clone() }.into()
             }
-            None => not_passed(site, row, &output.name)?,
-        });
+        };
+        return Some(Finding::new(memory, Problem::Unwritten, diagnostic));
     }
     // Where nothing writes an output that shares an input's memory it holds what the input held.
     if output.alias.is_some() {
         return None;
     }
-    let is_there = has_elements(site.plugin, index);
-    let Unmet { case, blamed } = unmet(site, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
+    let is_there = has_elements(view.plugin, index);
+    let Unmet { case, blamed } = unmet(view, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
     let first = blamed.first()?;
     let label = match (case.as_deref(), first.is_condition) {
-        (None, true) => format!("not known to hold wherever `{}` has elements", output.name),
-        (None, false) => format!("not known to be above 0 wherever `{}` has elements", output.name),
+        (None, true) => format!("not known to hold wherever `{name}` has elements"),
+        (None, false) => format!("not known to be above 0 wherever `{name}` has elements"),
         (Some(""), true) => "this does not hold".to_owned(),
         (Some(""), false) => "this is 0".to_owned(),
         (Some(case), true) => format!("for {case} this does not hold"),
         (Some(case), false) => format!("for {case} this is 0"),
     };
-    let diagnostic = Diagnostic::warning(format!("the output `{}` may stay unwritten", output.name))
-        .code(rules::UNWRITTEN_OUTPUT)
-        .at(site.span(first.text), label);
-    let diagnostic = blamed.iter().skip(1).fold(diagnostic, |diagnostic, need| {
+    let (note, help) = match (output.depends_on_data(), view.route) {
+        // How much there is of it the kernels say.
+        (true, _) => (
+            "where the size that is written is not 0, it holds whatever the memory held",
+            "give every case a step that writes it, or say with `upper` for which cases it is empty",
+        ),
+        (false, Route::Plugin) => (
+            "such a run is refused: what is not written holds whatever the memory held",
+            "fill it first with a `memset` that has no condition, or give every case a step that writes it",
+        ),
+        // One kernel is all that it has.
+        (false, Route::Native) => (
+            "TensorRT goes on with whatever the memory held, and nobody checks it: what is not proved for the profile is a warning when the engine is built",
+            "have the kernel run, and write it, in every case",
+        ),
+    };
+    let help = match blamed.iter().any(|need| rounds_down(view, row, need)) {
+        true => format!("{ROUND_UP}; if it may still be 0, {help}"),
+        false => help.to_owned(),
+    };
+    let found = Diagnostic::from(OutputMayStayUnwritten {
+        output: name,
+        label,
+        note,
+        help,
+        span: view.span(first.text),
+    });
+    let diagnostic = blamed.iter().skip(1).fold(found, |diagnostic, need| {
         let label = match (&case, need.is_condition) {
             (None, _) => "nor is this, as far as is known",
             (Some(_), true) => "nor does this hold",
             (Some(_), false) => "and this is 0",
         };
-        diagnostic.related(site.span(need.text), label)
+        diagnostic.related(view.span(need.text), label)
     });
-    let (note, help) = match output.depends_on_data() {
-        // How much there is of it the kernels say.
-        true => (
-            "where the size that is written is not 0, it holds whatever the memory held",
-            "give every case a step that writes it, or say with `upper` for which cases it is empty",
-        ),
-        false => unwritten_then(site.route),
-    };
-    Some(diagnostic.note(note).help(match blamed.iter().any(|need| rounds_down(site, row, need)) {
-        true => format!("{}; if it may still be 0, {help}", remedy::ROUND_UP),
-        false => help.to_owned(),
-    }))
+    Some(Finding::new(memory, Problem::MayStayUnwritten, diagnostic))
 }
 
 /// Whether an axis of a grid may be 0 though nothing is empty, because a division leaves out the rest.
-fn rounds_down(site: &Site<'_>, row: usize, need: &Need<'_>) -> bool {
-    let Some(given) = site.given(need.at).filter(|_| !need.is_condition && remedy::divides(&need.enough))
-    else {
+fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
+    let Some(given) = view.given(need.step).filter(|_| !need.is_condition && divides(&need.enough)) else {
         return false;
     };
-    let domain = site.guard(row).into_iter().chain([given]).fold(site.domain(), Domain::assuming);
+    let domain = view.guard(row).into_iter().chain([given]).fold(view.domain(), Domain::assuming);
     domain.always(&need.enough) != Verdict::Proved
 }
 
-/// What comes of a run that leaves an output unwritten, and what mends it.
-const fn unwritten_then(route: Route) -> (&'static str, &'static str) {
-    match route {
-        Route::Plugin => (
-            "such a run is refused: what is not written holds whatever the memory held",
-            "fill it first with a `memset` that has no condition, or give every case a step that writes it",
-        ),
-        // One kernel is all that it has.
-        Route::Native => (
-            "TensorRT goes on with whatever the memory held, and nobody checks it: what is not proved for the profile is a warning when the engine is built",
-            "have the kernel run, and write it, in every case",
-        ),
-    }
-}
-
-/// No argument passes the output and no memset fills it.
-fn not_passed(site: &Site<'_>, row: usize, name: &str) -> Option<Diagnostic> {
-    let units = site.resolved.draft.units_of(row);
-    let unit = units.first()?;
-    let message = match units.len() {
-        1 => format!("no argument passes the output `{name}` to the kernel"),
-        _ => format!("no argument passes the output `{name}` to a kernel"),
-    };
-    Some(
-        Diagnostic::error(message)
-            .code(rules::UNWRITTEN_OUTPUT)
-            .at(unit.args_span.clone(), "nothing could write it")
-            .help(format!("pass it: `<parameter> = \"{name}\"`")),
-    )
-}
-
 /// A buffer that no step writes, or that one reads before.
-fn unwritten_scratch(site: &Site<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Diagnostic> {
-    let name = &site.variant(row)?.scratch.get(index)?.name;
+fn unwritten_scratch(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize) -> Option<Finding> {
     let memory = Memory::Scratch(u32::try_from(index).ok()?);
-    let mut uses = accesses.iter().filter(|access| access.memory == memory).peekable();
-    let first = uses.peek().map(|first| first.span.clone())?;
-    if uses.any(|access| access.writes) {
-        return read_first(site, row, accesses, memory);
+    let uses = || accesses.iter().filter(|access| access.memory == memory);
+    if uses().any(|access| access.writes) {
+        return read_first(view, row, accesses, memory);
     }
-    let message = format!("nothing writes the scratch buffer `{name}`");
-    Some(
-        Diagnostic::error(message)
-            .code(rules::UNWRITTEN_SCRATCH)
-            .at(first, "it is only read, through a pointer to `const`")
-            .help("let a step before write it, or fill it with `memset`"),
-    )
+    let buffer = view.variant(row)?.scratch.get(index)?.name.clone();
+    let unwritten = UnwrittenScratch { buffer, span: uses().next()?.span.clone() };
+    Some(Finding::new(memory, Problem::Unwritten, unwritten))
 }
 
 /// Memory that a step reads and that no step before it writes, or only steps with conditions of which none may hold. What a step reads and
 /// writes through one pointer its kernel may keep in order; a pointer to `const` beside that is for what was there before.
-fn read_first(site: &Site<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Diagnostic> {
-    let (what, rule, is_there) = read_memory(site, row, memory)?;
+fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Memory) -> Option<Finding> {
+    let (name, rule, is_there) = read_memory(view, row, memory)?;
+    let report = |problem, diagnostic: Diagnostic| Some(Finding::new(memory, problem, diagnostic.code(rule)));
     let uses: Vec<&Access> = accesses.iter().filter(|access| access.memory == memory).collect();
     for reader in uses.iter().filter(|access| !access.writes) {
-        let before = uses.iter().filter(|it| it.writes && it.at.step < reader.at.step);
-        let before: Vec<At> = before.map(|it| it.at).collect();
+        let before = uses.iter().filter(|it| it.writes && it.step.step < reader.step.step);
+        let before: Vec<StepId> = before.map(|it| it.step).collect();
+        let read = reader.span.clone();
         if before.is_empty() {
-            if let Some(beside) = uses.iter().find(|it| it.writes && it.at == reader.at) {
-                return Some(read_beside(&what, rule, reader, beside));
+            // A kernel whose blocks wait for each other can be right, so it is a warning.
+            if let Some(beside) = uses.iter().find(|it| it.writes && it.step == reader.step) {
+                let found = ReadBesideWrite { memory: name, read, written: beside.span.clone() };
+                return report(Problem::MayBeReadFirst, found.into());
             }
-            let later = uses.iter().find(|access| access.writes)?;
-            return Some(
-                Diagnostic::error(format!("{what} is read before anything wrote it"))
-                    .code(rule)
-                    .at(reader.span.clone(), "read here, through a pointer to `const`")
-                    .related(later.span.clone(), "written here, by a later step")
-                    .help("change the order of the steps, or fill it first with `memset`"),
-            );
+            let written = uses.iter().find(|access| access.writes)?.span.clone();
+            return report(Problem::ReadFirst, ReadBeforeWrite { memory: name, read, written }.into());
         }
-        let assumed = site.when(reader.at).into_iter().chain(site.filled(reader.at).iter().flatten());
+        let assumed = view.when(reader.step).into_iter().chain(view.filled(reader.step).iter().flatten());
         let assumed: Vec<&Expr> = assumed.chain(&is_there).collect();
-        let Some(Unmet { case, blamed }) = unmet(site, row, &assumed, &before) else { continue };
-        let label = match case.as_deref() {
-            None | Some("") => "read here".to_owned(),
-            Some(case) => format!("read here, also for {case}"),
-        };
-        let diagnostic = Diagnostic::warning(format!("{what} may be read before anything wrote it"))
-            .code(rule)
-            .at(reader.span.clone(), label);
-        let diagnostic = blamed.iter().fold(diagnostic, |diagnostic, need| {
+        let Some(Unmet { case, blamed }) = unmet(view, row, &assumed, &before) else { continue };
+        let case = case.filter(|case| !case.is_empty()).map(|case| format!(", also for {case}"));
+        let found = MayBeReadBeforeWrite { memory: name, read, case: case.unwrap_or_default() };
+        let diagnostic = blamed.iter().fold(Diagnostic::from(found), |diagnostic, need| {
             let label = match need.is_condition {
                 true => "it is written only where this holds",
                 false => "it is written only where this is above 0",
             };
-            diagnostic.related(site.span(need.text), label)
+            diagnostic.related(view.span(need.text), label)
         });
-        return Some(
-            diagnostic.help("give the step that reads it the same condition, or fill it first with `memset`"),
-        );
+        return report(Problem::MayBeReadFirst, diagnostic);
     }
     None
 }
 
-/// Memory that the step which is the first to write it gets through a pointer to `const` too. A kernel whose blocks wait for each other can
-/// be right, so it is a warning.
-fn read_beside(what: &str, rule: Code, reader: &Access, writer: &Access) -> Diagnostic {
-    Diagnostic::warning(format!("{what} may be read before anything wrote it"))
-        .code(rule)
-        .at(reader.span.clone(), "read here, through a pointer to `const`")
-        .related(writer.span.clone(), "only this step itself writes it")
-        .note("no step before this one writes it: what is read holds whatever the memory held")
-        .help("pass what the kernel is to read, or fill it first with `memset`; where the kernel writes it first, let it read through that pointer")
-}
-
 /// How messages call memory, the rule that it has to be written before it is read, and when there is something in it; nothing for an
 /// output that shares an input's memory, which holds what the input held.
-fn read_memory(site: &Site<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
+fn read_memory(view: &DraftView<'_>, row: usize, memory: Memory) -> Option<(String, Code, Option<Expr>)> {
     match memory {
         Memory::Scratch(index) => {
-            let scratch = site.variant(row)?.scratch.get(index as usize)?;
+            let scratch = view.variant(row)?.scratch.get(index as usize)?;
             Some((format!("the scratch buffer `{}`", scratch.name), rules::UNWRITTEN_SCRATCH, None))
         }
         Memory::Output(index) => {
-            let output = site.plugin.outputs.get(index as usize)?;
-            let is_there = has_elements(site.plugin, index as usize);
+            let output = view.plugin.outputs.get(index as usize)?;
+            let is_there = has_elements(view.plugin, index as usize);
             let own = output.alias.is_none();
             own.then(|| (format!("the output `{}`", output.name), rules::UNWRITTEN_OUTPUT, is_there))
         }
@@ -364,7 +328,7 @@ fn has_elements(plugin: &Plugin, output: usize) -> Option<Expr> {
 
 /// Something that has to hold so that a step is done and does something.
 struct Need<'r> {
-    at: At,
+    step: StepId,
     text: &'r Text,
     holds: Expr,
     /// What is enough for that, and asks for less: a proof of it takes fewer steps.
@@ -374,22 +338,22 @@ struct Need<'r> {
 }
 
 /// All that: its condition holds, and its grid is not rightly 0. What always holds is left out.
-fn needs<'r>(site: &Site<'r>, at: At) -> Vec<Need<'r>> {
-    let Some(decl) = site.step_decl(at) else { return Vec::new() };
-    let condition = site.when(at).zip(decl.when.as_ref());
+fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
+    let Some(decl) = view.step_decl(step) else { return Vec::new() };
+    let condition = view.when(step).zip(decl.when.as_ref());
     let condition = condition.map(|(when, text)| Need {
-        at,
+        step,
         text,
         holds: when.clone(),
         enough: when.clone(),
         is_condition: true,
     });
     let texts = decl.launch().map_or(&[][..], |launch| &launch.grid);
-    let axes = site.filled(at).iter().enumerate().filter_map(|(axis, filled)| {
+    let axes = view.filled(step).iter().enumerate().filter_map(|(axis, filled)| {
         // A grid of 0 where nothing is empty is refused, and so is one without a value.
         let enough = filled.clone()?;
-        let holds = joined(BinaryOp::Or, [site.given(at)?, &enough])?;
-        Some(Need { at, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
+        let holds = joined(BinaryOp::Or, [view.given(step)?, &enough])?;
+        Some(Need { step, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
     });
     condition.into_iter().chain(axes).collect()
 }
@@ -403,22 +367,22 @@ struct Unmet<'r> {
 }
 
 /// Whether it is proved that one of some steps does something; else what is known. `assumed` holds beside the row's guard.
-fn unmet<'r>(site: &Site<'r>, row: usize, assumed: &[&Expr], steps: &[At]) -> Option<Unmet<'r>> {
-    let needs: Vec<Vec<Need<'r>>> = steps.iter().map(|at| needs(site, *at)).collect();
+fn unmet<'r>(view: &DraftView<'r>, row: usize, assumed: &[&Expr], steps: &[StepId]) -> Option<Unmet<'r>> {
+    let needs: Vec<Vec<Need<'r>>> = steps.iter().map(|step| needs(view, *step)).collect();
     let any_of = |part: for<'n> fn(&'n Need<'r>) -> &'n Expr| {
         let whens = needs.iter().map(|needs| joined(BinaryOp::And, needs.iter().map(part)));
         joined(BinaryOp::Or, &whens.collect::<Option<Vec<Expr>>>()?)
     };
     let any = any_of(|need| &need.holds)?;
-    let conditions: Vec<&Expr> = site.guard(row).into_iter().chain(assumed.iter().copied()).collect();
-    let domain = conditions.iter().fold(site.domain(), |domain, condition| domain.assuming(condition));
+    let conditions: Vec<&Expr> = view.guard(row).into_iter().chain(assumed.iter().copied()).collect();
+    let domain = conditions.iter().fold(view.domain(), |domain, condition| domain.assuming(condition));
     if any_of(|need| &need.enough).is_some_and(|enough| domain.proves(&enough)) {
         return None;
     }
     let verdict = domain.always(&any);
     let case = match &verdict {
         Verdict::Proved => return None,
-        Verdict::Refuted(case) => Some(describe(site.plugin, case, &[&any])),
+        Verdict::Refuted(case) => Some(describe(view.plugin, case, &[&any])),
         Verdict::Open => None,
     };
     let is_blamed = |need: &Need<'_>| match &verdict {
@@ -433,28 +397,24 @@ fn unmet<'r>(site: &Site<'r>, row: usize, assumed: &[&Expr], steps: &[At]) -> Op
     Some(Unmet { case, blamed: blamed.collect() })
 }
 
-/// What is said of rows, each message once: with the rows where these are not all.
-fn merged(site: &Site<'_>, of_row: impl Fn(usize) -> Vec<Diagnostic>) -> Vec<Diagnostic> {
-    let mut all: Vec<(Diagnostic, Vec<usize>)> = Vec::new();
-    for row in 0..site.plugin.variants.len() {
-        for diagnostic in of_row(row) {
-            let key = |diagnostic: &Diagnostic| -> (Option<Code>, String, Option<Span>) {
-                (
-                    diagnostic.code,
-                    diagnostic.message.clone(),
-                    diagnostic.primary.as_ref().map(|it| it.span.clone()),
-                )
-            };
-            match all.iter_mut().find(|(known, _)| key(known) == key(&diagnostic)) {
+/// The findings of all rows, each once: with the rows where these are not all.
+fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<Finding> {
+    let place = |finding: &Finding| finding.diagnostic.primary.as_ref().map(|label| label.span.clone());
+    let is_same = |one: &Finding, other: &Finding| {
+        (one.memory, one.problem) == (other.memory, other.problem) && place(one) == place(other)
+    };
+    let mut all: Vec<(Finding, Vec<usize>)> = Vec::new();
+    for row in 0..view.plugin.variants.len() {
+        for finding in of_row(row) {
+            match all.iter_mut().find(|(known, _)| is_same(known, &finding)) {
                 Some((_, rows)) => rows.push(row),
-                None => all.push((diagnostic, vec![row])),
+                None => all.push((finding, vec![row])),
             }
         }
     }
-    let count = site.plugin.variants.len();
-    let told = all.into_iter().map(|(diagnostic, rows)| match rows.len() == count {
-        true => diagnostic,
-        false => diagnostic.note(format!("in {}", site.describe_all(&rows))),
-    });
-    told.collect()
+    let note = |(found, rows): (Finding, Vec<usize>)| Finding {
+        diagnostic: view.note_rows(found.diagnostic, &rows),
+        ..found
+    };
+    all.into_iter().map(note).collect()
 }

@@ -6,34 +6,34 @@
 //! something that cannot be decided that it is wrong: what is wrong for some shapes is a warning, what is wrong for all an error.
 
 mod arguments;
-mod block;
 mod claim;
 mod cluster;
 mod code_limits;
 mod cooperative;
 mod devices;
 mod dimensions;
+mod draft_view;
 mod empty_rows;
+mod errors;
 mod expressible;
 mod fill;
 mod format_words;
 mod formula;
-mod grid;
 mod guard_never_fails;
 mod guard_never_holds;
 mod inexact_attribute;
 mod inexpressible_shape;
+mod limits;
 mod memory;
 mod remedy;
+mod report;
 mod require_is_constant;
 mod route;
 mod scratch;
 mod settle;
-mod shared_memory;
-mod site;
 mod timing;
-mod unmeetable;
 mod unreachable_variant;
+mod unsatisfiable;
 mod value;
 mod variant_without_guard;
 mod volume;
@@ -51,7 +51,7 @@ use crate::manifest::Route;
 use crate::resolve::Resolved;
 use crate::verify::Bound;
 use claim::{Claim, When};
-use site::{Pools, Site};
+use draft_view::{DraftView, Pools};
 
 /// What came of the checks of one plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -60,6 +60,8 @@ pub struct Checked {
     pub diagnostics: Vec<Diagnostic>,
     /// Everything that must hold for every launch, in order of place.
     pub obligations: Vec<Obligation>,
+    /// Diagnostics of [`check_for`] that those of [`check_compiled`] replace, knowing more.
+    pub superseded: Vec<Diagnostic>,
 }
 
 /// Something that must hold for every launch of a plugin. What is not proved a plugin library checks when shapes are known, and
@@ -113,48 +115,49 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], route: Route) -> Check
 
 /// [`check_for`] with these steps.
 fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> Checked {
-    let site = Site::new(resolved, targets, route, pools);
+    let view = DraftView::new(resolved, targets, route, pools);
     let mut checked = Checked::default();
-    let inexpressible = inexpressible_shape::check(&site, &mut checked);
-    let mut claims = value::claims(&site, &inexpressible);
-    claims.extend(dimensions::claims(&site, &inexpressible));
-    claims.extend(dimensions::sizes(&site));
-    claims.extend(grid::claims(&site, &inexpressible));
-    claims.extend(block::claims(&site));
-    claims.extend(shared_memory::claims(&site));
-    claims.extend(scratch::claims(&site));
+    let inexpressible = inexpressible_shape::check(&view, &mut checked);
+    let mut claims = value::claims(&view, &inexpressible);
+    claims.extend(dimensions::claims(&view, &inexpressible));
+    claims.extend(dimensions::sizes(&view));
+    claims.extend(view.launches().flat_map(|launch| limits::grid(&launch, inexpressible.is_empty())));
+    claims.extend(view.launches().flat_map(|launch| limits::block(&launch)));
+    claims.extend(view.launches().flat_map(|launch| limits::shared_memory(&view, &launch)));
+    claims.extend(scratch::claims(&view));
     // What TensorRT launches itself has neither, and nothing is said of what has no such launch ([`check_route`]).
-    if !site.is_native() {
-        claims.extend(cluster::claims(&site));
-        claims.extend(cooperative::claims(&site));
-        checked.diagnostics.extend(cooperative::check(&site));
-        checked.obligations.extend(cooperative::obligations(&site));
-        checked.diagnostics.extend(cluster::targets(&site));
+    if !view.is_native() {
+        let cooperative: Vec<_> = view.launches().filter(|launch| launch.launch.cooperative).collect();
+        claims.extend(view.launches().flat_map(|launch| limits::cluster(&launch)));
+        claims.extend(cooperative.iter().filter_map(cooperative::claim));
+        checked.diagnostics.extend(cooperative::check(&view, &cooperative));
+        checked.obligations.extend(cooperative::obligations(&view, &cooperative));
+        checked.diagnostics.extend(cluster::targets(&view));
     }
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
-        claims.into_iter().partition(|claim| claim.when == When::BeforeOutputs);
-    settle::settle(&site, of_shapes, &mut checked);
-    checked.diagnostics.extend(inexact_attribute::check(&site));
-    checked.diagnostics.extend(fill::check(&site));
-    checked.diagnostics.extend(scratch::check(&site));
-    checked.diagnostics.extend(dimensions::limits(&site));
-    checked.diagnostics.extend(timing::check(&site));
-    checked.diagnostics.extend(memory::outputs(&site, &inexpressible));
+        claims.into_iter().partition(|claim| claim.term.when == When::BeforeOutputs);
+    settle::settle(&view, of_shapes, &mut checked);
+    checked.diagnostics.extend(inexact_attribute::check(&view));
+    checked.diagnostics.extend(fill::check(&view));
+    checked.diagnostics.extend(scratch::check(&view));
+    checked.diagnostics.extend(dimensions::limits(&view));
+    checked.diagnostics.extend(timing::check(&view));
+    checked.diagnostics.extend(memory::outputs(&view, &inexpressible));
     // Of nothing everything is true: what is said of launches would be proved and wrong.
-    if unmeetable::is_empty(&site, site.plugin) {
+    if unsatisfiable::is_empty(&view, view.plugin) {
         if !has_errors(&checked.diagnostics) {
-            checked.diagnostics.extend(unmeetable::check(&site));
+            checked.diagnostics.extend(unsatisfiable::check(&view));
         }
         return finish(checked);
     }
-    checked.diagnostics.extend(empty_rows::check(&site));
+    checked.diagnostics.extend(empty_rows::check(&view));
     // What finds errors comes before what needs many steps.
-    let mut rules = require_is_constant::check(&site);
-    let never = guard_never_holds::check(&site, &mut rules);
-    let always = guard_never_fails::check(&site, &never, &mut rules);
-    rules.extend(unreachable_variant::check(&site));
-    rules.extend(variant_without_guard::check(&site, &never, &always));
-    settle::settle(&site, claims, &mut checked);
+    let mut rules = require_is_constant::check(&view);
+    let never = guard_never_holds::check(&view, &mut rules);
+    let always = guard_never_fails::check(&view, &never, &mut rules);
+    rules.extend(unreachable_variant::check(&view));
+    rules.extend(variant_without_guard::check(&view, &never, &always));
+    settle::settle(&view, claims, &mut checked);
     checked.diagnostics.extend(rules);
     finish(checked)
 }
@@ -184,19 +187,14 @@ pub fn check_compiled(
     compiled: &[Compiled<'_>],
 ) -> Checked {
     let pools = Pools::new();
-    let site = Site::new(resolved, targets, route, &pools);
+    let view = DraftView::new(resolved, targets, route, &pools);
     let mut checked = Checked::default();
-    let mut claims = arguments::claims(&site, compiled);
-    claims.extend(code_limits::claims(&site, compiled));
-    claims.extend(scratch::of_numbers(&site, compiled));
-    settle::settle(&site, claims, &mut checked);
-    checked.diagnostics.extend(memory::compiled(&site, compiled));
+    let mut claims = arguments::claims(&view, compiled);
+    claims.extend(code_limits::claims(&view, compiled));
+    claims.extend(scratch::whole_numbers(&view, compiled));
+    settle::settle(&view, claims, &mut checked);
+    memory::compiled(&view, compiled, &mut checked);
     finish(checked)
-}
-
-/// Takes out of what [`check_for`] told what [`check_compiled`] or [`check_arguments`] told of the same, knowing more.
-pub fn supersede(earlier: &mut Vec<Diagnostic>, later: &[Diagnostic]) {
-    memory::supersede(earlier, later);
 }
 
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
@@ -212,6 +210,18 @@ pub fn check_arguments(resolved: &Resolved, targets: &[Target], route: Route, bo
     });
     let compiled: Vec<Compiled<'_>> = compiled.collect();
     check_compiled(resolved, targets, route, &compiled)
+}
+
+/// The first finding of each place: rows share the text of a launch.
+fn once_per_place(found: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
+    let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
+    let mut kept: Vec<Diagnostic> = Vec::new();
+    for one in found {
+        if kept.iter().all(|known| place(known) != place(&one)) {
+            kept.push(one);
+        }
+    }
+    kept
 }
 
 fn finish(mut checked: Checked) -> Checked {

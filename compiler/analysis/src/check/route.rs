@@ -12,12 +12,12 @@ use cubinder_launch::native::{Obstacle, misfit, obstacles};
 use cubinder_launch::proof::{Domain, Verdict};
 use cubinder_model::{Launch, Plugin, Target, Variant};
 
+use super::errors::{NoNativeRoute, VariantsLeftOut};
 use super::expressible::is_expressible;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
 use crate::precompiled;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Resolved, Unit};
-use crate::rules;
 
 /// Checks a plugin for the native route. `asked_at` is where a file selects the route, `lowest_ptx` the lowest PTX target.
 #[must_use]
@@ -26,28 +26,21 @@ pub fn check_route(
     asked_at: Option<&Span>,
     lowest_ptx: Option<Target>,
 ) -> Vec<Diagnostic> {
-    let mut told = BTreeSet::new();
-    let mut found = Vec::new();
-    for index in 0..plugin.draft.plugin.variants.len() {
-        for (problem, help) in problems(plugin, lowest_ptx, index) {
-            if told.insert(problem.clone()) {
-                found.push(error(plugin, asked_at, &problem, help));
-            }
-        }
-    }
+    let variants = || 0..plugin.draft.plugin.variants.len();
+    let mut reported = BTreeSet::new();
+    let problems = variants().flat_map(|index| problems(plugin, lowest_ptx, index));
+    let problems = problems.filter(|(problem, _)| reported.insert(problem.clone()));
+    let found: Vec<Diagnostic> =
+        problems.map(|(problem, help)| error(plugin, asked_at, problem, help)).collect();
     if !found.is_empty() {
         return found;
     }
-    let (chosen, left_out): (Vec<usize>, Vec<usize>) = (0..plugin.draft.plugin.variants.len())
-        .partition(|index| can_be_chosen(&plugin.draft.plugin, *index));
+    let (chosen, left_out): (Vec<usize>, Vec<usize>) =
+        variants().partition(|index| can_be_chosen(&plugin.draft.plugin, *index));
     if chosen.is_empty() {
-        let what = "TensorRT could choose none of the variants, because the guards of all ask for addresses or the device";
-        return vec![error(
-            plugin,
-            asked_at,
-            what,
-            "add a variant whose guard asks for shapes alone, or that has none, as the last one",
-        )];
+        let problem = "TensorRT could choose none of the variants, because the guards of all ask for addresses or the device";
+        let help = "add a variant whose guard asks for shapes alone, or that has none, as the last one";
+        return vec![error(plugin, asked_at, problem.to_owned(), help)];
     }
     left_out_of(plugin, &left_out).into_iter().collect()
 }
@@ -65,31 +58,21 @@ fn left_out_of(plugin: &Resolved, left_out: &[usize]) -> Option<Diagnostic> {
     let variants = left_out.iter().filter_map(|index| plugin.draft.plugin.variants.get(*index));
     let ids: BTreeSet<i32> = variants.map(|variant| variant.id).collect();
     let ids: Vec<String> = ids.iter().map(ToString::to_string).collect();
-    let (what, whose) = match ids.as_slice() {
+    let (variants, guards) = match ids.as_slice() {
         [] => return None,
-        [one] => (format!("the variant {one} is left out"), "its guard asks"),
-        more => (format!("the variants {} are left out", more.join(", ")), "their guards ask"),
+        [one] => (format!("variant {one} is"), "its guard asks"),
+        more => (format!("variants {} are", more.join(", ")), "their guards ask"),
     };
-    Some(
-        Diagnostic::warning(what)
-            .code(rules::LEFT_OUT_OF_ROUTE)
-            .at(plugin.name_span.clone(), "TensorRT launches this plugin itself")
-            .note(format!(
-                "{whose} for addresses or the device, and TensorRT chooses a variant while it builds, when it knows neither"
-            ))
-            .help("have guards ask for shapes alone, or let a plugin library launch the kernels"),
-    )
+    Some(VariantsLeftOut { variants, guards, span: plugin.name_span.clone() }.into())
 }
 
-fn error(plugin: &Resolved, asked_at: Option<&Span>, problem: &str, help: &'static str) -> Diagnostic {
-    let name = &plugin.manifest.plugin.name.value;
-    let diagnostic = Diagnostic::error(format!("TensorRT cannot launch `{name}` itself: {problem}"))
-        .code(rules::NO_NATIVE_ROUTE);
-    let diagnostic = match asked_at {
-        Some(span) => diagnostic.at(span.clone(), "asked for here"),
-        None => diagnostic.at(plugin.name_span.clone(), "`--route native` asks for it"),
+fn error(plugin: &Resolved, asked_at: Option<&Span>, obstacle: String, help: &'static str) -> Diagnostic {
+    let (span, label) = match asked_at {
+        Some(span) => (span, "asked for here"),
+        None => (&plugin.name_span, "`--route native` asks for it"),
     };
-    diagnostic.help(format!("{help}; or let a plugin library launch it: `route = \"plugin\"`, which is meant where nothing is said"))
+    let (plugin, span) = (plugin.manifest.plugin.name.value.as_str(), span.clone());
+    NoNativeRoute { plugin, obstacle, help, span, label }.into()
 }
 
 /// What is wrong with a variant, and what mends it.

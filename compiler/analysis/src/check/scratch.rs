@@ -2,67 +2,64 @@
 //! kernel keeps there.
 
 use cubinder_expr::Interval;
-use cubinder_expr::{BinaryOp, Expr, Node};
 use cubinder_launch::proof::Verdict;
-use cubinder_model::Scratch;
 
-use super::Compiled;
-use super::claim::{Claim, What, When, verdict};
-use super::formula::joined;
-use super::site::Site;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::resolve::ArgDraftValue;
+use super::claim::{Claim, Must, Predicate, Remedy, Term, When};
+use super::draft_view::DraftView;
+use super::errors::EmptyScratch;
+use super::formula::{int, is_multiple};
+use super::{Compiled, once_per_place};
+use crate::diagnostic::Diagnostic;
+use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
 
 /// The most memory of any GPU that is known, bytes: 288 GiB (NVIDIA B300, data sheet of 2025).
 const MOST: i64 = 288 << 30;
 
+/// The size of each scratch buffer of a row.
+fn sizes(view: &DraftView<'_>, row: usize) -> impl Iterator<Item = Term> {
+    view.scratch(row).map(move |(scratch, text)| {
+        let subject = format!("the size of the scratch buffer `{}`", scratch.name);
+        view.term(subject, &scratch.bytes, text, When::Chosen(row))
+    })
+}
+
 /// A claim for each scratch buffer of each row that is no constant within the limits.
-pub(super) fn claims(site: &Site<'_>) -> Vec<Claim> {
+pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
     let allowed = Interval { min: 0, max: MOST };
-    let mut claims = Vec::new();
-    for row in 0..site.plugin.variants.len() {
-        for (scratch, text) in site.scratch(row) {
-            if scratch.bytes.constant().is_some_and(|bytes| allowed.contains(bytes)) {
-                continue;
-            }
-            claims.push(Claim {
-                rule: rules::SCRATCH_LIMIT,
-                subject: format!("the size of the scratch buffer `{}`", scratch.name),
-                must: format!("is from 0 to {MOST} bytes, the most of any GPU"),
-                otherwise: "",
-                what: What::Within(allowed),
-                expr: scratch.bytes.clone(),
-                span: site.span(text),
-                when: When::Chosen(row),
-            });
-        }
-    }
-    claims
+    let sizes = (0..view.plugin.variants.len()).flat_map(|row| sizes(view, row));
+    sizes
+        .filter_map(|size| size.limit(rules::SCRATCH_LIMIT, allowed, " bytes, the most of any GPU"))
+        .collect()
 }
 
 /// A claim for each scratch buffer whose size is refuted to be a multiple of the numbers that a kernel's pointer points to. No run checks
 /// this, so open claims are left out.
-pub(super) fn of_numbers(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+    const WHOLE_NUMBERS: Remedy = Remedy::Fix(
+        "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel",
+    );
+    const UNCHECKED: &str = "nothing checks this at run time: a kernel that stores one number per element writes past the end of the buffer";
     let mut claims: Vec<Claim> = Vec::new();
-    for (unit, compiled) in site.units().iter().zip(compiled) {
-        for arg in &unit.args {
-            let ArgDraftValue::Scratch(index) = arg.value else { continue };
-            let name = site.variant(unit.variant).and_then(|variant| variant.scratch.get(index as usize));
-            let buffer =
-                name.and_then(|of| site.scratch(unit.variant).find(|(scratch, _)| scratch.name == of.name));
-            let Some((scratch, text)) = buffer else { continue };
+    for (unit, compiled) in view.units().iter().zip(compiled) {
+        let scratch = unit.args.iter().filter_map(|arg| match arg.value {
+            ArgDraftValue::Scratch(index) => Some((arg, sizes(view, unit.variant).nth(index as usize)?)),
+            _ => None,
+        });
+        for (arg, size) in scratch {
             for (_, bytes) in compiled.number_bytes.iter().filter(|(name, _)| *name == arg.name) {
-                let Some(claim) = whole_numbers(unit.variant, scratch, site.span(text), *bytes) else {
-                    continue;
-                };
+                let must = format!("a multiple of {bytes}, the bytes of a number that a kernel keeps there");
+                let holds = Predicate::Holds(is_multiple(&size.expr, &int(i64::from(*bytes))));
+                let claim = size.claim(rules::SCRATCH_LIMIT, Must::Be(must), holds);
                 let is_known = |known: &Claim| {
-                    known.subject == claim.subject && known.must == claim.must && known.row() == claim.row()
+                    known.term.subject == size.subject
+                        && known.must == claim.must
+                        && known.row() == claim.row()
                 };
                 if !claims.iter().any(is_known)
-                    && let Verdict::Refuted(_) = verdict(&claim.narrow(site, site.domain()), &claim)
+                    && let Verdict::Refuted(_) = claim.verdict(&claim.narrow(view, view.domain()))
                 {
-                    claims.push(claim);
+                    claims.push(Claim { remedy: WHOLE_NUMBERS, consequence: Some(UNCHECKED), ..claim });
                 }
             }
         }
@@ -70,55 +67,22 @@ pub(super) fn of_numbers(site: &Site<'_>, compiled: &[Compiled<'_>]) -> Vec<Clai
     claims
 }
 
-fn whole_numbers(row: usize, scratch: &Scratch, span: Span, bytes: u32) -> Option<Claim> {
-    let number = |value: i64| Expr { nodes: vec![Node::Int(value)] };
-    let rest = joined(BinaryOp::Mod, [&scratch.bytes, &number(i64::from(bytes))])?;
-    Some(Claim {
-        rule: rules::SCRATCH_LIMIT,
-        subject: format!("the size of the scratch buffer `{}`", scratch.name),
-        must: format!("is a multiple of {bytes}, the bytes of a number that a kernel keeps there"),
-        otherwise: "",
-        what: What::Holds(joined(BinaryOp::Eq, [&rest, &number(0)])?),
-        expr: scratch.bytes.clone(),
-        span,
-        when: When::Chosen(row),
-    })
-}
-
 /// A warning for each scratch buffer that has no bytes in any row and that a kernel gets. Where it has some in another row, its kernel may
 /// know that.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let of_rows = || {
-        (0..site.plugin.variants.len()).flat_map(|row| {
-            let scratch = site.scratch(row).enumerate();
-            scratch.map(move |(index, (scratch, text))| (row, index, scratch, text))
-        })
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let rows = || 0..view.plugin.variants.len();
+    let is_empty = |buffer: &str| {
+        let mut all = rows().flat_map(|row| view.scratch(row)).filter(|(scratch, _)| scratch.name == buffer);
+        all.all(|(scratch, _)| scratch.bytes.constant() == Some(0))
     };
-    let mut found: Vec<Diagnostic> = Vec::new();
-    let mut told: Vec<&str> = Vec::new();
-    for (row, index, scratch, text) in
-        of_rows().filter(|(.., scratch, _)| scratch.bytes.constant() == Some(0))
-    {
-        let mut same = of_rows().filter(|(.., other, _)| other.name == scratch.name);
+    let empty = rows().flat_map(|row| view.scratch(row).enumerate().map(move |found| (row, found)));
+    let empty = empty.filter_map(|(row, (index, (scratch, text)))| {
         let is_passed =
-            |value: &ArgDraftValue| matches!(value, ArgDraftValue::Scratch(at) if *at as usize == index);
-        let units = site.resolved.draft.units_of(row);
-        let Some(arg) = units.iter().flat_map(|unit| &unit.args).find(|arg| is_passed(&arg.value)) else {
-            continue;
-        };
-        if told.contains(&scratch.name.as_str())
-            || same.any(|(.., other, _)| other.bytes.constant() != Some(0))
-        {
-            continue;
-        }
-        told.push(&scratch.name);
-        found.push(
-            Diagnostic::warning(format!("the scratch buffer `{}` has no memory", scratch.name))
-                .code(rules::SCRATCH_LIMIT)
-                .at(site.span(text), "this is 0")
-                .related(arg.value_span.clone(), "a kernel gets it")
-                .help("say how many bytes the kernel needs of it, or take it out of the arguments"),
-        );
-    }
-    found
+            |arg: &&ArgDraft| matches!(arg.value, ArgDraftValue::Scratch(passed) if passed as usize == index);
+        let units = view.resolved.draft.units_of(row);
+        let argument = units.iter().flat_map(|unit| &unit.args).find(is_passed)?.value_span.clone();
+        let (buffer, span) = (scratch.name.clone(), view.span(text));
+        is_empty(&buffer).then(|| EmptyScratch { buffer, span, argument }.into())
+    });
+    once_per_place(empty)
 }

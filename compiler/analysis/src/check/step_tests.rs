@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::site::Pools;
+use super::draft_view::Pools;
 use super::{Checked, Verdict, check_within};
 use crate::manifest::Route;
 use crate::resolve::Resolved;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use cubinder_expr::ScalarType;
 use cubinder_model::{Arg, ArgValue, KernelFacts, Target};
 
-use super::site::{Pools, Site};
+use super::draft_view::{DraftView, Pools};
 use super::{
     Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for, scratch,
 };
@@ -485,13 +485,15 @@ fn scratch_memory_that_is_no_whole_number_of_elements_is_claimed_once() {
             codes: Vec::new(),
         };
         let pools = Pools::new();
-        let site = Site::new(&resolved, &[], Route::Plugin, &pools);
-        let found = scratch::of_numbers(&site, &vec![compiled; resolved.draft.units.len()]);
+        let view = DraftView::new(&resolved, &[], Route::Plugin, &pools);
+        let found = scratch::whole_numbers(&view, &vec![compiled; resolved.draft.units.len()]);
         let name = |subject: &str| subject.split('`').nth(1).unwrap_or_default().to_owned();
         let must = |must: &str| must.split(',').next().unwrap_or_default().to_owned();
         found
             .iter()
-            .map(|claim| format!("{:?}: {} {}", claim.row(), name(&claim.subject), must(&claim.must)))
+            .map(|claim| {
+                format!("{:?}: {} {}", claim.row(), name(&claim.term.subject), must(&claim.must.to_string()))
+            })
             .collect::<Vec<_>>()
     };
     let s = "Some(0): s is a multiple of 4";

@@ -3,59 +3,49 @@
 
 use cubinder_model::timing::{Decider, attributes_of, deciders};
 
-use super::site::Site;
+use super::draft_view::DraftView;
+use super::errors::TimingWithout;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::rules;
 
 /// A warning for each attribute, at the first expression that reads it.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let (Some(named), Some(timing)) = (&site.plugin.timing, &site.resolved.manifest.plugin.timing) else {
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let (Some(named), Some(timing)) = (&view.plugin.timing, &view.resolved.manifest.plugin.timing) else {
         return Vec::new();
     };
-    let mut told: Vec<u32> = Vec::new();
-    let mut found = Vec::new();
-    for (decider, expr) in deciders(site.plugin) {
-        let Some(place) = place(site, decider) else { continue };
-        for attribute in attributes_of(expr).filter(|attribute| !named.contains(attribute)) {
-            let decl = site.plugin.attributes.get(attribute as usize);
-            let Some(name) = decl.map(|decl| &decl.name).filter(|_| !told.contains(&attribute)) else {
+    let span = Span::new(&view.resolved.source, timing.range.clone());
+    let mut reported: Vec<u32> = Vec::new();
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (decider, expr) in deciders(view.plugin) {
+        let Some(place) = place(view, decider) else { continue };
+        let (decides, reason) = match decider {
+            Decider::Guard(_) => ("decides", ""),
+            Decider::Requirement(_) => {
+                ("may decide", ", and guards are proved with every rule about tensors")
+            }
+            Decider::Shape(_) | Decider::Size(_) => {
+                ("may decide", ", and guards are proved with the shapes of the outputs")
+            }
+        };
+        for index in attributes_of(expr).filter(|attribute| !named.contains(attribute)) {
+            let Some(attribute) = view.plugin.attributes.get(index as usize) else { continue };
+            if reported.contains(&index) {
                 continue;
-            };
-            told.push(attribute);
-            let message = match decider {
-                Decider::Guard(_) => {
-                    format!("`{name}` decides which variants a node has, and `timing` leaves it out")
-                }
-                _ => format!("`{name}` may decide which variants a node has, and `timing` leaves it out"),
-            };
-            found.push(
-                Diagnostic::warning(message)
-                    .code(rules::TIMING_LEAVES_OUT)
-                    .at(Span::new(&site.resolved.source, timing.range.clone()), "the attributes that time depends on")
-                    .related(place.clone(), format!("`{name}` is read here{}", why(decider)))
-                    .note("it counts all the same: nodes that share what TensorRT measured have to have the same variants")
-                    .help(format!("add `\"{name}\"` to `timing`")),
-            );
+            }
+            reported.push(index);
+            let (attribute, timing, expr) = (attribute.name.as_str(), span.clone(), place.clone());
+            found.push(TimingWithout { attribute, decides, reason, timing, expr }.into());
         }
     }
     found
 }
 
 /// Where the expression is; an output without a shape of its own has none that reads attributes.
-fn place(site: &Site<'_>, decider: Decider) -> Option<Span> {
-    let manifest = &site.resolved.manifest;
+fn place(view: &DraftView<'_>, decider: Decider) -> Option<Span> {
+    let manifest = &view.resolved.manifest;
     match decider {
-        Decider::Guard(row) => site.guard_span(row),
-        Decider::Requirement(index) => Some(site.span(&manifest.plugin.require.get(index)?.expr)),
-        Decider::Shape(index) => Some(site.span(&manifest.outputs.get(index)?.shape)),
-        Decider::Size(index) => Some(site.span(&manifest.outputs.get(index)?.size.as_ref()?.upper)),
-    }
-}
-
-fn why(decider: Decider) -> &'static str {
-    match decider {
-        Decider::Guard(_) => "",
-        Decider::Requirement(_) => ", and guards are proved with every rule about tensors",
-        Decider::Shape(_) | Decider::Size(_) => ", and guards are proved with the shapes of the outputs",
+        Decider::Guard(row) => view.guard_span(row),
+        Decider::Requirement(index) => Some(view.span(&manifest.plugin.require.get(index)?.expr)),
+        Decider::Shape(index) => Some(view.span(&manifest.outputs.get(index)?.shape)),
+        Decider::Size(index) => Some(view.span(&manifest.outputs.get(index)?.size.as_ref()?.upper)),
     }
 }

@@ -3,47 +3,36 @@
 use cubinder_launch as launch;
 use cubinder_model::Plugin;
 
+use super::draft_view::DraftView;
+use super::errors::UnreachableVariant;
 use super::guard_never_holds::rows_of_variants;
-use super::site::Site;
 use crate::diagnostic::Diagnostic;
-use crate::rules;
 
 /// A warning for each variant that is never reached: for all its types, or for some.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    for rows in rows_of_variants(site) {
+    for rows in rows_of_variants(view) {
         let hidden: Vec<(usize, usize)> =
-            rows.iter().filter_map(|&row| Some((row, hides(site, row)?))).collect();
+            rows.iter().filter_map(|&row| Some((row, hides(view, row)?))).collect();
         let Some(&(row, by)) = hidden.first() else { continue };
-        let message = match hidden.len() == rows.len() {
-            true => "this variant is never reached".to_owned(),
-            false => {
-                let (count, choices) = (hidden.len(), site.choices());
-                // Each row is one of several together.
-                let choices =
-                    if choices.contains(' ') { format!("choices of {choices}") } else { choices.to_owned() };
-                format!("this variant is never reached for {count} of its {choices}")
-            }
+        let is_never_reached = hidden.len() == rows.len();
+        let choices = match view.choices() {
+            _ if is_never_reached => String::new(),
+            // Each row is one of several together.
+            choices if choices.contains(' ') => format!(" for {} of its choices of {choices}", hidden.len()),
+            choices => format!(" for {} of its {choices}", hidden.len()),
         };
-        diagnostics.push(
-            Diagnostic::warning(message)
-                .code(rules::UNREACHABLE_VARIANT)
-                .at(site.variant_span(row), format!("{} comes too late", site.describe(row)))
-                .related(site.variant_span(by), "this one has no guard and takes every such node")
-                .note(
-                    "TensorRT-RTX takes the first variant whose guard holds; TensorRT can still choose another when it times \
-                     them while an engine is built",
-                )
-                .help(help(site, hidden.len() == rows.len())),
-        );
+        let (variant, help) = (view.describe(row), help(view, is_never_reached));
+        let (span, earlier) = (view.variant_span(row), view.variant_span(by));
+        diagnostics.push(UnreachableVariant { choices, variant, help, span, earlier }.into());
     }
     diagnostics
 }
 
 /// What mends it. A variant that is reached for some choices may be meant for these alone.
-fn help(site: &Site<'_>, is_never_reached: bool) -> String {
+fn help(view: &DraftView<'_>, is_never_reached: bool) -> String {
     let plain = "put the variant without a guard last, give it a guard";
-    let manifest = &site.resolved.manifest;
+    let manifest = &view.resolved.manifest;
     let types = manifest.types.first().map(|ty| format!("`types = {{ {} = [...] }}`", ty.name.value));
     let formats = manifest.formats.first().map(|it| format!("`formats = {{ {} = [...] }}`", it.name.value));
     let restricted: Vec<String> = types.into_iter().chain(formats).collect();
@@ -56,13 +45,13 @@ fn help(site: &Site<'_>, is_never_reached: bool) -> String {
 }
 
 /// The first row before this one that takes every node that it serves, wherever it runs.
-fn hides(site: &Site<'_>, row: usize) -> Option<usize> {
+fn hides(view: &DraftView<'_>, row: usize) -> Option<usize> {
     let is_asked_before = |before: usize| {
-        let mut points = site.plugin.tuning.iter().flat_map(|device| &device.points);
-        points.any(|point| is_asked_first(site.plugin, &point.ranking, row, before))
+        let mut points = view.plugin.tuning.iter().flat_map(|device| &device.points);
+        points.any(|point| is_asked_first(view.plugin, &point.ranking, row, before))
     };
     (0..row).find(|&before| {
-        site.guard(before).is_none() && site.serve_alike(before, row) && !is_asked_before(before)
+        view.guard(before).is_none() && view.serve_alike(before, row) && !is_asked_before(before)
     })
 }
 

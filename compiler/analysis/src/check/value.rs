@@ -4,91 +4,57 @@
 
 use cubinder_expr::{Expr, Node};
 
-use super::claim::{Claim, What, When};
-use super::grid::AXES;
-use super::site::{At, Site};
-use crate::diagnostic::Span;
+use super::claim::{Claim, Must, Predicate, Term, When};
+use super::draft_view::{DraftView, StepId};
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 
 /// A claim for each expression that could have none. `inexpressible` are the outputs whose shape is wrong already.
-pub(super) fn claims(site: &Site<'_>, inexpressible: &[usize]) -> Vec<Claim> {
-    let mut claims = Vec::new();
-    let mut add = |subject: String, expr: &Expr, span: Span, when: When| {
-        if can_fail(expr) {
-            claims.push(Claim {
-                rule: rules::MAY_HAVE_NO_VALUE,
-                subject,
-                must: "has a value".to_owned(),
-                otherwise: "",
-                what: What::HasValue,
-                expr: expr.clone(),
-                span,
-                when,
-            });
-        }
-    };
-    let outputs = site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs).enumerate();
-    for (_, (output, decl)) in outputs.filter(|(index, _)| !inexpressible.contains(index)) {
-        add(
-            format!("the shape of `{}`", output.name),
-            &output.shape,
-            site.span(&decl.shape),
-            When::BeforeOutputs,
-        );
+pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim> {
+    let mut terms: Vec<Term> = Vec::new();
+    let outputs = view.outputs().map(|output| (output.index, output.parts().into_iter()));
+    let (mut shapes, mut sizes) = (Vec::new(), Vec::new());
+    for (index, mut parts) in outputs {
+        shapes.extend(parts.next().filter(|_| !inexpressible.contains(&index)));
+        sizes.extend(parts);
     }
-    for (output, decl) in site.plugin.outputs.iter().zip(&site.resolved.manifest.outputs) {
-        let (Some(bound), Some(decl)) = (&output.size, &decl.size) else { continue };
-        let subject = format!("the upper bound of `{}`", output.name);
-        add(subject, &bound.upper, site.span(&decl.upper), When::BeforeOutputs);
-        if let Some(text) = &decl.opt {
-            let subject = format!("the usual size in `{}`", output.name);
-            add(subject, &bound.opt, site.span(text), When::BeforeOutputs);
+    let parts = shapes.into_iter().chain(sizes);
+    terms.extend(parts.map(|(name, expr, text)| view.term(name, expr, text, When::BeforeOutputs)));
+    for row in 0..view.plugin.variants.len() {
+        let guard = view.variant_decl(row).and_then(|decl| decl.guard.as_ref());
+        if let (Some(guard), Some(text)) = (view.guard(row), guard) {
+            terms.push(view.term("the guard".to_owned(), guard, text, When::Guarded(row)));
         }
-    }
-    for row in 0..site.plugin.variants.len() {
-        if let (Some(guard), Some(span)) = (site.guard(row), site.guard_span(row)) {
-            add("the guard".to_owned(), guard, span, When::Asked(row));
-        }
-        for step in 0..site.variant(row).map_or(0, |variant| variant.steps.len()) {
-            let at = At { row, step };
-            let text = site.step_decl(at).and_then(|decl| decl.when.as_ref());
-            if let (Some(when), Some(text)) = (site.when(at), text) {
-                add("the condition of the step".to_owned(), when, site.span(text), When::Chosen(row));
+        for step in 0..view.variant(row).map_or(0, |variant| variant.steps.len()) {
+            let step = StepId { row, step };
+            let text = view.step_decl(step).and_then(|decl| decl.when.as_ref());
+            if let (Some(when), Some(text)) = (view.when(step), text) {
+                let subject = "the condition of the step".to_owned();
+                terms.push(view.term(subject, when, text, When::Chosen(row)));
             }
         }
-        for (scratch, text) in site.scratch(row) {
+        terms.extend(view.scratch(row).map(|(scratch, text)| {
             let subject = format!("the size of `{}`", scratch.name);
-            add(subject, &scratch.bytes, site.span(text), When::Chosen(row));
-        }
+            view.term(subject, &scratch.bytes, text, When::Chosen(row))
+        }));
     }
-    for launch in site.launches() {
-        let when = When::Launched(launch.at);
-        for (axis, (expr, text)) in launch.launch.grid.iter().zip(&launch.decl.grid).enumerate() {
-            add(launch.of(&format!("the grid's {}", AXES[axis])), expr, site.span(text), when);
-        }
-        let when = When::Running(launch.at);
-        for (axis, (expr, text)) in launch.launch.block.iter().zip(&launch.decl.block).enumerate() {
-            add(launch.of(&format!("the block's {}", AXES[axis])), expr, site.span(text), when);
-        }
-        let cluster = launch.launch.cluster.iter().flatten().zip(launch.decl.cluster.iter().flatten());
-        for (axis, (expr, text)) in cluster.enumerate() {
-            add(launch.of(&format!("the cluster's {}", AXES[axis])), expr, site.span(text), when);
-        }
-        if let Some(text) = &launch.decl.shared_bytes {
-            let subject = launch.of("the dynamic shared memory");
-            add(subject, &launch.launch.shared_bytes, site.span(text), when);
-        }
+    for launch in view.launches() {
+        terms.extend(launch.grid());
+        terms.extend(launch.block());
+        terms.extend(launch.cluster());
+        terms.extend(launch.shared_bytes("the dynamic shared memory"));
     }
-    for (unit, launch) in site.units().iter().filter_map(|unit| Some((unit, site.launch_of(unit)?))) {
-        for arg in &unit.args {
-            if let ArgDraftValue::Expr { expr, .. } = &arg.value {
-                let subject = launch.of(&format!("the argument `{}`", arg.name));
-                add(subject, expr, arg.value_span.clone(), When::Running(launch.at));
-            }
-        }
+    for (unit, launch) in view.units().iter().filter_map(|unit| Some((unit, view.launch_of(unit)?))) {
+        terms.extend(unit.args.iter().filter_map(|arg| {
+            let ArgDraftValue::Expr { expr, .. } = &arg.value else { return None };
+            let subject = launch.subject(&format!("the argument `{}`", arg.name));
+            let (expr, span) = (expr.clone(), arg.value_span.clone());
+            Some(Term { subject, expr, span, when: When::Running(launch.step) })
+        }));
     }
-    claims
+    let must = || Must::Have("a value".to_owned());
+    let terms = terms.iter().filter(|term| can_fail(&term.expr));
+    terms.map(|term| term.claim(rules::MAY_HAVE_NO_VALUE, must(), Predicate::HasValue)).collect()
 }
 
 /// Whether anything in it can fail: what only names things, lists them or counts them cannot.

@@ -23,7 +23,7 @@ pub struct NamedCase {
 }
 
 impl NamedCase {
-    pub(super) fn of(plugin: &Plugin, case: &Case) -> NamedCase {
+    pub(super) fn new(plugin: &Plugin, case: &Case) -> NamedCase {
         let attributes = plugin.attributes.iter().map(|attribute| attribute.name.clone());
         let tensors = (0..).map_while(|index| plugin.tensor_name(index).map(str::to_owned));
         NamedCase {

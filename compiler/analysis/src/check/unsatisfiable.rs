@@ -3,50 +3,37 @@
 use cubinder_launch::proof::Verdict;
 use cubinder_model::{Plugin, ShapeLimits};
 
+use super::draft_view::DraftView;
+use super::errors::{UnsatisfiableLimits, UnsatisfiableManifest};
 use super::formula::truth;
 use super::require_is_constant;
-use super::site::Site;
 use crate::diagnostic::{Diagnostic, Span, has_errors};
-use crate::rules;
 
 /// Whether no node and no shape is possible.
-pub(super) fn is_empty(site: &Site<'_>, plugin: &Plugin) -> bool {
-    site.domain_of(plugin).sharing(site.pool).never(&truth()) == Verdict::Proved
+pub(super) fn is_empty(view: &DraftView<'_>, plugin: &Plugin) -> bool {
+    view.domain_of(plugin).sharing(view.pool).never(&truth()) == Verdict::Proved
 }
 
 /// Why that is so: a rule about nodes, else limits, else something that only all together do.
-pub(super) fn check(site: &Site<'_>) -> Vec<Diagnostic> {
-    let mut diagnostics = require_is_constant::check(site);
+pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
+    let mut diagnostics = require_is_constant::check(view);
     if has_errors(&diagnostics) {
         return diagnostics;
     }
-    let manifest = &site.resolved.manifest;
+    let manifest = &view.resolved.manifest;
     let inputs = manifest.inputs.iter().map(|input| (&input.name, &input.limits));
     let tensors = inputs.chain(manifest.outputs.iter().map(|output| (&output.name, &output.limits)));
     let limited = tensors.enumerate().filter(|(_, (_, limits))| !limits.range.is_empty());
     let limited: Vec<_> = limited.collect();
     // The last ones first: outputs follow from inputs.
     let culprit =
-        limited.into_iter().rev().find(|(tensor, _)| !is_empty(site, &without_limits(site.plugin, *tensor)));
+        limited.into_iter().rev().find(|(tensor, _)| !is_empty(view, &without_limits(view.plugin, *tensor)));
     diagnostics.push(match culprit {
-        Some((_, (name, limits))) => Diagnostic::error(format!(
-            "no node can keep the limits of `{}`",
-            name.value
-        ))
-        .code(rules::BAD_CONSTRAINT)
-        .at(
-            Span::new(&site.resolved.source, limits.range.clone()),
-            "nothing that the manifest allows otherwise does",
-        )
-        .help(
-            "correct them, or what contradicts them: the shape, ranks, attributes, `require`, other limits",
-        ),
-        None => Diagnostic::error("no node can meet this manifest")
-            .code(rules::BAD_CONSTRAINT)
-            .at(site.resolved.name_span.clone(), "declared here")
-            .help(
-                "`limits`, `require`, attributes and ranks contradict each other: take them out one by one",
-            ),
+        Some((_, (name, limits))) => {
+            let span = Span::new(&view.resolved.source, limits.range.clone());
+            UnsatisfiableLimits { tensor: name.value.clone(), span }.into()
+        }
+        None => UnsatisfiableManifest { span: view.resolved.name_span.clone() }.into(),
     });
     diagnostics
 }

@@ -1,15 +1,18 @@
 //! What is checked, with the places of everything in it.
 
 use std::cell::OnceCell;
+use std::collections::HashMap;
 
 use cubinder_expr::{BinaryOp, Expr, Node};
 use cubinder_launch::proof::{Devices, Domain, Pool, Verdict};
-use cubinder_model::{Launch, Plugin, Scratch, Target, Variant};
+use cubinder_model::{Launch, Output, Plugin, Scratch, Target, Variant};
 
+use super::claim::{Term, When};
 use super::devices;
-use super::formula::{has_rank, has_value, is_positive, joined, truth};
-use crate::diagnostic::Span;
-use crate::manifest::{LaunchDecl, Route, StepDecl, Text, VariantDecl};
+use super::formula::{ExprKey, has_value, is_positive, joined, rank, truth};
+use super::variant_without_guard::within;
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::{LaunchDecl, OutputDecl, Route, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
 
 /// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
@@ -39,7 +42,7 @@ const ADVICE_STEPS: usize = 2_000_000;
 const BEYOND_STEPS: usize = 1_000_000;
 
 /// A plugin and its manifest.
-pub(super) struct Site<'r> {
+pub(super) struct DraftView<'r> {
     pub(super) resolved: &'r Resolved,
     pub(super) plugin: &'r Plugin,
     /// What is compiled for, as far as it is known.
@@ -68,7 +71,7 @@ pub(super) struct Site<'r> {
 
 /// A step of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct At {
+pub(super) struct StepId {
     /// Index of the row in the table of variants.
     pub(super) row: usize,
     /// Index of the step in the row.
@@ -77,32 +80,141 @@ pub(super) struct At {
 
 /// A launch of a row with its places.
 #[derive(Clone, Copy)]
-pub(super) struct LaunchSite<'r> {
-    pub(super) at: At,
+pub(super) struct LaunchView<'r> {
+    pub(super) step: StepId,
     pub(super) launch: &'r Launch,
     pub(super) decl: &'r LaunchDecl,
+    resolved: &'r Resolved,
     /// Whether the manifest has several launches, so that messages must say which.
     is_one_of_several: bool,
 }
 
-impl LaunchSite<'_> {
-    /// What is said of this launch: `the grid's x`, of several launches with the kernel: ``the grid's x of `sum` ``.
-    pub(super) fn of(&self, what: &str) -> String {
+pub(super) const AXES: [&str; 3] = ["x", "y", "z"];
+
+impl LaunchView<'_> {
+    /// How messages call a part of this launch: `the grid's x`, of several launches with the kernel: ``the grid's x of `sum` ``.
+    pub(super) fn subject(&self, part: &str) -> String {
         match self.decl.kernel.as_ref().filter(|_| self.is_one_of_several) {
-            Some(kernel) => format!("{what} of `{}`", kernel.value.trim()),
-            None => what.to_owned(),
+            Some(kernel) => format!("{part} of `{}`", kernel.value.trim()),
+            None => part.to_owned(),
         }
+    }
+
+    fn axes<'t>(
+        &self,
+        part: &str,
+        axes: &[Expr; 3],
+        texts: impl IntoIterator<Item = &'t Text>,
+        when: When,
+    ) -> Vec<Term> {
+        let axes = axes.iter().zip(texts).zip(AXES);
+        let term = |((expr, text), axis): ((&Expr, &Text), &str)| Term {
+            subject: self.subject(&format!("the {part}'s {axis}")),
+            expr: expr.clone(),
+            span: Span::new(&self.resolved.source, text.range.clone()),
+            when,
+        };
+        axes.map(term).collect()
+    }
+
+    /// All axes of the grid; those that are not given have the text of the last.
+    pub(super) fn every_axis_of_grid(&self) -> Vec<Term> {
+        let last = self.decl.grid.last().into_iter().cycle();
+        self.axes("grid", &self.launch.grid, self.decl.grid.iter().chain(last), When::Running(self.step))
+    }
+
+    pub(super) fn grid(&self) -> Vec<Term> {
+        self.axes("grid", &self.launch.grid, &self.decl.grid, When::Launched(self.step))
+    }
+
+    pub(super) fn block(&self) -> Vec<Term> {
+        self.axes("block", &self.launch.block, &self.decl.block, When::Running(self.step))
+    }
+
+    /// Empty for a launch without clusters.
+    pub(super) fn cluster(&self) -> Vec<Term> {
+        let (Some(cluster), Some(texts)) = (&self.launch.cluster, &self.decl.cluster) else {
+            return Vec::new();
+        };
+        self.axes("cluster", cluster, texts, When::Running(self.step))
+    }
+
+    pub(super) fn shared_bytes(&self, subject: &str) -> Option<Term> {
+        Some(Term {
+            subject: self.subject(subject),
+            expr: self.launch.shared_bytes.clone(),
+            span: Span::new(&self.resolved.source, self.decl.shared_bytes.as_ref()?.range.clone()),
+            when: When::Running(self.step),
+        })
+    }
+
+    /// The product of axes, if one of them is computed and at least so many are not 1.
+    pub(super) fn product(&self, subject: &str, axes: &[Term], least_factors: usize) -> Option<Term> {
+        let factors: Vec<&Expr> =
+            axes.iter().map(|axis| &axis.expr).filter(|axis| axis.constant() != Some(1)).collect();
+        if factors.len() < least_factors || factors.iter().all(|axis| axis.constant().is_some()) {
+            return None;
+        }
+        let range = axes.first()?.span.range.start..axes.last()?.span.range.end;
+        Some(Term {
+            subject: self.subject(subject),
+            expr: joined(BinaryOp::Mul, factors)?,
+            span: Span::new(&self.resolved.source, range),
+            when: When::Running(self.step),
+        })
     }
 }
 
-impl<'r> Site<'r> {
+/// An output with its declaration.
+#[derive(Clone, Copy)]
+pub(super) struct OutputView<'r> {
+    pub(super) index: usize,
+    pub(super) output: &'r Output,
+    pub(super) decl: &'r OutputDecl,
+}
+
+impl<'r> OutputView<'r> {
+    /// The shape, and the upper bound and the usual value of a size: how messages call each, the expression and its text.
+    pub(super) fn parts(&self) -> Vec<(String, &'r Expr, &'r Text)> {
+        let OutputView { output, decl, .. } = self;
+        let name = &output.name;
+        let mut parts = vec![(format!("the shape of `{name}`"), &output.shape, &decl.shape)];
+        if let (Some(bound), Some(decl)) = (&output.size, &decl.size) {
+            parts.push((format!("the upper bound of `{name}`"), &bound.upper, &decl.upper));
+            let opt = decl.opt.as_ref();
+            parts.extend(opt.map(|text| (format!("the usual size in `{name}`"), &bound.opt, text)));
+        }
+        parts
+    }
+}
+
+impl<'r> DraftView<'r> {
+    /// The outputs with their declarations.
+    pub(super) fn outputs(&self) -> impl Iterator<Item = OutputView<'r>> + use<'r> {
+        let outputs = self.plugin.outputs.iter().zip(&self.resolved.manifest.outputs).enumerate();
+        outputs.map(|(index, (output, decl))| OutputView { index, output, decl })
+    }
+
+    /// An expression of the manifest as claims are about it.
+    pub(super) fn term(&self, subject: String, expr: &Expr, text: &Text, when: When) -> Term {
+        Term { subject, expr: expr.clone(), span: self.span(text), when }
+    }
+
+    /// Names the rows of a finding, unless all rows have it.
+    pub(super) fn note_rows(&self, diagnostic: Diagnostic, rows: &[usize]) -> Diagnostic {
+        if rows.is_empty() || rows.len() >= self.plugin.variants.len() {
+            return diagnostic;
+        }
+        diagnostic.note(format!("in {}", self.describe_all(rows)))
+    }
+
     /// The targets that are given come before those of the manifest: the command line may have said them.
     pub(super) fn new(
         resolved: &'r Resolved,
         targets: &[Target],
         route: Route,
         pools: &'r Pools,
-    ) -> Site<'r> {
+    ) -> DraftView<'r> {
         let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
         let targets: Vec<Target> = if targets.is_empty() { own.collect() } else { targets.to_vec() };
         let Pools { proofs, advice, beyond } = pools;
@@ -116,13 +228,13 @@ impl<'r> Site<'r> {
         let filled = plugin.variants.iter().map(axes).collect();
         let given = plugin.variants.iter().enumerate().map(|(row, variant)| {
             let steps = 0..variant.steps.len();
-            steps.map(|step| nothing_is_empty(resolved, At { row, step })).collect()
+            steps.map(|step| nothing_is_empty(resolved, StepId { row, step })).collect()
         });
         let given = given.collect();
-        Site {
+        DraftView {
             resolved,
             plugin,
-            devices: devices::of(&targets),
+            devices: devices::running(&targets),
             targets,
             route,
             of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
@@ -142,12 +254,12 @@ impl<'r> Site<'r> {
     }
 
     /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
-    pub(super) fn given(&self, at: At) -> Option<&Expr> {
+    pub(super) fn given(&self, at: StepId) -> Option<&Expr> {
         self.given.get(at.row)?.get(at.step)?.as_ref()
     }
 
     /// For each axis of a launch's grid: that it is above 0.
-    pub(super) fn filled(&self, at: At) -> &[Option<Expr>] {
+    pub(super) fn filled(&self, at: StepId) -> &[Option<Expr>] {
         self.filled.get(at.row).and_then(|steps| steps.get(at.step)).map_or(&[], Vec::as_slice)
     }
 
@@ -161,12 +273,12 @@ impl<'r> Site<'r> {
     }
 
     /// The condition of a step.
-    pub(super) fn when(&self, at: At) -> Option<&'r Expr> {
+    pub(super) fn when(&self, at: StepId) -> Option<&'r Expr> {
         self.variant(at.row)?.steps.get(at.step)?.when.as_ref().map(|when| &when.expr)
     }
 
     /// The declaration behind a step.
-    pub(super) fn step_decl(&self, at: At) -> Option<&'r StepDecl> {
+    pub(super) fn step_decl(&self, at: StepId) -> Option<&'r StepDecl> {
         let decl = self.resolved.draft.steps.get(at.row)?.get(at.step)?;
         self.resolved.manifest.launches.get(*decl)
     }
@@ -240,20 +352,7 @@ impl<'r> Site<'r> {
                     *ty = types.copied().min_by_key(|ty| ty.bits()).unwrap_or(*ty);
                 }
             }
-            let plugin = self.plugin;
-            Plugin {
-                name: plugin.name.clone(),
-                namespace: plugin.namespace.clone(),
-                version: plugin.version.clone(),
-                summary: plugin.summary.clone(),
-                attributes: plugin.attributes.clone(),
-                inputs: plugin.inputs.clone(),
-                outputs: plugin.outputs.clone(),
-                require: plugin.require.clone(),
-                timing: plugin.timing.clone(),
-                tuning: Vec::new(),
-                variants: row.into_iter().collect(),
-            }
+            Plugin { tuning: Vec::new(), variants: row.into_iter().collect(), ..self.plugin.clone() }
         })
     }
 
@@ -313,43 +412,36 @@ impl<'r> Site<'r> {
     }
 
     /// Every launch of every row.
-    pub(super) fn launches(&self) -> impl Iterator<Item = LaunchSite<'r>> + '_ {
+    pub(super) fn launches(&self) -> impl Iterator<Item = LaunchView<'r>> + '_ {
         self.units().iter().filter_map(|unit| self.launch_of(unit))
     }
 
     /// The launch of a unit.
-    pub(super) fn launch_of(&self, unit: &Unit) -> Option<LaunchSite<'r>> {
+    pub(super) fn launch_of(&self, unit: &Unit) -> Option<LaunchView<'r>> {
         let launch = self.variant(unit.variant)?.launch(unit.step)?;
         let decls = &self.resolved.manifest.launches;
         let decl = decls.get(unit.decl)?.launch()?;
         let is_one_of_several = decls.iter().filter_map(StepDecl::launch).count() > 1;
-        Some(LaunchSite { at: At { row: unit.variant, step: unit.step }, launch, decl, is_one_of_several })
+        let step = StepId { row: unit.variant, step: unit.step };
+        Some(LaunchView { step, launch, decl, resolved: self.resolved, is_one_of_several })
     }
 }
 
 /// For each row whether no node can have what it is for.
-fn without_nodes<'s>(site: &'s Site<'s>) -> Vec<bool> {
-    let domain = site.domain().hasty();
-    let is_empty = |given: &'s [Expr]| {
-        let nodes = given.iter().fold(domain.clone(), Domain::assuming);
-        !given.is_empty() && nodes.never(&truth()) == Verdict::Proved
-    };
+fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
+    let domain = view.domain().hasty();
     // Many rows are for the same.
-    let mut known: Vec<(&[Expr], bool)> = Vec::new();
-    let mut all = Vec::with_capacity(site.of_nodes.len());
-    for given in &site.of_nodes {
-        let alike = known.iter().find(|(other, _)| *other == given.as_slice()).map(|(_, found)| *found);
-        let found = alike.unwrap_or_else(|| is_empty(given));
-        if alike.is_none() {
-            known.push((given, found));
-        }
-        all.push(found);
-    }
-    all
+    let mut known: HashMap<ExprKey<'_>, bool> = HashMap::new();
+    let rows = view.of_nodes.iter().map(|given| {
+        *known.entry(ExprKey::from(given.as_slice())).or_insert_with_key(|ExprKey(given)| {
+            !given.is_empty() && within(&domain, given).never(&truth()) == Verdict::Proved
+        })
+    });
+    rows.collect()
 }
 
 /// No output is empty, and no tensor or scratch buffer that a step is given.
-fn nothing_is_empty(resolved: &Resolved, at: At) -> Option<Expr> {
+fn nothing_is_empty(resolved: &Resolved, at: StepId) -> Option<Expr> {
     let plugin = &resolved.draft.plugin;
     let variant = plugin.variants.get(at.row)?;
     let unit = resolved.draft.unit_of(at.row, at.step).map(|(_, unit)| unit);
@@ -379,7 +471,8 @@ fn of_nodes(plugin: &Plugin, variant: &Variant) -> Vec<Expr> {
     for (tensor, format) in (0..).zip(&variant.formats) {
         let least = plugin.inputs.get(tensor as usize).map_or(0, |input| usize::from(input.rank_min));
         if format.min_rank() > least {
-            found.push(has_rank(tensor, i64::try_from(format.min_rank()).unwrap_or(i64::MAX)));
+            let least = i64::try_from(format.min_rank()).unwrap_or(i64::MAX);
+            found.push(rank(tensor, BinaryOp::Ge, least));
         }
     }
     found

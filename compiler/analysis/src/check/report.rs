@@ -1,0 +1,154 @@
+//! Reports of settled claims: one message for everything that one case refutes.
+
+use cubinder_expr::Value;
+use cubinder_launch::proof::{Case, Verdict};
+
+use super::Obligation;
+use super::claim::{Claim, Must, Predicate, When};
+use super::draft_view::DraftView;
+use super::remedy;
+use super::settle::Group;
+use super::witness::{NamedCase, describe, outside, value};
+use crate::diagnostic::{Diagnostic, Label};
+use crate::manifest::Route;
+use crate::rules;
+
+/// What must hold, and what is known of it.
+pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
+    let (found, case) = match &group.settled.verdict {
+        Verdict::Refuted(case) => {
+            (Some(found(view, group.claim, case)), Some(NamedCase::new(view.plugin, case)))
+        }
+        _ => (None, None),
+    };
+    let Group { claim, settled, .. } = group;
+    Obligation {
+        rule: claim.rule,
+        statement: format!("{} {}", claim.term.subject, claim.must),
+        span: claim.term.span.clone(),
+        verdict: settled.verdict,
+        is_beyond: settled.is_beyond,
+        found,
+        case,
+        route: view.route,
+    }
+}
+
+/// Returns one message for each cause: it names all places that the same case refutes, and the first row that breaks a place. Rows that
+/// are always wrong take precedence over rows that are wrong for some cases.
+pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnostic> {
+    let refuted: Vec<(&Group<'_>, &Case)> =
+        groups.iter().filter_map(|group| Some((group, group.settled.reportable()?))).collect();
+    let is_same_place = |one: &Group<'_>, other: &Group<'_>| {
+        one.claim.term.span == other.claim.term.span && one.claim.rule == other.claim.rule
+    };
+    let mut reported: Vec<(&Group<'_>, &Case, Diagnostic)> = Vec::new();
+    for (group, case) in refuted.iter().copied() {
+        let is_error = group.settled.is_always_wrong;
+        let mut same_place = refuted.iter().map(|(other, _)| *other).filter(|it| is_same_place(it, group));
+        if reported.iter().any(|(other, ..)| is_same_place(other, group))
+            || (!is_error && same_place.clone().any(|other| other.settled.is_always_wrong))
+        {
+            continue;
+        }
+        let together = reported.iter_mut().find(|(other, known, _)| {
+            other.claim.rule == group.claim.rule
+                && other.settled.is_always_wrong == is_error
+                // One type may be too narrow, and the other is another.
+                && (group.claim.rule != rules::ARGUMENT_OVERFLOW || other.claim.must == group.claim.must)
+                && *known == case
+        });
+        if let Some((.., diagnostic)) = together {
+            let text = found(view, group.claim, case);
+            diagnostic.related.push(Label { span: group.claim.term.span.clone(), text });
+            continue;
+        }
+        let mut rows: Vec<usize> = same_place
+            .by_ref()
+            .filter(|other| other.settled.is_always_wrong == is_error)
+            .flat_map(|other| other.rows.iter().copied())
+            .collect();
+        rows.sort_unstable();
+        reported.push((group, case, message(view, group, case, &rows)));
+    }
+    reported.into_iter().map(|(.., diagnostic)| diagnostic).collect()
+}
+
+fn message(view: &DraftView<'_>, group: &Group<'_>, case: &Case, rows: &[usize]) -> Diagnostic {
+    let claim = group.claim;
+    let is_always = group.settled.is_always_wrong;
+    let broken = match (&claim.must, is_always) {
+        _ if claim.predicate == Predicate::HasValue && is_always => "never has a value".to_owned(),
+        _ if claim.predicate == Predicate::HasValue => "may have no value".to_owned(),
+        (Must::Be(rest), _) if claim.term.expr.constant().is_some() => format!("must be {rest}"),
+        (Must::Be(rest), true) => format!("is never {rest}"),
+        (Must::Be(rest), false) => format!("is not always {rest}"),
+        (Must::Have(rest), true) => format!("never has {rest}"),
+        (Must::Have(rest), false) => format!("does not always have {rest}"),
+        (Must::HaveNo(rest), true) => format!("always has a {rest}"),
+        (Must::HaveNo(rest), false) => format!("may have a {rest}"),
+        (Must::Fit(rest), true) => format!("never fits {rest}"),
+        (Must::Fit(rest), false) => format!("does not always fit {rest}"),
+    };
+    let message = format!("{} {broken}", claim.term.subject);
+    let code = if claim.predicate == Predicate::HasValue && is_always { rules::NO_VALUE } else { claim.rule };
+    let diagnostic = if is_always { Diagnostic::error(message) } else { Diagnostic::warning(message) };
+    let mut diagnostic = diagnostic.code(code).at(claim.term.span.clone(), found(view, claim, case));
+    diagnostic = view.note_rows(diagnostic, rows);
+    if is_always {
+        return diagnostic.help(remedy::change(claim));
+    }
+    diagnostic
+        .note(claim.consequence.unwrap_or_else(|| consequence(view.route, claim)))
+        .help(remedy::help(view, claim, case))
+}
+
+/// What happens in such a case when the engine runs.
+fn consequence(route: Route, claim: &Claim) -> &'static str {
+    match (route, claim.term.when, &claim.predicate) {
+        (Route::Plugin, When::BeforeOutputs, _) => {
+            "such a node is refused when the engine is built, such a shape at run time"
+        }
+        (Route::Plugin, When::Guarded(_), _) => {
+            "a guard without a value does not hold: the next variant whose guard holds runs instead"
+        }
+        (Route::Plugin, ..) => "such a launch is refused at run time, with a message that says this",
+        (Route::Native, When::BeforeOutputs, Predicate::HasValue) => {
+            "such a node is refused when the engine is built; of shapes of a profile nobody checks it when the engine runs"
+        }
+        (Route::Native, When::BeforeOutputs, _) => {
+            "such a node is refused when the engine is built; for such shapes of a profile the kernel leaves at once, and the outputs keep what their \
+             memory held"
+        }
+        (Route::Native, When::Guarded(_), _) => {
+            "TensorRT is offered no variant whose guard is not proved for all shapes of the profile: it takes one of the others"
+        }
+        (Route::Native, ..) => {
+            "TensorRT launches it all the same, and checks nothing: what is not proved for the profile is a warning when the engine is built"
+        }
+    }
+}
+
+/// `for x = [1, 65536] this would be 65536`.
+fn found(view: &DraftView<'_>, claim: &Claim, case: &Case) -> String {
+    let expr = &claim.term.expr;
+    let inputs = describe(view.plugin, case, &[expr]);
+    let prefix = if inputs.is_empty() { String::new() } else { format!("for {inputs} ") };
+    match (&claim.predicate, value(expr, case)) {
+        (Predicate::Misfit(found), _) => found.clone(),
+        (Predicate::Within(allowed) | Predicate::Fits(allowed), _) => {
+            match (expr.constant(), outside(expr, case, *allowed)) {
+                (Some(constant), _) => format!("this is {constant}"),
+                (None, Some((Some(index), found))) => format!("{prefix}element {index} would be {found}"),
+                (None, Some((None, found))) => format!("{prefix}this would be {found}"),
+                (None, None) => format!("{prefix}it does not hold"),
+            }
+        }
+        (_, Err(error)) => format!("{prefix}{error}"),
+        (Predicate::HasValue, Ok(_)) => format!("{prefix}there is none"),
+        (Predicate::Holds(_), Ok(Value::Array(items))) => {
+            format!("{prefix}this would have {} elements", items.len())
+        }
+        (Predicate::Holds(_), Ok(found)) => format!("{prefix}this would be {found}"),
+    }
+}

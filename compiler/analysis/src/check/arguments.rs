@@ -6,8 +6,8 @@ use cubinder_launch::proof::Case;
 use cubinder_model::ArgValue;
 
 use super::Compiled;
-use super::claim::{Claim, Must, Predicate, Remedy, Term, When};
-use super::draft_view::{DraftView, StepId};
+use super::claim::{Claim, Must, Predicate, Remedy, StepId, Term, When};
+use super::draft_view::DraftView;
 use super::formula::{Reads, binary, int, length, reads};
 use super::witness::value;
 use crate::resolve::ArgDraftValue;

@@ -5,7 +5,6 @@
 use cubinder_expr::{Expr, Interval};
 use cubinder_launch::proof::{Case, Domain, Verdict};
 
-use super::draft_view::{DraftView, StepId};
 use crate::diagnostic::{Code, Span};
 
 /// An expression of the manifest that claims are about.
@@ -85,6 +84,15 @@ pub(super) enum Remedy {
     Fix(&'static str),
 }
 
+/// A step of a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct StepId {
+    /// Index of the row in the table of variants.
+    pub(super) row: usize,
+    /// Index of the step in the row.
+    pub(super) step: usize,
+}
+
 /// The cases that a claim is about.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum When {
@@ -105,7 +113,7 @@ pub(super) enum When {
 }
 
 impl When {
-    fn step(self) -> Option<StepId> {
+    pub(super) fn step(self) -> Option<StepId> {
         match self {
             When::Launched(step) | When::Running(step) | When::Beside(step, _) | When::Written(step) => {
                 Some(step)
@@ -144,35 +152,6 @@ impl Claim {
         }
     }
 
-    /// The conditions under which the claim is made.
-    pub(super) fn conditions<'s>(&self, view: &'s DraftView<'_>) -> Vec<&'s Expr> {
-        let Some(row) = self.conditioned_row() else { return Vec::new() };
-        let mut all: Vec<&Expr> = view.of_nodes(row).iter().collect();
-        let when = self.term.when;
-        if !matches!(when, When::Guarded(_)) {
-            all.extend(view.guard(row));
-        }
-        let Some(step) = when.step() else { return all };
-        all.extend(view.when(step));
-        let is_filled = |axis: usize| match when {
-            When::Running(_) => true,
-            When::Beside(_, own) => axis != own,
-            _ => false,
-        };
-        let axes = view.filled(step).iter().enumerate().filter(|(axis, _)| is_filled(*axis));
-        all.extend(axes.filter_map(|(_, filled)| filled.as_ref()));
-        all.extend(view.given(step).filter(|_| matches!(when, When::Written(_))));
-        all
-    }
-
-    /// The cases that the claim is about, of those of a whole plugin: the view's, or one that differs in its limits.
-    pub(super) fn narrow<'p>(&self, view: &'p DraftView<'_>, domain: Domain<'p>) -> Domain<'p> {
-        match self.term.when {
-            When::BeforeOutputs => domain.before_outputs(),
-            _ => self.conditions(view).into_iter().fold(domain, Domain::assuming),
-        }
-    }
-
     /// Whether it holds over a domain.
     pub(super) fn verdict(&self, domain: &Domain<'_>) -> Verdict {
         let expr = &self.term.expr;
@@ -185,6 +164,41 @@ impl Claim {
             Predicate::HasValue => domain.has_value(expr),
             Predicate::Holds(condition) => domain.always(condition),
             Predicate::Misfit(_) => Verdict::Refuted(Case::default()),
+        }
+    }
+}
+
+/// Claims of several rows that are settled together.
+pub(super) struct Group<'c> {
+    pub(super) claim: &'c Claim,
+    pub(super) rows: Vec<usize>,
+    pub(super) settled: Settled,
+}
+
+/// What is known of a claim.
+#[derive(Clone)]
+pub(super) struct Settled {
+    pub(super) verdict: Verdict,
+    /// No case is as it must be.
+    pub(super) is_always_wrong: bool,
+    /// No case is known against it but those that TensorRT does not take.
+    pub(super) is_beyond: bool,
+    /// It is proved for the tensors that TensorRT takes.
+    pub(super) is_proved_for_taken: bool,
+}
+
+impl From<Verdict> for Settled {
+    fn from(verdict: Verdict) -> Settled {
+        Settled { verdict, is_always_wrong: false, is_beyond: false, is_proved_for_taken: false }
+    }
+}
+
+impl Settled {
+    /// A refuting case that TensorRT accepts.
+    pub(super) fn reportable(&self) -> Option<&Case> {
+        match &self.verdict {
+            Verdict::Refuted(case) if !self.is_beyond => Some(case),
+            _ => None,
         }
     }
 }

@@ -8,6 +8,7 @@ use super::draft_view::{DraftView, LaunchView};
 use super::errors::{EarlyCooperativeLaunch, GridFitsNoDevice, GridFollowsShapes};
 use super::formula::{binary, device, int, is_at_most};
 use super::limits::reads;
+use super::remedy::A_FEW;
 use super::{Obligation, once_per_place};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Located;
@@ -53,9 +54,6 @@ const GRID: &str = "the grid of a cooperative launch";
 fn product(axes: &[Expr; 3]) -> Option<i64> {
     axes.iter().try_fold(1_i64, |all, axis| Some(all.saturating_mul(axis.constant()?)))
 }
-
-/// How to keep to what fits.
-pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
 
 /// The most blocks of a launch that a multiprocessor of any architecture holds, and the threads of each as far as they are known.
 fn most_resident(launch: &LaunchView<'_>) -> (i64, i64) {

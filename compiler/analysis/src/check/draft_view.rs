@@ -7,10 +7,9 @@ use cubinder_expr::{BinaryOp, Expr, Node};
 use cubinder_launch::proof::{Devices, Domain, Pool, Verdict};
 use cubinder_model::{Launch, Output, Plugin, Scratch, Target, Variant};
 
-use super::claim::{Term, When};
+use super::claim::{Claim, StepId, Term, When};
 use super::devices;
 use super::formula::{ExprKey, has_value, is_positive, joined, rank, truth};
-use super::variant_without_guard::within;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{LaunchDecl, OutputDecl, Route, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
@@ -67,15 +66,6 @@ pub(super) struct DraftView<'r> {
     slim: OnceCell<Plugin>,
     /// For each row whether no node can have it.
     empty: OnceCell<Vec<bool>>,
-}
-
-/// A step of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct StepId {
-    /// Index of the row in the table of variants.
-    pub(super) row: usize,
-    /// Index of the step in the row.
-    pub(super) step: usize,
 }
 
 /// A launch of a row with its places.
@@ -356,6 +346,35 @@ impl<'r> DraftView<'r> {
         })
     }
 
+    /// The conditions under which the claim is made.
+    pub(super) fn conditions(&self, claim: &Claim) -> Vec<&Expr> {
+        let Some(row) = claim.conditioned_row() else { return Vec::new() };
+        let mut all: Vec<&Expr> = self.of_nodes(row).iter().collect();
+        let when = claim.term.when;
+        if !matches!(when, When::Guarded(_)) {
+            all.extend(self.guard(row));
+        }
+        let Some(step) = when.step() else { return all };
+        all.extend(self.when(step));
+        let is_filled = |axis: usize| match when {
+            When::Running(_) => true,
+            When::Beside(_, own) => axis != own,
+            _ => false,
+        };
+        let axes = self.filled(step).iter().enumerate().filter(|(axis, _)| is_filled(*axis));
+        all.extend(axes.filter_map(|(_, filled)| filled.as_ref()));
+        all.extend(self.given(step).filter(|_| matches!(when, When::Written(_))));
+        all
+    }
+
+    /// The cases that the claim is about, of those of a whole plugin: the view's, or one that differs in its limits.
+    pub(super) fn narrow<'p>(&'p self, claim: &Claim, domain: Domain<'p>) -> Domain<'p> {
+        match claim.term.when {
+            When::BeforeOutputs => domain.before_outputs(),
+            _ => self.conditions(claim).into_iter().fold(domain, Domain::assuming),
+        }
+    }
+
     pub(super) fn variant(&self, row: usize) -> Option<&'r Variant> {
         self.plugin.variants.get(row)
     }
@@ -425,6 +444,11 @@ impl<'r> DraftView<'r> {
         let step = StepId { row: unit.variant, step: unit.step };
         Some(LaunchView { step, launch, decl, resolved: self.resolved, is_one_of_several })
     }
+}
+
+/// The cases of a domain in which all of this holds.
+pub(super) fn within<'p>(domain: &Domain<'p>, given: &[&'p Expr]) -> Domain<'p> {
+    given.iter().fold(domain.clone(), |domain, given| domain.assuming(given))
 }
 
 /// For each row whether no node can have what it is for.

@@ -2,7 +2,7 @@
 
 use cubinder_source::diagnostics;
 
-use super::cooperative::A_FEW;
+use super::remedy::A_FEW;
 use crate::diagnostic::Span;
 
 diagnostics! {

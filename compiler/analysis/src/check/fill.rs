@@ -3,7 +3,8 @@
 use cubinder_expr::Node;
 use cubinder_model::{Fill, Memory, Work};
 
-use super::draft_view::{DraftView, StepId};
+use super::claim::StepId;
+use super::draft_view::DraftView;
 use super::errors::{FilledAlias, FilledDataDependentShape};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::WorkDecl;

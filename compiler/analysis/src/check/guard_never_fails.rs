@@ -5,12 +5,11 @@ use std::collections::HashMap;
 
 use cubinder_launch::proof::{Devices, Verdict};
 
-use super::draft_view::DraftView;
+use super::draft_view::{DraftView, within};
 use super::errors::GuardNeverFails;
 use super::format_words;
 use super::formula::ExprKey;
 use super::guard_never_holds::rows_of_variants;
-use super::variant_without_guard::within;
 use crate::diagnostic::Diagnostic;
 
 /// The rows whose guard always holds.

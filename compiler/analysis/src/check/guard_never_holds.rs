@@ -5,11 +5,10 @@ use std::collections::{BTreeSet, HashMap};
 use cubinder_expr::Value;
 use cubinder_launch::proof::{Devices, Verdict};
 
-use super::draft_view::DraftView;
+use super::draft_view::{DraftView, within};
 use super::errors::{GuardNeverHolds, GuardNeverHoldsForSome};
 use super::format_words;
 use super::formula::ExprKey;
-use super::variant_without_guard::within;
 use crate::diagnostic::{Diagnostic, Span};
 
 /// The rows whose guard never holds.

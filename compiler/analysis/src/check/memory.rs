@@ -7,7 +7,8 @@ use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
 use cubinder_model::{Fill, Memory, Plugin, Work};
 
-use super::draft_view::{DraftView, StepId};
+use super::claim::StepId;
+use super::draft_view::DraftView;
 use super::errors::{
     MayBeReadBeforeWrite, OutputMayStayUnwritten, OutputNotPassed, OutputOnlyRead, ReadBeforeWrite,
     ReadBesideWrite, UnwrittenScratch,

@@ -18,6 +18,9 @@ const ADVICE_LEAST: usize = 2048;
 
 pub(super) const ROUND_UP: &str = "write `ceil_div(n, d)` for `n // d`: what is left over needs a block, too";
 
+/// The fix for a cooperative grid that does not fit on the device.
+pub(super) const A_FEW: &str = "launch no more than a few blocks for each multiprocessor, and let each loop: `min(device.sms * 2, ceil_div(n, 256))`";
+
 /// The fix for a claim that no case meets.
 pub(super) fn change(claim: &Claim) -> String {
     match claim.remedy {
@@ -95,7 +98,7 @@ fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     });
     ranks.take(MOST_TRIED).chain(counts).chain(lengths).find_map(|(index, limit)| {
         let (plugin, limit) = limited(view.plugin, index, limit)?;
-        let domain = claim.narrow(view, view.domain_of(&plugin).sharing(view.advice));
+        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(view.advice));
         match claim.verdict(&domain) {
             Verdict::Proved => Some(format!("{limit} would prove it")),
             Verdict::Refuted(case) if is_index(claim, &case) => None,
@@ -135,7 +138,7 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
     }
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(view.slim(), tensor, limit)?;
-        let domain = claim.narrow(view, view.domain_of(&plugin).sharing(view.advice).hasty());
+        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(view.advice).hasty());
         // What no node can keep proves everything.
         let is_met = || domain.never(&truth()) != Verdict::Proved;
         (claim.verdict(&domain) == Verdict::Proved && is_met()).then_some(limit)

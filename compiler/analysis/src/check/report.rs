@@ -4,10 +4,9 @@ use cubinder_expr::Value;
 use cubinder_launch::proof::{Case, Verdict};
 
 use super::Obligation;
-use super::claim::{Claim, Must, Predicate, When};
+use super::claim::{Claim, Group, Must, Predicate, When};
 use super::draft_view::DraftView;
 use super::remedy;
-use super::settle::Group;
 use super::witness::{NamedCase, describe, outside, value};
 use crate::diagnostic::{Diagnostic, Label};
 use crate::manifest::Route;

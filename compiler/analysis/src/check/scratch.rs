@@ -57,7 +57,7 @@ pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[Compiled<'_>]) -> 
                         && known.row() == claim.row()
                 };
                 if !claims.iter().any(is_known)
-                    && let Verdict::Refuted(_) = claim.verdict(&claim.narrow(view, view.domain()))
+                    && let Verdict::Refuted(_) = claim.verdict(&view.narrow(&claim, view.domain()))
                 {
                     claims.push(Claim { remedy: WHOLE_NUMBERS, consequence: Some(UNCHECKED), ..claim });
                 }

@@ -8,48 +8,13 @@ use std::collections::HashMap;
 use cubinder_expr::Expr;
 use cubinder_launch::proof::{Case, Domain, Verdict};
 
-use super::claim::{Claim, Predicate, When};
+use super::claim::{Claim, Group, Predicate, Settled, When};
 use super::draft_view::DraftView;
 use super::formula::{ExprKey, element_is_within, is_there, is_within};
 use super::report::{oblige, report};
 use super::volume::{is_beyond, taken};
 use super::witness::outside;
 use super::{Checked, Obligation};
-
-/// Claims of several rows that are settled together.
-pub(super) struct Group<'c> {
-    pub(super) claim: &'c Claim,
-    pub(super) rows: Vec<usize>,
-    pub(super) settled: Settled,
-}
-
-/// What is known of a claim.
-#[derive(Clone)]
-pub(super) struct Settled {
-    pub(super) verdict: Verdict,
-    /// No case is as it must be.
-    pub(super) is_always_wrong: bool,
-    /// No case is known against it but those that TensorRT does not take.
-    pub(super) is_beyond: bool,
-    /// It is proved for the tensors that TensorRT takes.
-    is_proved_for_taken: bool,
-}
-
-impl From<Verdict> for Settled {
-    fn from(verdict: Verdict) -> Settled {
-        Settled { verdict, is_always_wrong: false, is_beyond: false, is_proved_for_taken: false }
-    }
-}
-
-impl Settled {
-    /// A refuting case that TensorRT accepts.
-    pub(super) fn reportable(&self) -> Option<&Case> {
-        match &self.verdict {
-            Verdict::Refuted(case) if !self.is_beyond => Some(case),
-            _ => None,
-        }
-    }
-}
 
 /// The cases of claims: guards and other conditions that are alike are one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +53,7 @@ pub(super) fn settle(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
         let Some(&(_, first)) = same.first() else { continue };
         let claim = groups[first].claim;
         let (all, taken) = (whole.all.clone(), whole.taken.clone());
-        let narrowed = Domains::new(view, claim.narrow(view, all), claim.narrow(view, taken));
+        let narrowed = Domains::new(view, view.narrow(claim, all), view.narrow(claim, taken));
         for &(cases, index) in same {
             let claim = groups[index].claim;
             if cases == Cases::BeforeOutputs {
@@ -117,7 +82,7 @@ fn grouped<'c>(view: &DraftView<'_>, claims: &'c [Claim]) -> (Vec<Group<'c>>, Ve
     let (mut groups, mut all_cases): (Vec<Group<'_>>, Vec<Cases>) = (Vec::new(), Vec::new());
     let mut places: HashMap<_, Vec<usize>> = HashMap::new();
     for claim in claims {
-        let cases = match (claim.term.when, claim.conditions(view)) {
+        let cases = match (claim.term.when, view.conditions(claim)) {
             (When::BeforeOutputs, _) => Cases::BeforeOutputs,
             (_, conditions) if conditions.is_empty() => Cases::All,
             (_, conditions) => {

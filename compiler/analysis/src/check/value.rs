@@ -4,8 +4,8 @@
 
 use cubinder_expr::{Expr, Node};
 
-use super::claim::{Claim, Must, Predicate, Term, When};
-use super::draft_view::{DraftView, StepId};
+use super::claim::{Claim, Must, Predicate, StepId, Term, When};
+use super::draft_view::DraftView;
 use crate::resolve::ArgDraftValue;
 use crate::rules;
 

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use cubinder_expr::{BinaryOp, Expr};
-use cubinder_launch::proof::{Domain, Verdict};
+use cubinder_launch::proof::Verdict;
 
-use super::draft_view::DraftView;
+use super::draft_view::{DraftView, within};
 use super::errors::NoVariantWithoutGuard;
 use super::formula::{ExprKey, joined};
 use super::witness::describe;
@@ -34,7 +34,7 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
         match known.entry(key).or_insert_with_key(|(given, _)| within(domain, &given.0).always(&any)) {
             Verdict::Proved => continue,
             Verdict::Refuted(found) if without.is_empty() => {
-                case = Some(describe(view.plugin, found, &[&any]))
+                case = Some(describe(view.plugin, found, &[&any]));
             }
             Verdict::Refuted(_) | Verdict::Open => {}
         }
@@ -57,9 +57,4 @@ pub(super) fn check(view: &DraftView<'_>, never: &[usize], always: &[usize]) -> 
         true => diagnostic.note(format!("for the {} of {}", view.choices(), view.describe_all(&without))),
         false => diagnostic,
     })
-}
-
-/// The cases of a domain in which all of this holds.
-pub(super) fn within<'p>(domain: &Domain<'p>, given: &[&'p Expr]) -> Domain<'p> {
-    given.iter().fold(domain.clone(), |domain, given| domain.assuming(given))
 }

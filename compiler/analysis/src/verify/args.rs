@@ -2,16 +2,18 @@
 
 use std::collections::HashMap;
 
-use cubinder_expr::ScalarType;
-use cubinder_expr::{Expr, Kind, Node};
+use cubinder_expr::{Expr, Kind, Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 
-use crate::diagnostic::{Diagnostic, Span, suggest};
+use crate::diagnostic::{Diagnostic, suggest};
 use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest::keys::LAUNCH;
 use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
-use crate::rules;
 
+use super::errors::{
+    ArgumentMisfit, ConstOutput, ElementMisfit, MissingArguments, NamelessParameters, SharedParameterName,
+    UnknownParameter, UnknownTensor, WritableInput,
+};
 use super::{bytes, pointee};
 
 /// The size in bytes of the numbers behind each pointer, by the parameter's name: 4 for `float*` and `float4*`. Pointers to types without
@@ -100,7 +102,7 @@ pub fn writable_inputs(plugin: &Plugin, unit: &Unit, signature: &Signature) -> V
     bound.filter_map(|(arg, param)| writable_input(plugin, unit, arg, param)).collect()
 }
 
-/// What [`writable_inputs`] says of one argument of the unit.
+/// What [`writable_inputs`] reports of one argument of the unit.
 #[must_use]
 pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Param) -> Option<Diagnostic> {
     let ArgDraftValue::Tensor(tensor) = arg.value else { return None };
@@ -110,18 +112,15 @@ pub fn writable_input(plugin: &Plugin, unit: &Unit, arg: &ArgDraft, param: &Para
         return None;
     }
     let ParamType::Pointer { pointee, is_const: false, .. } = &param.ty else { return None };
-    let diagnostic = Diagnostic::warning(format!("the kernel could write to the input `{}`", input.name))
-        .code(rules::WRITABLE_INPUT)
-        .at(arg.value_span.clone(), format!("the parameter `{}` is a `{}`", param.name, param.spelling))
-        .note("an input belongs to TensorRT: other layers may read the same memory");
-    let take = format!("take it as `const {pointee}* {}`", param.name);
-    Some(diagnostic.help(match replaced(plugin, unit, tensor) {
-        Some(output) => format!(
-            "{take}; or, where the kernel changes it in place, say `alias = \"{}\"` of the output `{}` instead of its type and shape",
-            input.name, output.name
-        ),
-        None => take,
-    }))
+    let (input, parameter, spelling) = (&input.name, &param.name, &param.spelling);
+    let in_place = replaced(plugin, unit, tensor).map(|output| {
+        format!(
+            "; or, where the kernel changes it in place, say `alias = \"{input}\"` of the output `{}` instead of its type and shape",
+            output.name
+        )
+    });
+    let (in_place, span) = (in_place.unwrap_or_default(), arg.value_span.clone());
+    Some(WritableInput { input, parameter, spelling, pointee, in_place, span }.into())
 }
 
 /// The output that may be meant to share the memory of an input: of its type and shape, and not passed to the kernel.
@@ -129,36 +128,13 @@ fn replaced<'p>(plugin: &'p Plugin, unit: &Unit, input: u32) -> Option<&'p Outpu
     let outputs = (plugin.inputs.len()..).zip(&plugin.outputs);
     let mut alike = outputs.filter(|(tensor, output)| {
         let has_type_of = |variant: &Variant| variant.types.get(*tensor) == variant.types.get(input as usize);
+        let is_it = |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(it) if it as usize == *tensor);
         output.alias.is_none()
             && output.shape.nodes.as_slice() == [Node::Shape(input)]
             && plugin.variants.iter().all(has_type_of)
-            && !is_passed(unit, *tensor)
+            && !unit.args.iter().any(is_it)
     });
     alike.next().map(|(_, output)| output)
-}
-
-/// Whether an argument of the unit is this tensor.
-fn is_passed(unit: &Unit, index: usize) -> bool {
-    let is_it =
-        |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(tensor) if tensor as usize == index);
-    unit.args.iter().any(is_it)
-}
-
-/// The outputs that no argument of the unit passes: nothing could write them, and a reader would find whatever the memory held.
-#[must_use]
-pub fn unwritten_outputs(plugin: &Plugin, unit: &Unit) -> Vec<Diagnostic> {
-    let outputs = plugin.outputs.iter().enumerate();
-    let is_shared = |output: &Output| output.alias.is_some_and(|alias| is_passed(unit, alias as usize));
-    let unwritten =
-        outputs.filter(|(index, output)| !is_passed(unit, plugin.inputs.len() + index) && !is_shared(output));
-    unwritten
-        .map(|(_, output)| {
-            Diagnostic::error(format!("no argument passes the output `{}` to the kernel", output.name))
-                .code(rules::UNWRITTEN_OUTPUT)
-                .at(unit.args_span.clone(), "nothing could write it")
-                .help(format!("pass it: `<parameter> = \"{}\"`", output.name))
-        })
-        .collect()
 }
 
 /// The arguments and the parameters by their names.
@@ -189,11 +165,10 @@ impl<'a> Names<'a> {
         let unknown = self.unit.args.iter().filter(|arg| !self.params.contains_key(arg.name.as_str()));
         let unknown: Vec<(&ArgDraft, Option<&str>)> = unknown.map(|arg| (arg, self.meant(arg))).collect();
         let meant: Vec<&str> = unknown.iter().filter_map(|(_, meant)| *meant).collect();
-        let told = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
-        let told: Vec<Diagnostic> = told.map(|(arg, meant)| self.unknown(arg, *meant)).collect();
-        let mut problems: Vec<Diagnostic> = nameless.into_iter().chain(told).collect();
-        problems.extend(self.missing(&meant));
-        problems
+        let reported = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
+        let reported: Vec<Diagnostic> = reported.map(|(arg, meant)| self.unknown(arg, *meant)).collect();
+        let missing = self.missing(&meant);
+        nameless.into_iter().chain(reported).chain(missing).collect()
     }
 
     /// The parameter that a misspelt argument was probably meant for.
@@ -207,8 +182,9 @@ impl<'a> Names<'a> {
         self.args.get(param.name.as_str()).copied().filter(|_| !param.name.is_empty())
     }
 
-    /// With what the kernel takes: of code from elsewhere the manifest says that itself, and may be what is wrong.
-    fn with_signature(&self, diagnostic: Diagnostic) -> Diagnostic {
+    /// With what the kernel takes: the manifest itself declares that for precompiled code, and may be what is wrong.
+    fn with_signature(&self, diagnostic: impl Into<Diagnostic>) -> Diagnostic {
+        let diagnostic = diagnostic.into();
         let diagnostic = match &self.unit.foreign {
             Some(code) => diagnostic.related(code.name_span.clone(), "`parameters` of this code"),
             None => diagnostic,
@@ -223,56 +199,36 @@ impl<'a> Names<'a> {
         let nameless: Vec<String> = nameless
             .map(|(position, param)| format!("number {} (`{}`)", position + 1, param.spelling))
             .collect();
-        let kernel = &self.unit.kernel;
-        let what = match nameless.as_slice() {
-            [] => return None,
-            [one] => format!("the parameter {one} of `{kernel}` has no name"),
-            more => format!("the parameters {} of `{kernel}` have no names", more.join(", ")),
+        let (noun, verb) = match nameless.len() {
+            0 => return None,
+            1 => ("parameter", "has no name"),
+            _ => ("parameters", "have no names"),
         };
-        let diagnostic = Diagnostic::error(what)
-            .code(rules::PARAMETER_NAMES)
-            .at(self.unit.kernel_span.clone(), "arguments are bound by name")
-            .help("give every parameter of the kernel a name, and each name an argument");
-        Some(self.with_signature(diagnostic))
+        let (kernel, span) = (&self.unit.kernel, self.unit.kernel_span.clone());
+        Some(self.with_signature(NamelessParameters { noun, verb, which: nameless.join(", "), kernel, span }))
     }
 
     /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
     fn shared(&self) -> Option<Diagnostic> {
-        let params = &self.signature.params;
         let count = |name: &str| self.params.get(name).copied().unwrap_or(0);
-        let name = params
-            .iter()
-            .map(|param| param.name.as_str())
-            .find(|name| !name.is_empty() && count(name) > 1)?;
-        let count = count(name);
-        let diagnostic = Diagnostic::error(format!(
-            "the kernel `{}` has {count} parameters called `{name}`",
-            self.unit.kernel
-        ))
-        .code(rules::PARAMETER_NAMES)
-        .at(self.unit.kernel_span.clone(), "arguments are bound by name")
-        .help(format!(
-            "the parameters of a pack (`Ts... {name}`) share its name: write them out, or pass \
-                     `cubinder::array<T, N> {name}`"
-        ));
-        Some(self.with_signature(diagnostic))
+        let mut names = self.signature.params.iter().map(|param| param.name.as_str());
+        let name = names.find(|name| !name.is_empty() && count(name) > 1)?;
+        let (kernel, span) = (&self.unit.kernel, self.unit.kernel_span.clone());
+        Some(self.with_signature(SharedParameterName { kernel, count: count(name), name, span }))
     }
 
     fn unknown(&self, arg: &ArgDraft, meant: Option<&str>) -> Diagnostic {
-        let message = format!("the kernel `{}` has no parameter `{}`", self.unit.kernel, arg.name);
-        let diagnostic = Diagnostic::error(message)
-            .code(rules::UNKNOWN_PARAMETER)
-            .at(arg.name_span.clone(), "no such parameter");
         // What follows the header of a table is in that table.
         let is_key = LAUNCH.keys.iter().any(|key| key.name == arg.name);
-        self.with_signature(match meant {
-            _ if is_key => diagnostic.help(format!(
+        let help = match meant {
+            _ if is_key => Some(format!(
                 "`{}` is a key of `{}`: write it above `[launches.args]`",
                 arg.name, LAUNCH.title
             )),
-            Some(name) => diagnostic.help(format!("did you mean `{name}`?")),
-            None => diagnostic,
-        })
+            meant => meant.map(|name| format!("did you mean `{name}`?")),
+        };
+        let (kernel, parameter, span) = (&self.unit.kernel, &arg.name, arg.name_span.clone());
+        self.with_signature(UnknownParameter { kernel, parameter, help, span })
     }
 
     /// The parameters that get nothing, in one message; those that a misspelt argument was meant for are left out.
@@ -281,23 +237,13 @@ impl<'a> Names<'a> {
         let without = named.filter(|param| self.arg_of(param).is_none());
         let names = without.map(|param| param.name.as_str()).filter(|name| !meant.contains(name));
         let names: Vec<String> = names.map(|name| format!("`{name}`")).collect();
-        let kernel = &self.unit.kernel;
-        let (what, help) = match names.as_slice() {
-            [] => return None,
-            [one] => (
-                format!("the parameter {one} of `{kernel}` gets no argument"),
-                "give it an argument, or take it out of the kernel",
-            ),
-            more => (
-                format!("the parameters {} of `{kernel}` get no arguments", more.join(", ")),
-                "give each an argument, or take it out of the kernel",
-            ),
+        let (noun, verb, them) = match names.len() {
+            0 => return None,
+            1 => ("parameter", "gets no argument", "it an argument"),
+            _ => ("parameters", "get no arguments", "each an argument"),
         };
-        let diagnostic = Diagnostic::error(what)
-            .code(rules::MISSING_ARGUMENT)
-            .at(self.unit.args_span.clone(), "not among these")
-            .help(help);
-        Some(self.with_signature(diagnostic))
+        let (kernel, names, span) = (&self.unit.kernel, names.join(", "), self.unit.args_span.clone());
+        Some(self.with_signature(MissingArguments { noun, names, kernel, verb, them, span }))
     }
 }
 
@@ -322,70 +268,55 @@ impl Values<'_> {
         let index = usize::try_from(tensor).unwrap_or(usize::MAX);
         let name = self.plugin.tensor_name(index);
         let ty = self.plugin.variants.get(self.unit.variant).and_then(|variant| variant.types.get(index));
+        let span = arg.value_span.clone();
         let (Some(name), Some(ty)) = (name, ty) else {
-            return Err(Diagnostic::error(format!(
-                "the draft has no tensor {tensor} for the argument `{}`",
-                arg.name
-            ))
-            .at(arg.value_span.clone(), "this argument"));
+            return Err(UnknownTensor { tensor, argument: &arg.name, span }.into());
         };
         let ParamType::Pointer { pointee, pointee_size, is_const, leaf } = &param.ty else {
-            return Err(misfit(arg, param, format!("`{name}` is a tensor, which is passed as a pointer"))
-                .help("pass a number, such as `numel(x)` or `x.shape[0]`, or make the parameter a pointer"));
+            let label = format!("`{name}` is a tensor, which is passed as a pointer");
+            let help = "pass a number, such as `numel(x)` or `x.shape[0]`, or make the parameter a pointer";
+            return Err(misfit(arg, param, label, Some(help.to_owned())));
         };
         let storage = self.plugin.storage_of(index);
         let is_output = storage >= self.plugin.inputs.len();
         let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
         if is_output && *is_const && !is_shared {
             let output = self.plugin.tensor_name(storage).unwrap_or(name);
-            let message = match storage == index {
-                true => format!("the output `{output}` is bound to a pointer to `const`"),
-                false => format!(
-                    "`{name}` shares the memory of the output `{output}`, and is bound to a pointer to `const`"
-                ),
+            let output = match storage == index {
+                true => format!("the output `{output}` is"),
+                false => format!("`{name}` shares the memory of the output `{output}`, and is"),
             };
-            return Err(Diagnostic::error(message)
-                .code(rules::ARGUMENT_MISFIT)
-                .at(
-                    arg.value_span.clone(),
-                    format!("the kernel's `{}` cannot be written through", param.name),
-                )
-                .help(match self.written_input() {
-                    Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
-                    // Of an array that would be no C++.
-                    None if pointee.ends_with(']') => {
-                        "take `const` out of the parameter, or bind an input to it".to_owned()
-                    }
-                    None if storage != index => format!("make the parameter `{pointee}* {}`", param.name),
-                    None => format!("make the parameter `{pointee}* {}`, or bind an input to it", param.name),
-                }));
+            let parameter = &param.name;
+            let help = match self.written_input() {
+                Some(other) => format!("`{}` and `{}` may have changed places", arg.name, other.name),
+                // Of an array that would be no C++.
+                None if pointee.ends_with(']') => {
+                    "take `const` out of the parameter, or bind an input to it".to_owned()
+                }
+                None if storage != index => format!("make the parameter `{pointee}* {parameter}`"),
+                None => format!("make the parameter `{pointee}* {parameter}`, or bind an input to it"),
+            };
+            return Err(ConstOutput { output, parameter, help, span }.into());
         }
         if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
-            let held = match pointee_size {
-                Some(size) => {
-                    format!("the kernel takes pointers to `{pointee}` of {}: {reason}", bytes(*size))
-                }
-                None => format!("the kernel takes pointers to `{pointee}`: {reason}"),
-            };
-            let label = match ty.size() {
-                Some(size) => format!("{} per element, `{}` in CUDA", bytes(size), ty.cuda_name()),
-                None => format!("two elements per byte, `{}` in CUDA", ty.cuda_name()),
-            };
-            let message = format!(
-                "`{name}` holds `{}`, but the parameter `{}` is a `{}`",
-                ty.name(),
-                param.name,
-                param.spelling
-            );
-            return Err(Diagnostic::error(message)
-                .code(rules::ARGUMENT_MISFIT)
-                .at(arg.value_span.clone(), label)
-                .note(held)
-                .help(format!(
-                "take `{}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that \
-                 holds several elements such as `uint4`, or `void*`",
-                ty.cuda_name()
-            )));
+            let size = pointee_size.map(|size| format!(" of {}", bytes(size))).unwrap_or_default();
+            let element =
+                ty.size().map_or("two elements per byte".to_owned(), |it| bytes(it) + " per element");
+            let (parameter, spelling, cuda_name) = (&param.name, &param.spelling, ty.cuda_name());
+            let ty = ty.name();
+            return Err(ElementMisfit {
+                name,
+                ty,
+                parameter,
+                spelling,
+                element,
+                cuda_name,
+                pointee,
+                size,
+                reason,
+                span,
+            }
+            .into());
         }
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
@@ -398,7 +329,7 @@ impl Values<'_> {
         let buffers = self.plugin.variants.get(self.unit.variant).map_or(&[][..], |variant| &variant.scratch);
         let name = buffers.get(index as usize).map_or("?", |scratch| &scratch.name);
         let label = format!("`{name}` is a scratch buffer, which is passed as a pointer");
-        Err(misfit(arg, param, label).help("make the parameter a pointer, or pass a number"))
+        Err(misfit(arg, param, label, Some("make the parameter a pointer, or pass a number".to_owned())))
     }
 
     /// An argument that passes an input where the kernel takes something to write to.
@@ -414,52 +345,50 @@ impl Values<'_> {
 
 /// An expression is passed by value.
 fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
-    let found = |what: &str| misfit(arg, param, format!("the value is {what}"));
-    match (&param.ty, kind) {
-        (ParamType::Pointer { .. }, _) => Err(found(&with_article(kind))
-            .help("a pointer is bound to a tensor by the tensor's bare name; numbers and arrays are passed by value")),
+    let value = format!("the value is {}", with_article(kind));
+    let (label, help) = match (&param.ty, kind) {
+        (ParamType::Pointer { .. }, _) => (
+            value,
+            "a pointer is bound to a tensor by the tensor's bare name; numbers and arrays are passed by value".to_owned(),
+        ),
         (ParamType::Other { name, .. }, _) => {
-            let diagnostic = misfit(arg, param, format!("`{name}` cannot be passed by value"));
-            Err(diagnostic.help(match name.as_str() {
-                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" | "__nv_fp8_e4m3" => "take a `float` and convert it in the kernel",
+            let help = match name.as_str() {
+                "__half" | "half" | "__nv_bfloat16" | "nv_bfloat16" | "__nv_fp8_e4m3" => {
+                    "take a `float` and convert it in the kernel"
+                }
                 _ => "take numbers, `bool`, or arrays of them such as `cubinder::array<int, 8>`",
-            }))
+            };
+            (format!("`{name}` cannot be passed by value"), help.to_owned())
         }
         (ParamType::Array { element, len }, Kind::Array(item)) => {
-            if let Some(problem) = conversion(item, *element) {
-                return Err(misfit(arg, param, format!("the value is {}", with_article(kind))).help(problem));
-            }
-            match literal_length(expr) {
-                Some(found) if u32::try_from(found) != Ok(*len) => Err(misfit(
-                    arg,
-                    param,
+            match (conversion(item, *element), literal_length(expr)) {
+                (Some(problem), _) => (value, problem.to_owned()),
+                (None, Some(found)) if u32::try_from(found) != Ok(*len) => (
                     format!("the value has {found} elements, the kernel takes {len}"),
-                )
-                .help(format!(
-                    "give exactly as many; `[get(x.shape, i, 1) for i in range({len})]` fills up with ones"
-                ))),
-                _ => Ok(ArgValue::Array { ty: *element, len: *len, expr: expr.clone() }),
+                    format!("give exactly as many; `[get(x.shape, i, 1) for i in range({len})]` fills up with ones"),
+                ),
+                _ => return Ok(ArgValue::Array { ty: *element, len: *len, expr: expr.clone() }),
             }
         }
-        (ParamType::Array { len, .. }, _) => {
-            Err(found(&with_article(kind)).help(format!("pass an array of {len} elements: `[a, b, ...]`")))
-        }
-        (_, Kind::Array(_)) => Err(found(&with_article(kind))
-            .help("pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel")),
+        (ParamType::Array { len, .. }, _) => (value, format!("pass an array of {len} elements: `[a, b, ...]`")),
+        (_, Kind::Array(_)) => (
+            value,
+            "pass one element, such as `x.shape[0]`, or take a `cubinder::array<T, N>` in the kernel".to_owned(),
+        ),
         (ty, kind) => {
-            let Some(ty) = scalar_of(ty) else { return Err(found(&with_article(kind))) };
+            let Some(ty) = scalar_of(ty) else { return Err(misfit(arg, param, value, None)) };
             match conversion(kind, ty) {
-                Some(problem) => Err(found(&with_article(kind)).help(problem)),
-                None => Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
+                Some(problem) => (value, problem.to_owned()),
+                None => return Ok(ArgValue::Scalar { ty, expr: expr.clone() }),
             }
         }
-    }
+    };
+    Err(misfit(arg, param, label, Some(help)))
 }
 
-fn misfit(arg: &ArgDraft, param: &Param, label: String) -> Diagnostic {
-    Diagnostic::error(format!("the argument does not fit the parameter `{} {}`", param.spelling, param.name))
-        .code(rules::ARGUMENT_MISFIT)
-        .at(Span::clone(&arg.value_span), label)
+fn misfit(arg: &ArgDraft, param: &Param, label: String, help: Option<String>) -> Diagnostic {
+    let (spelling, parameter, span) = (&param.spelling, &param.name, arg.value_span.clone());
+    ArgumentMisfit { spelling, parameter, label, help, span }.into()
 }
 
 fn with_article(kind: &Kind) -> String {

@@ -6,13 +6,13 @@
 
 mod args;
 mod code;
+mod errors;
 mod pointee;
 mod rows;
 mod targets;
 
 pub use args::{
-    Bound, bind_args, bind_argument, check_names, number_bytes, read_only, unwritten_outputs, writable_input,
-    writable_inputs,
+    Bound, bind_args, bind_argument, check_names, number_bytes, read_only, writable_input, writable_inputs,
 };
 pub use code::{CodeCheck, check_code, no_shared};
 pub(crate) use pointee::misfit;

@@ -2,7 +2,7 @@ use super::*;
 use crate::cubin::{Cluster, Dynamic, LaunchRules};
 use crate::diagnostic::{Colour, Diagnostic, Severity, render};
 use crate::kernel_signature::{Leaf, Param, ParamType, Signature};
-use crate::resolve::{ArgDraftValue, ForeignCode, PluginDraft};
+use crate::resolve::{ForeignCode, PluginDraft};
 use crate::test_support::{Sample, resolved};
 use cubinder_expr::ScalarType;
 use cubinder_model::{Arg, ArgValue, KernelFacts, KernelParam, Target};
@@ -144,19 +144,6 @@ fn an_argument_that_no_target_accepts_is_reported_once() {
     assert!(!alike.contains("only for"), "{alike}");
     let different = bind_two(args, &int, &long).unwrap_err();
     assert!(different.contains("only for `sm_80`") && different.contains("only for `sm_90`"), "{different}");
-}
-
-#[test]
-fn an_output_that_nothing_writes_is_refused() {
-    let unwritten = |draft: &PluginDraft| unwritten_outputs(&draft.plugin, &draft.units[0]);
-    let whole = draft("x = \"x\"\ny = \"y\"");
-    assert_eq!(unwritten(&whole), []);
-    let mut without = whole.clone();
-    let inputs = without.plugin.inputs.len() as u32;
-    without.units[0].args.retain(|arg| arg.value != ArgDraftValue::Tensor(inputs));
-    let errors = unwritten(&without);
-    assert_eq!(errors.len(), 1);
-    assert_eq!(errors[0].message, "no argument passes the output `y` to the kernel");
 }
 
 #[test]
@@ -530,17 +517,6 @@ fn an_input_that_is_changed_in_place_may_share_an_output() {
     assert_eq!(help(&|draft| draft.plugin.variants[0].types[1] = cubinder_expr::DataType::F32), plain);
     assert_eq!(help(&|draft| draft.plugin.outputs[0].shape = constant()), plain);
     assert_eq!(help(&|draft| draft.plugin.outputs[0].alias = Some(1)), plain);
-}
-
-#[test]
-fn every_output_that_nothing_writes_is_named() {
-    let mut draft = draft("x = \"x\"\ny = \"y\"");
-    let mut other = draft.plugin.outputs[0].clone();
-    "z".clone_into(&mut other.name);
-    draft.plugin.outputs.push(other);
-    let errors = unwritten_outputs(&draft.plugin, &draft.units[0]);
-    let messages: Vec<&str> = errors.iter().map(|error| error.message.as_str()).collect();
-    assert_eq!(messages, ["no argument passes the output `z` to the kernel"]);
 }
 
 #[test]

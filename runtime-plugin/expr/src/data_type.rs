@@ -42,21 +42,26 @@ impl DataType {
         DataType::Bool,
     ];
 
+    /// The name, CUDA's name, the bits of an element, TensorRT's number.
+    const fn row(self) -> (&'static str, &'static str, u32, i32) {
+        match self {
+            DataType::F32 => ("f32", "float", 32, 0),
+            DataType::F16 => ("f16", "__half", 16, 1),
+            DataType::Bf16 => ("bf16", "__nv_bfloat16", 16, 7),
+            DataType::I8 => ("i8", "signed char", 8, 2),
+            DataType::I32 => ("i32", "int", 32, 3),
+            DataType::I64 => ("i64", "long long", 64, 8),
+            DataType::U8 => ("u8", "unsigned char", 8, 5),
+            DataType::Bool => ("bool", "bool", 8, 4),
+            DataType::F8 => ("f8", "__nv_fp8_e4m3", 8, 6),
+            DataType::I4 => ("i4", "cubinder::i4x2", 4, 9),
+        }
+    }
+
     /// The name used in manifests.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            DataType::F32 => "f32",
-            DataType::F16 => "f16",
-            DataType::Bf16 => "bf16",
-            DataType::I8 => "i8",
-            DataType::I32 => "i32",
-            DataType::I64 => "i64",
-            DataType::U8 => "u8",
-            DataType::Bool => "bool",
-            DataType::F8 => "f8",
-            DataType::I4 => "i4",
-        }
+        self.row().0
     }
 
     /// The type with this manifest name.
@@ -69,30 +74,13 @@ impl DataType {
     /// the generated header.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {
-        match self {
-            DataType::F32 => "float",
-            DataType::F16 => "__half",
-            DataType::Bf16 => "__nv_bfloat16",
-            DataType::I8 => "signed char",
-            DataType::I32 => "int",
-            DataType::I64 => "long long",
-            DataType::U8 => "unsigned char",
-            DataType::Bool => "bool",
-            DataType::F8 => "__nv_fp8_e4m3",
-            DataType::I4 => "cubinder::i4x2",
-        }
+        self.row().1
     }
 
     /// Size of one element in bits.
     #[must_use]
     pub const fn bits(self) -> u32 {
-        match self {
-            DataType::F32 | DataType::I32 => 32,
-            DataType::F16 | DataType::Bf16 => 16,
-            DataType::I8 | DataType::U8 | DataType::Bool | DataType::F8 => 8,
-            DataType::I64 => 64,
-            DataType::I4 => 4,
-        }
+        self.row().2
     }
 
     /// Size of one element in bytes; none where several share one.
@@ -113,18 +101,7 @@ impl DataType {
     /// TensorRT's number for it (`nvinfer1::DataType`, `NvInferRuntimeBase.h`, TensorRT-RTX 1.7).
     #[must_use]
     pub const fn tensorrt(self) -> i32 {
-        match self {
-            DataType::F32 => 0,
-            DataType::F16 => 1,
-            DataType::I8 => 2,
-            DataType::I32 => 3,
-            DataType::Bool => 4,
-            DataType::U8 => 5,
-            DataType::F8 => 6,
-            DataType::Bf16 => 7,
-            DataType::I64 => 8,
-            DataType::I4 => 9,
-        }
+        self.row().3
     }
 
     /// The type with TensorRT's number, if plugins can use it.

@@ -41,6 +41,8 @@ pub struct ExprError {
     pub also: Option<(Range<usize>, String)>,
     /// The helper function whose body has the error, if `span` is a call of it.
     pub function: Option<String>,
+    /// Whether the expression is larger than one can be.
+    pub is_about_size: bool,
 }
 
 /// Declares a constructor for each class.
@@ -52,7 +54,7 @@ macro_rules! constructors {
             label: impl Into<String>,
         ) -> ExprError {
             let class = ErrorClass::$class;
-            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None, function: None }
+            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None, function: None, is_about_size: false }
         })*
     };
 }
@@ -67,10 +69,9 @@ impl ExprError {
         bad_call: BadCall;
     }
 
-    /// Whether an expression is larger than one can be.
-    #[must_use]
-    pub fn is_about_size(&self) -> bool {
-        self.class == ErrorClass::Syntax && (self.message.ends_with(PARTS) || self.message.ends_with(LEVELS))
+    /// What an expression exceeds: a syntax error about its size.
+    pub(super) fn too_large(span: Range<usize>, message: String, label: &str) -> ExprError {
+        ExprError { is_about_size: true, ..ExprError::syntax(span, message, label) }
     }
 
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
@@ -100,11 +101,6 @@ impl ExprError {
         self
     }
 }
-
-/// What too many parts are said to be.
-pub(super) const PARTS: &str = "parts once functions are inlined";
-/// What too many levels are said to be.
-pub(super) const LEVELS: &str = "levels deep";
 
 /// The candidate that `name` was most likely meant to be, if any is close: at most a third of its letters differ.
 pub(super) fn nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {

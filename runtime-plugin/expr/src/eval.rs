@@ -2,6 +2,7 @@
 //!
 //! Total: it answers any list of nodes, valid or not, in bounded time and stack. Never converts between kinds.
 
+use super::bind::cost_of;
 use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use crate::value::Value;
@@ -15,26 +16,22 @@ pub trait Environment {
     fn shape(&self, tensor: u32) -> Option<&[i64]>;
 
     /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
-    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
-        let _ = (tensor, bytes);
+    fn aligned(&self, _tensor: u32, _bytes: u32) -> Option<bool> {
         None
     }
 
     /// A fact about the device; none where there is no device.
-    fn device(&self, fact: DeviceFact) -> Option<i64> {
-        let _ = fact;
+    fn device(&self, _fact: DeviceFact) -> Option<i64> {
         None
     }
 
     /// The values of a shape input, by its index: as many as it has elements; none while they are not known.
-    fn values(&self, tensor: u32) -> Option<&[i64]> {
-        let _ = tensor;
+    fn values(&self, _tensor: u32) -> Option<&[i64]> {
         None
     }
 
     /// The size that a size tensor holds, by its index over inputs, then outputs; none before the kernels ran.
-    fn size(&self, tensor: u32) -> Option<i64> {
-        let _ = tensor;
+    fn size(&self, _tensor: u32) -> Option<i64> {
         None
     }
 
@@ -101,10 +98,10 @@ impl<'a> Evaluator<'a> {
             Node::Rank(tensor) => self.rank(*tensor),
             Node::Numel(tensor) => numel(self.env, *tensor),
             Node::Aligned { bytes, .. } if !Node::is_alignment(*bytes) => Err(EvalError::Malformed),
-            Node::Aligned { tensor, bytes } => match self.env.aligned(*tensor, *bytes) {
-                Some(aligned) => Ok(Value::Bool(aligned)),
-                None => Err(EvalError::UnknownAddress(*tensor)),
-            },
+            Node::Aligned { tensor, bytes } => {
+                let aligned = self.env.aligned(*tensor, *bytes).map(Value::Bool);
+                aligned.ok_or(EvalError::UnknownAddress(*tensor))
+            }
             Node::Device(fact) => {
                 self.env.device(*fact).map(Value::Int).ok_or(EvalError::UnknownDevice(*fact))
             }
@@ -129,17 +126,17 @@ impl<'a> Evaluator<'a> {
 
     /// The value of a node that holds one already, without copying it.
     fn held(&self, id: NodeId) -> Result<Option<&Value>, EvalError> {
-        match self.nodes.get(id as usize) {
-            Some(Node::Attribute(attribute)) => match self.env.attribute(*attribute) {
-                Some(value) => Ok(Some(value)),
-                None => Err(EvalError::UnknownAttribute(*attribute)),
-            },
-            Some(Node::Local(slot)) => match self.locals.iter().rev().find(|(found, _)| found == slot) {
-                Some((_, value)) => Ok(Some(value)),
-                None => Err(EvalError::Malformed),
-            },
-            _ => Ok(None),
-        }
+        let found = match self.nodes.get(id as usize) {
+            Some(Node::Attribute(attribute)) => {
+                self.env.attribute(*attribute).ok_or(EvalError::UnknownAttribute(*attribute))
+            }
+            Some(Node::Local(slot)) => {
+                let local = self.locals.iter().rev().find(|(found, _)| found == slot);
+                local.map(|(_, value)| value).ok_or(EvalError::Malformed)
+            }
+            _ => return Ok(None),
+        };
+        found.map(Some)
     }
 
     #[inline(never)]
@@ -149,7 +146,7 @@ impl<'a> Evaluator<'a> {
             return Ok(Value::Str(text.clone()));
         }
         // The size is charged before the copy is made: a copy of a copy of a large array must not be free.
-        let size = self.held(id)?.map_or(0, |value| size(value, STEP_LIMIT));
+        let size = self.held(id)?.map_or(0, |value| cost_of(value, STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
     }
@@ -158,7 +155,7 @@ impl<'a> Evaluator<'a> {
     fn shape(&mut self, tensor: u32) -> Result<Value, EvalError> {
         let shape = self.env.shape(tensor).ok_or(EvalError::UnknownTensor(tensor))?;
         self.charge(shape.len())?;
-        Ok(Value::Array(shape.iter().copied().map(Value::Int).collect()))
+        Ok(Value::of_ints(shape))
     }
 
     #[inline(never)]
@@ -169,7 +166,7 @@ impl<'a> Evaluator<'a> {
             return Err(EvalError::ArrayTooLong(values.len().to_string()));
         }
         self.charge(values.len())?;
-        Ok(Value::Array(values.iter().copied().map(Value::Int).collect()))
+        Ok(Value::of_ints(values))
     }
 
     fn rank(&self, tensor: u32) -> Result<Value, EvalError> {
@@ -215,15 +212,18 @@ impl<'a> Evaluator<'a> {
     fn index(&mut self, array: NodeId, index: NodeId) -> Result<Value, EvalError> {
         // A shape or a held array is not copied for one element. The array is looked at first, so that errors come in
         // the same order either way.
-        if let Some(Node::Shape(tensor)) = self.nodes.get(array as usize) {
-            let shape = self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?;
+        let listed = match self.nodes.get(array as usize) {
+            Some(Node::Shape(tensor)) => {
+                Some(self.env.shape(*tensor).ok_or(EvalError::UnknownTensor(*tensor))?)
+            }
+            Some(Node::Values(tensor)) => {
+                Some(self.env.values(*tensor).ok_or(EvalError::UnknownValues(*tensor))?)
+            }
+            _ => None,
+        };
+        if let Some(items) = listed {
             let index = self.integer("[]", index)?;
-            return ops::index(shape, index).copied().map(Value::Int);
-        }
-        if let Some(Node::Values(tensor)) = self.nodes.get(array as usize) {
-            let values = self.env.values(*tensor).ok_or(EvalError::UnknownValues(*tensor))?;
-            let index = self.integer("[]", index)?;
-            return ops::index(values, index).copied().map(Value::Int);
+            return ops::index(items, index).copied().map(Value::Int);
         }
         if self.held(array)?.is_some() {
             let index = self.integer("[]", index)?;
@@ -232,7 +232,7 @@ impl<'a> Evaluator<'a> {
                 Some(other) => return Err(ops::wrong_kind("[]", &[other])),
                 None => return Err(EvalError::Malformed),
             };
-            let (size, item) = (size(item, STEP_LIMIT), item.clone());
+            let (size, item) = (cost_of(item, STEP_LIMIT), item.clone());
             self.charge(size)?;
             return Ok(item);
         }
@@ -274,14 +274,8 @@ impl<'a> Evaluator<'a> {
         let mut values = Vec::new();
         for item in items {
             self.locals.push((slot, item));
-            let value = match condition {
-                Some(condition) => match self.condition("if", condition) {
-                    Ok(true) => self.node(body).map(Some),
-                    Ok(false) => Ok(None),
-                    Err(error) => Err(error),
-                },
-                None => self.node(body).map(Some),
-            };
+            let kept = condition.map_or(Ok(true), |condition| self.condition("if", condition));
+            let value = kept.and_then(|kept| if kept { self.node(body).map(Some) } else { Ok(None) });
             self.locals.pop();
             values.extend(value?);
         }
@@ -296,24 +290,6 @@ pub(super) fn numel(env: &dyn Environment, tensor: u32) -> Result<Value, EvalErr
         let dims: Vec<String> = shape.iter().map(ToString::to_string).collect();
         EvalError::Overflow { kind: "integer", operation: dims.join(" * ") }
     })
-}
-
-/// How many values there are in `value`, arrays counted with their elements, as far as `limit`.
-fn size(value: &Value, limit: usize) -> usize {
-    match value {
-        Value::Array(items) => {
-            let mut total = 1_usize;
-            for item in items {
-                if total > limit {
-                    break;
-                }
-                total = total.saturating_add(size(item, limit));
-            }
-            total
-        }
-        Value::Str(text) => 1 + text.len() / 16,
-        _ => 1,
-    }
 }
 
 #[cfg(test)]

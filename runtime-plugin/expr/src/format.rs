@@ -2,90 +2,44 @@
 //!
 //! A layout with vectors stores so many channels side by side, and rounds the number of channels up to whole vectors.
 
-use serde::{Deserialize, Serialize};
-
 use crate::data_type::DataType;
 
-/// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7). The layouts of the DLA, which
-/// runs no plugins, are not here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
-pub enum Format {
-    /// Row major.
-    #[default]
-    Linear,
-    /// `[N][C/2][H][W][2]`.
-    Chw2,
-    /// `[N][C/4][H][W][4]`.
-    Chw4,
-    /// `[N][C/32][H][W][32]`.
-    Chw32,
-    /// `[N][H][W][C]`.
-    Hwc,
-    /// `[N][H][W][C]`, channels rounded up to a multiple of 8.
-    Hwc8,
-    /// `[N][H][W][C]`, channels rounded up to a multiple of 16.
-    Hwc16,
-    /// `[N][D][H][W][C]`.
-    Dhwc,
-    /// `[N][D][H][W][C]`, channels rounded up to a multiple of 8.
-    Dhwc8,
-    /// `[N][C/32][D][H][W][32]`.
-    Cdhw32,
+named! {
+    /// TensorRT's memory layout of a tensor (`nvinfer1::TensorFormat`, `NvInferRuntime.h`, TensorRT-RTX 1.7). The layouts of the DLA,
+    /// which runs no plugins, are not here.
+    #[derive(PartialOrd, Ord, Default)]
+    Format, name;
+    /// TensorRT's number, the vector and the channel's dimension from the end.
+    layout: (i32, i64, usize) {
+        /// Row major.
+        #[default]
+        Linear = "linear", (0, 1, 0);
+        /// `[N][C/2][H][W][2]`.
+        Chw2 = "chw2", (1, 2, 3);
+        /// `[N][C/4][H][W][4]`.
+        Chw4 = "chw4", (3, 4, 3);
+        /// `[N][C/32][H][W][32]`.
+        Chw32 = "chw32", (5, 32, 3);
+        /// `[N][H][W][C]`.
+        Hwc = "hwc", (8, 1, 3);
+        /// `[N][H][W][C]`, channels rounded up to a multiple of 8.
+        Hwc8 = "hwc8", (2, 8, 3);
+        /// `[N][H][W][C]`, channels rounded up to a multiple of 16.
+        Hwc16 = "hwc16", (11, 16, 3);
+        /// `[N][D][H][W][C]`.
+        Dhwc = "dhwc", (12, 1, 4);
+        /// `[N][D][H][W][C]`, channels rounded up to a multiple of 8.
+        Dhwc8 = "dhwc8", (6, 8, 4);
+        /// `[N][C/32][D][H][W][32]`.
+        Cdhw32 = "cdhw32", (7, 32, 4);
+    }
 }
 
 impl Format {
-    /// Every format, in the order in which errors list them.
-    pub const ALL: [Format; 10] = [
-        Format::Linear,
-        Format::Chw2,
-        Format::Chw4,
-        Format::Chw32,
-        Format::Hwc,
-        Format::Hwc8,
-        Format::Hwc16,
-        Format::Dhwc,
-        Format::Dhwc8,
-        Format::Cdhw32,
-    ];
-
-    /// The name used in manifests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Format::Linear => "linear",
-            Format::Chw2 => "chw2",
-            Format::Chw4 => "chw4",
-            Format::Chw32 => "chw32",
-            Format::Hwc => "hwc",
-            Format::Hwc8 => "hwc8",
-            Format::Hwc16 => "hwc16",
-            Format::Dhwc => "dhwc",
-            Format::Dhwc8 => "dhwc8",
-            Format::Cdhw32 => "cdhw32",
-        }
-    }
-
-    /// The format with this manifest name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Format> {
-        Self::ALL.into_iter().find(|format| format.name() == name)
-    }
-
     /// TensorRT's number for it.
     #[must_use]
     pub const fn tensorrt(self) -> i32 {
-        match self {
-            Format::Linear => 0,
-            Format::Chw2 => 1,
-            Format::Hwc8 => 2,
-            Format::Chw4 => 3,
-            Format::Chw32 => 5,
-            Format::Dhwc8 => 6,
-            Format::Cdhw32 => 7,
-            Format::Hwc => 8,
-            Format::Hwc16 => 11,
-            Format::Dhwc => 12,
-        }
+        self.layout().0
     }
 
     /// The format with TensorRT's number, if plugins can use it.
@@ -97,25 +51,13 @@ impl Format {
     /// To a multiple of what the number of channels is rounded up; 1 where it is not.
     #[must_use]
     pub const fn vector(self) -> i64 {
-        match self {
-            Format::Linear | Format::Hwc | Format::Dhwc => 1,
-            Format::Chw2 => 2,
-            Format::Chw4 => 4,
-            Format::Hwc8 | Format::Dhwc8 => 8,
-            Format::Hwc16 => 16,
-            Format::Chw32 | Format::Cdhw32 => 32,
-        }
+        self.layout().1
     }
 
     /// Which dimension counts the channels, from the last one: 3 is the third from the end. 0 where there is none.
     #[must_use]
     pub const fn channel_from_end(self) -> usize {
-        match self {
-            Format::Linear => 0,
-            Format::Chw2 | Format::Chw4 | Format::Chw32 => 3,
-            Format::Hwc | Format::Hwc8 | Format::Hwc16 => 3,
-            Format::Dhwc | Format::Dhwc8 | Format::Cdhw32 => 4,
-        }
+        self.layout().2
     }
 
     /// Whether the channels of a place lie side by side, all of them.

@@ -12,6 +12,9 @@
 //! comprehensions. Comparisons do not chain, `/` is for floats only, and there are no slices. Integers are 64 bits wide and
 //! checked; an integer becomes a float where it meets one.
 
+#[macro_use]
+mod named;
+
 mod bind;
 mod bounds;
 pub mod data_type;
@@ -34,15 +37,12 @@ mod syntax;
 mod validate;
 pub mod value;
 
-pub use bind::bind;
-pub use bind::bind_within;
-pub use bounds::bounds_each_within;
-pub use bounds::{AttributeRange, Bounds, RangeEnvironment, bounds, bounds_each};
+pub use bind::{bind, bind_within};
+pub use bounds::{AttributeRange, Bounds, RangeEnvironment, bounds, bounds_each, bounds_each_within};
 pub use bounds::{Extent, Facts, Ints, Stop, TermId, Terms, Walk};
 pub use data_type::{DataType, ScalarType};
 pub use error::{ErrorClass, ExprError};
-pub use eval::evaluate_within;
-pub use eval::{Environment, evaluate};
+pub use eval::{Environment, evaluate, evaluate_within};
 pub use format::Format;
 pub use formula::{Formula, is_within, joined};
 pub use interval::Interval;

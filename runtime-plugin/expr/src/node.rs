@@ -33,11 +33,9 @@ impl Expr {
         *is_of_it.last_mut()? = true;
         for (index, node) in nodes.iter().enumerate().rev() {
             if is_of_it.get(index) == Some(&true) {
-                node.children(&mut |child| {
-                    if let Some(child) = is_of_it.get_mut(child as usize) {
-                        *child = true;
-                    }
-                });
+                for child in node.children() {
+                    *is_of_it.get_mut(child as usize)? = true;
+                }
             }
         }
         let before = |id: NodeId| is_of_it.iter().take(id as usize).filter(|is_of_it| **is_of_it).count();
@@ -119,123 +117,19 @@ pub enum Node {
     },
 }
 
-/// What a launch can depend on of the device that it runs on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum DeviceFact {
-    /// How many multiprocessors it has.
-    Sms,
-    /// The most dynamic shared memory that a block can ask for, bytes (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
-    SharedBytes,
-    /// Its compute capability: 90 for 9.0.
-    Capability,
-}
-
-/// Operators with one operand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum UnaryOp {
-    /// `-a`
-    Neg,
-    /// `not a`
-    Not,
-}
-
-/// Operators with two operands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum BinaryOp {
-    /// `a + b`
-    Add,
-    /// `a - b`
-    Sub,
-    /// `a * b`
-    Mul,
-    /// `a // b`: floor division, as in Python.
-    FloorDiv,
-    /// `a % b`: the remainder of floor division, as in Python.
-    Mod,
-    /// `a / b`: between floats only.
-    Div,
-    /// `a == b`
-    Eq,
-    /// `a != b`
-    Ne,
-    /// `a < b`
-    Lt,
-    /// `a <= b`
-    Le,
-    /// `a > b`
-    Gt,
-    /// `a >= b`
-    Ge,
-    /// `a and b`
-    And,
-    /// `a or b`
-    Or,
-}
-
-/// Built-in functions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum Builtin {
-    /// `min(a, b, ...)` or `min(array)`.
-    Min,
-    /// `max(a, b, ...)` or `max(array)`.
-    Max,
-    /// `abs(a)`
-    Abs,
-    /// `ceil_div(a, b)`: division rounded up.
-    CeilDiv,
-    /// `len(array)`
-    Len,
-    /// `get(array, index, default)`: the default where the index is below 0 or beyond the end.
-    Get,
-    /// `range(n)` or `range(a, b)`.
-    Range,
-    /// `sum(array)`: 0 where it is empty.
-    Sum,
-    /// `prod(array)`: 1 where it is empty.
-    Prod,
-    /// `sqrt(a)`
-    Sqrt,
-    /// `rsqrt(a)`
-    Rsqrt,
-    /// `exp(a)`
-    Exp,
-    /// `log(a)`
-    Log,
-    /// `float(a)`
-    Float,
-    /// `int(a)`: towards zero.
-    Int,
-}
-
-impl DeviceFact {
-    /// Every fact, in the order in which errors list them.
-    pub const ALL: [DeviceFact; 3] = [DeviceFact::Sms, DeviceFact::SharedBytes, DeviceFact::Capability];
-
-    /// The name behind `device.` in expressions.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            DeviceFact::Sms => "sms",
-            DeviceFact::SharedBytes => "shared_bytes",
-            DeviceFact::Capability => "capability",
-        }
-    }
-
-    /// The fact with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<DeviceFact> {
-        Self::ALL.into_iter().find(|fact| fact.name() == name)
-    }
-
-    /// The least and the greatest that it can be; proofs rely on it, so it is generous. Every device since compute capability 5.0 gives a
-    /// block 48 KiB (CUDA C++ programming guide 13.0, "compute capabilities").
-    #[must_use]
-    pub const fn range(self) -> (i64, i64) {
-        match self {
-            DeviceFact::Sms => (1, 1024),
-            DeviceFact::SharedBytes => (48 << 10, 1 << 20),
-            DeviceFact::Capability => (50, 999),
-        }
+named! {
+    /// What a launch can depend on of the device that it runs on.
+    #[derive(PartialOrd, Ord)]
+    DeviceFact, name;
+    /// The least and the greatest that it can be; proofs rely on it, so it is generous. Every device since compute capability 5.0
+    /// gives a block 48 KiB (CUDA C++ programming guide 13.0, "compute capabilities").
+    pub range: (i64, i64) {
+        /// How many multiprocessors it has.
+        Sms = "sms", (1, 1024);
+        /// The most dynamic shared memory that a block can ask for, bytes (`CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN`).
+        SharedBytes = "shared_bytes", (48 << 10, 1 << 20);
+        /// Its compute capability: 90 for 9.0.
+        Capability = "capability", (50, 999);
     }
 }
 
@@ -246,87 +140,110 @@ impl std::fmt::Display for DeviceFact {
     }
 }
 
-impl UnaryOp {
-    /// How it is written.
-    #[must_use]
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            UnaryOp::Neg => "-",
-            UnaryOp::Not => "not",
-        }
+/// How tightly parts bind; a larger number binds tighter.
+pub(super) mod level {
+    pub(crate) const LOOSEST: u8 = 0;
+    pub(crate) const CONDITIONAL: u8 = 1;
+    /// The array and the condition of a comprehension: everything but a bare conditional.
+    pub(crate) const DISJUNCTION: u8 = 2;
+    pub(crate) const NOT: u8 = 7;
+    pub(crate) const COMPARISON: u8 = 9;
+    /// What is multiplied or divided, on the left.
+    pub(crate) const MULTIPLIED: u8 = 13;
+    pub(crate) const NEGATE: u8 = 15;
+    pub(crate) const PRIMARY: u8 = 17;
+}
+
+named! {
+    /// Operators with one operand.
+    UnaryOp, symbol;
+    /// How tightly it binds.
+    pub(super) level: u8 {
+        /// `-a`
+        Neg = "-", level::NEGATE;
+        /// `not a`
+        Not = "not", level::NOT;
     }
 }
 
-impl BinaryOp {
-    /// How it is written.
-    #[must_use]
-    pub const fn symbol(self) -> &'static str {
-        match self {
-            BinaryOp::Add => "+",
-            BinaryOp::Sub => "-",
-            BinaryOp::Mul => "*",
-            BinaryOp::FloorDiv => "//",
-            BinaryOp::Mod => "%",
-            BinaryOp::Div => "/",
-            BinaryOp::Eq => "==",
-            BinaryOp::Ne => "!=",
-            BinaryOp::Lt => "<",
-            BinaryOp::Le => "<=",
-            BinaryOp::Gt => ">",
-            BinaryOp::Ge => ">=",
-            BinaryOp::And => "and",
-            BinaryOp::Or => "or",
-        }
+named! {
+    /// Operators with two operands.
+    BinaryOp, symbol;
+    /// How tightly it binds.
+    pub(super) level: u8 {
+        /// `a + b`
+        Add = "+", 11;
+        /// `a - b`
+        Sub = "-", 11;
+        /// `a * b`
+        Mul = "*", level::MULTIPLIED;
+        /// `a // b`: floor division, as in Python.
+        FloorDiv = "//", level::MULTIPLIED;
+        /// `a % b`: the remainder of floor division, as in Python.
+        Mod = "%", level::MULTIPLIED;
+        /// `a / b`: between floats only.
+        Div = "/", level::MULTIPLIED;
+        /// `a == b`
+        Eq = "==", level::COMPARISON;
+        /// `a != b`
+        Ne = "!=", level::COMPARISON;
+        /// `a < b`
+        Lt = "<", level::COMPARISON;
+        /// `a <= b`
+        Le = "<=", level::COMPARISON;
+        /// `a > b`
+        Gt = ">", level::COMPARISON;
+        /// `a >= b`
+        Ge = ">=", level::COMPARISON;
+        /// `a and b`
+        And = "and", 5;
+        /// `a or b`
+        Or = "or", 3;
     }
 }
 
-impl Builtin {
-    /// Every built-in function, in the order in which errors list them.
-    pub const ALL: [Builtin; 15] = [
-        Builtin::Min,
-        Builtin::Max,
-        Builtin::Abs,
-        Builtin::CeilDiv,
-        Builtin::Len,
-        Builtin::Get,
-        Builtin::Range,
-        Builtin::Sum,
-        Builtin::Prod,
-        Builtin::Sqrt,
-        Builtin::Rsqrt,
-        Builtin::Exp,
-        Builtin::Log,
-        Builtin::Float,
-        Builtin::Int,
-    ];
-
-    /// The name used in expressions.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Builtin::Min => "min",
-            Builtin::Max => "max",
-            Builtin::Abs => "abs",
-            Builtin::CeilDiv => "ceil_div",
-            Builtin::Len => "len",
-            Builtin::Get => "get",
-            Builtin::Range => "range",
-            Builtin::Sum => "sum",
-            Builtin::Prod => "prod",
-            Builtin::Sqrt => "sqrt",
-            Builtin::Rsqrt => "rsqrt",
-            Builtin::Exp => "exp",
-            Builtin::Log => "log",
-            Builtin::Float => "float",
-            Builtin::Int => "int",
-        }
+named! {
+    /// Built-in functions.
+    Builtin, name;
+    /// The least and the most arguments, and how a call looks.
+    pub(super) arity: (usize, usize, &'static str) {
+        /// `min(a, b, ...)` or `min(array)`.
+        Min = "min", (1, usize::MAX, "`min(a, b)` or `min(array)`");
+        /// `max(a, b, ...)` or `max(array)`.
+        Max = "max", (1, usize::MAX, "`max(a, b)` or `max(array)`");
+        /// `abs(a)`
+        Abs = "abs", (1, 1, "`abs(a)`");
+        /// `ceil_div(a, b)`: division rounded up.
+        CeilDiv = "ceil_div", (2, 2, "`ceil_div(a, b)`");
+        /// `len(array)`
+        Len = "len", (1, 1, "`len(array)`");
+        /// `get(array, index, default)`: the default where the index is below 0 or beyond the end.
+        Get = "get", (3, 3, "`get(array, index, default)`");
+        /// `range(n)` or `range(a, b)`.
+        Range = "range", (1, 2, "`range(n)` or `range(a, b)`");
+        /// `sum(array)`: 0 where it is empty.
+        Sum = "sum", (1, 1, "`sum(array)`");
+        /// `prod(array)`: 1 where it is empty.
+        Prod = "prod", (1, 1, "`prod(array)`");
+        /// `sqrt(a)`
+        Sqrt = "sqrt", (1, 1, "`sqrt(a)`");
+        /// `rsqrt(a)`
+        Rsqrt = "rsqrt", (1, 1, "`rsqrt(a)`");
+        /// `exp(a)`
+        Exp = "exp", (1, 1, "`exp(a)`");
+        /// `log(a)`
+        Log = "log", (1, 1, "`log(a)`");
+        /// `float(a)`
+        Float = "float", (1, 1, "`float(a)`");
+        /// `int(a)`: towards zero.
+        Int = "int", (1, 1, "`int(a)`");
     }
+}
 
-    /// The function with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Builtin> {
-        Self::ALL.into_iter().find(|builtin| builtin.name() == name)
-    }
+/// How many levels a tree has below and with a node; `heights` are those of the nodes before it.
+pub(super) fn height_of(node: &Node, heights: &[usize]) -> usize {
+    let height = |child: NodeId| heights.get(child as usize).copied().unwrap_or(0);
+    1 + node.children().map(height).max().unwrap_or(0)
 }
 
 impl Node {
@@ -344,64 +261,58 @@ impl Node {
         bytes.is_power_of_two() && bytes <= Node::ALIGNMENT_LIMIT
     }
 
-    /// Returns the node with the children that `map` returns for its own.
-    pub(super) fn map_children(&self, map: impl Fn(NodeId) -> NodeId) -> Node {
-        let all = |ids: &[NodeId]| ids.iter().map(|&id| map(id)).collect();
+    /// The tensor that a node without children is about.
+    pub(super) fn tensor(&self) -> Option<u32> {
         match self {
-            Node::Array(items) => Node::Array(all(items)),
-            Node::Call(builtin, args) => Node::Call(*builtin, all(args)),
-            Node::Unary(op, operand) => Node::Unary(*op, map(*operand)),
-            Node::Binary(op, left, right) => Node::Binary(*op, map(*left), map(*right)),
-            Node::Conditional { condition, then, otherwise } => {
-                Node::Conditional { condition: map(*condition), then: map(*then), otherwise: map(*otherwise) }
-            }
-            Node::Index { array, index } => Node::Index { array: map(*array), index: map(*index) },
-            Node::Comprehension { slot, over, condition, body } => Node::Comprehension {
-                slot: *slot,
-                over: map(*over),
-                condition: condition.map(&map),
-                body: map(*body),
-            },
-            leaf => leaf.clone(),
+            Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) => Some(*tensor),
+            Node::Aligned { tensor, .. } | Node::Values(tensor) | Node::Size(tensor) => Some(*tensor),
+            _ => None,
         }
     }
 
-    /// Calls `visit` with every child, in the order of the fields.
-    pub(super) fn children(&self, visit: &mut dyn FnMut(NodeId)) {
-        match self {
-            Node::Int(_)
-            | Node::Float(_)
-            | Node::Bool(_)
-            | Node::Str(_)
-            | Node::Attribute(_)
-            | Node::Shape(_)
-            | Node::Rank(_)
-            | Node::Numel(_)
-            | Node::Aligned { .. }
-            | Node::Device(_)
-            | Node::Values(_)
-            | Node::Size(_)
-            | Node::Local(_) => {}
-            Node::Array(items) | Node::Call(_, items) => items.iter().for_each(|&item| visit(item)),
-            Node::Unary(_, operand) => visit(*operand),
-            Node::Binary(_, left, right) => {
-                visit(*left);
-                visit(*right);
+    /// The node with the children that `map` returns for its own, in the order of [`Node::children`].
+    pub(super) fn map_children(&self, mut map: impl FnMut(NodeId) -> NodeId) -> Node {
+        let mut node = self.clone();
+        let mut change = |id: &mut NodeId| *id = map(*id);
+        match &mut node {
+            Node::Array(items) | Node::Call(_, items) => items.iter_mut().for_each(change),
+            Node::Unary(_, operand) => change(operand),
+            Node::Binary(_, left, right) | Node::Index { array: left, index: right } => {
+                [left, right].into_iter().for_each(change);
             }
             Node::Conditional { condition, then, otherwise } => {
-                visit(*condition);
-                visit(*then);
-                visit(*otherwise);
-            }
-            Node::Index { array, index } => {
-                visit(*array);
-                visit(*index);
+                [condition, then, otherwise].into_iter().for_each(change);
             }
             Node::Comprehension { over, condition, body, .. } => {
-                visit(*over);
-                condition.iter().for_each(|&condition| visit(condition));
-                visit(*body);
+                [Some(over), condition.as_mut(), Some(body)].into_iter().flatten().for_each(change);
             }
+            _ => {}
         }
+        node
+    }
+
+    /// The node with other children, in the order of [`Node::children`].
+    pub(super) fn with_children(&self, children: Vec<NodeId>) -> Node {
+        let mut children = children.into_iter();
+        self.map_children(|own| children.next().unwrap_or(own))
+    }
+
+    /// Every child, in the order of the fields.
+    pub(super) fn children(&self) -> impl Iterator<Item = NodeId> {
+        let (items, others): (&[NodeId], _) = match self {
+            Node::Array(items) | Node::Call(_, items) => (items, [None; 3]),
+            Node::Unary(_, operand) => (&[], [Some(*operand), None, None]),
+            Node::Binary(_, left, right) | Node::Index { array: left, index: right } => {
+                (&[], [Some(*left), Some(*right), None])
+            }
+            Node::Conditional { condition, then, otherwise } => {
+                (&[], [Some(*condition), Some(*then), Some(*otherwise)])
+            }
+            Node::Comprehension { over, condition, body, .. } => {
+                (&[], [Some(*over), *condition, Some(*body)])
+            }
+            _ => (&[], [None; 3]),
+        };
+        items.iter().copied().chain(others.into_iter().flatten())
     }
 }

@@ -4,7 +4,7 @@
 //! `i64` and checked; sums and products count as one operation each, so their order cannot matter. Floats follow
 //! IEEE 754, except that an operation on finite floats whose result is not finite is an error.
 
-use super::node::{BinaryOp, Builtin, DeviceFact, UnaryOp};
+use super::node::{BinaryOp, Builtin, DeviceFact, Node, UnaryOp};
 use crate::value::Value;
 
 /// The longest array that evaluation makes.
@@ -78,22 +78,11 @@ pub enum EvalError {
 impl EvalError {
     /// Whether the values are at fault, as against the tree, its environment or the number of steps.
     pub fn is_about_values(&self) -> bool {
-        match self {
-            EvalError::DivisionByZero(_)
-            | EvalError::Overflow { .. }
-            | EvalError::Undefined(_)
-            | EvalError::IndexOutOfRange { .. }
-            | EvalError::ArrayTooLong(_) => true,
-            EvalError::Kind { .. }
-            | EvalError::UnknownAttribute(_)
-            | EvalError::UnknownTensor(_)
-            | EvalError::UnknownAddress(_)
-            | EvalError::UnknownDevice(_)
-            | EvalError::UnknownValues(_)
-            | EvalError::UnknownSize(_)
-            | EvalError::Malformed
-            | EvalError::TooManySteps => false,
-        }
+        use EvalError::{ArrayTooLong, DivisionByZero, IndexOutOfRange, Overflow, Undefined};
+        matches!(
+            self,
+            DivisionByZero(_) | Overflow { .. } | Undefined(_) | IndexOutOfRange { .. } | ArrayTooLong(_)
+        )
     }
 }
 
@@ -126,10 +115,8 @@ pub(super) fn wrong_kind(operation: &'static str, found: &[&Value]) -> EvalError
 
 /// `value`, unless it is not finite although all of `from` are.
 fn float(value: f64, from: &[f64], operation: impl FnOnce() -> String) -> Result<Value, EvalError> {
-    if value.is_finite() || (!value.is_nan() && from.iter().any(|from| from.is_infinite())) {
-        return Ok(Value::Float(value));
-    }
-    if from.iter().any(|from| from.is_nan()) {
+    let from_infinity = !value.is_nan() && from.iter().any(|from| from.is_infinite());
+    if value.is_finite() || from_infinity || from.iter().any(|from| from.is_nan()) {
         return Ok(Value::Float(value));
     }
     if value.is_nan() {
@@ -163,6 +150,19 @@ pub(super) fn binary(op: BinaryOp, left: &Value, right: &Value) -> Result<Value,
         (_, Value::Int(left), Value::Int(right)) => ints(op, *left, *right),
         (_, Value::Float(left), Value::Float(right)) => floats(op, *left, *right),
         _ => Err(wrong_kind(op.symbol(), &[left, right])),
+    }
+}
+
+/// An operation on the values of all its operands: an array, an operator, an index or a call.
+pub(super) fn apply(node: &Node, values: &[Value]) -> Result<Value, EvalError> {
+    match (node, values) {
+        (Node::Array(_), items) => Ok(Value::Array(items.to_vec())),
+        (Node::Unary(op, _), [value]) => unary(*op, value),
+        (Node::Binary(op, ..), [left, right]) => binary(*op, left, right),
+        (Node::Index { .. }, [Value::Array(items), Value::Int(at)]) => index(items, *at).cloned(),
+        (Node::Index { .. }, [array, at]) => Err(wrong_kind("[]", &[array, at])),
+        (Node::Call(builtin, _), args) => call(*builtin, args),
+        _ => Err(EvalError::Malformed),
     }
 }
 
@@ -257,8 +257,7 @@ pub(super) fn call(builtin: Builtin, args: &[Value]) -> Result<Value, EvalError>
         }
         (Builtin::Range, [Value::Int(end)]) => range(0, *end),
         (Builtin::Range, [Value::Int(start), Value::Int(end)]) => range(*start, *end),
-        (Builtin::Sum, [Value::Array(items)]) => sum(items, args),
-        (Builtin::Prod, [Value::Array(items)]) => product(items, args),
+        (Builtin::Sum | Builtin::Prod, [Value::Array(items)]) => total(builtin, items, args),
         (Builtin::Sqrt, [Value::Float(value)]) => float(value.sqrt(), &[*value], text),
         (Builtin::Rsqrt, [Value::Float(0.0)]) => Err(EvalError::DivisionByZero(text())),
         (Builtin::Rsqrt, [Value::Float(value)]) => float(1.0 / value.sqrt(), &[*value], text),
@@ -321,23 +320,30 @@ fn range(start: i64, end: i64) -> Result<Value, EvalError> {
     Ok(Value::Array((start..end).map(Value::Int).collect()))
 }
 
-fn sum(items: &[Value], args: &[Value]) -> Result<Value, EvalError> {
-    let text = || call_text("sum", args);
+/// A sum or a product.
+fn total(builtin: Builtin, items: &[Value], args: &[Value]) -> Result<Value, EvalError> {
+    let (name, is_sum) = (builtin.name(), builtin == Builtin::Sum);
+    let text = || call_text(name, args);
     if let Some(Value::Float(_)) = items.first() {
-        let items = all_floats("sum", items)?;
-        return float(items.iter().sum(), &items, text);
+        let float_of = |item: &Value| if let Value::Float(value) = item { Some(*value) } else { None };
+        let items = all(name, items, float_of)?;
+        let total = if is_sum { items.iter().sum() } else { items.iter().product() };
+        return float(total, &items, text);
     }
-    let total: i128 = all_ints("sum", items)?.into_iter().map(i128::from).sum();
-    int(i64::try_from(total).ok(), text)
+    let items = all(name, items, Value::as_int)?;
+    if is_sum {
+        let total: i128 = items.into_iter().map(i128::from).sum();
+        return int(i64::try_from(total).ok(), text);
+    }
+    int(exact_product(&items), text)
 }
 
-fn product(items: &[Value], args: &[Value]) -> Result<Value, EvalError> {
-    let text = || call_text("prod", args);
-    if let Some(Value::Float(_)) = items.first() {
-        let items = all_floats("prod", items)?;
-        return float(items.iter().product(), &items, text);
-    }
-    int(exact_product(&all_ints("prod", items)?), text)
+fn all<T>(
+    operation: &'static str,
+    items: &[Value],
+    of_kind: impl Fn(&Value) -> Option<T>,
+) -> Result<Vec<T>, EvalError> {
+    items.iter().map(|item| of_kind(item).ok_or_else(|| wrong_kind(operation, &[item]))).collect()
 }
 
 /// The product, where it fits; the order of the factors does not matter.
@@ -354,20 +360,6 @@ pub(super) fn exact_product(items: &[i64]) -> Option<i64> {
         }
     }
     i64::try_from(product).ok()
-}
-
-fn all_ints(operation: &'static str, items: &[Value]) -> Result<Vec<i64>, EvalError> {
-    items.iter().map(|item| item.as_int().ok_or_else(|| wrong_kind(operation, &[item]))).collect()
-}
-
-fn all_floats(operation: &'static str, items: &[Value]) -> Result<Vec<f64>, EvalError> {
-    items
-        .iter()
-        .map(|item| match item {
-            Value::Float(value) => Ok(*value),
-            other => Err(wrong_kind(operation, &[other])),
-        })
-        .collect()
 }
 
 #[cfg(test)]

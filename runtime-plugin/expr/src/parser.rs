@@ -7,9 +7,10 @@
 
 use std::ops::Range;
 
-use super::error::{ExprError, LEVELS};
+use super::error::ExprError;
 use super::foreign;
 use super::lexer::{self, Token};
+use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, NOT};
 use super::node::{BinaryOp, Expr, UnaryOp};
 use super::syntax::{Syntax, SyntaxKind};
 
@@ -28,36 +29,6 @@ pub fn parse(text: &str) -> Result<Syntax, ExprError> {
         Token::End => Ok(*syntax),
         _ => Err(parser.leftover()),
     }
-}
-
-/// How tightly operators bind; a larger number binds tighter.
-const LOOSEST: u8 = 0;
-const CONDITIONAL: u8 = 1;
-/// What a comprehension takes for its array and its condition: everything but a bare conditional.
-const DISJUNCTION: u8 = 2;
-const NOT: u8 = 7;
-const COMPARISON: u8 = 9;
-const NEGATE: u8 = 15;
-
-/// The operator that a symbol is between two operands, with its binding power.
-fn binary(symbol: &str) -> Option<(BinaryOp, u8)> {
-    Some(match symbol {
-        "or" => (BinaryOp::Or, 3),
-        "and" => (BinaryOp::And, 5),
-        "==" => (BinaryOp::Eq, COMPARISON),
-        "!=" => (BinaryOp::Ne, COMPARISON),
-        "<" => (BinaryOp::Lt, COMPARISON),
-        "<=" => (BinaryOp::Le, COMPARISON),
-        ">" => (BinaryOp::Gt, COMPARISON),
-        ">=" => (BinaryOp::Ge, COMPARISON),
-        "+" => (BinaryOp::Add, 11),
-        "-" => (BinaryOp::Sub, 11),
-        "*" => (BinaryOp::Mul, 13),
-        "//" => (BinaryOp::FloorDiv, 13),
-        "%" => (BinaryOp::Mod, 13),
-        "/" => (BinaryOp::Div, 13),
-        _ => return None,
-    })
 }
 
 /// Boxed, so that the frames of the recursion stay small.
@@ -183,10 +154,10 @@ impl<'t> Parser<'t> {
                 left = self.conditional(left)?;
                 continue;
             }
-            let Some((op, power)) = binary(symbol).filter(|&(_, power)| power >= loosest) else { break };
+            let Some(op) = BinaryOp::from_name(symbol).filter(|op| op.level() >= loosest) else { break };
             self.next += 1;
-            let right = self.expression(power + 1)?;
-            if power == COMPARISON {
+            let right = self.expression(op.level() + 1)?;
+            if op.level() == COMPARISON {
                 self.refuse_chain(&left, &right)?;
             }
             let span = left.span.start..self.end();
@@ -208,9 +179,7 @@ impl<'t> Parser<'t> {
     /// `a < b < c` would mean something else to everyone who reads it.
     fn refuse_chain(&mut self, left: &Syntax, right: &Syntax) -> Result<(), Box<ExprError>> {
         match *self.peek() {
-            Token::Symbol(symbol) if binary(symbol).is_some_and(|(_, power)| power == COMPARISON) => {
-                Err(self.chain(left, right, symbol))
-            }
+            Token::Symbol(symbol) if is_comparison(symbol) => Err(self.chain(left, right, symbol)),
             _ => Ok(()),
         }
     }
@@ -414,8 +383,16 @@ impl<'t> Parser<'t> {
     }
 }
 
+fn is_comparison(symbol: &str) -> bool {
+    BinaryOp::from_name(symbol).is_some_and(|op| op.level() == COMPARISON)
+}
+
 pub(super) fn too_deep(span: Range<usize>) -> ExprError {
     let limit = Expr::DEPTH_LIMIT;
-    ExprError::syntax(span, format!("the expression is nested more than {limit} {LEVELS}"), "too deep here")
-        .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
+    ExprError::too_large(
+        span,
+        format!("the expression is nested more than {limit} levels deep"),
+        "too deep here",
+    )
+    .help("use an array with `sum`, `prod`, `min` or `max` in place of a long chain of operators")
 }

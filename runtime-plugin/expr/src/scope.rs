@@ -86,10 +86,10 @@ pub struct Function {
 pub struct Scope {
     names: BTreeMap<String, Entity>,
     functions: BTreeMap<String, Function>,
-    no_addresses: bool,
+    pub(super) no_addresses: bool,
     formats: Option<BTreeMap<u32, Format>>,
-    no_device: bool,
-    has_sizes: bool,
+    pub(super) no_device: bool,
+    pub(super) has_sizes: bool,
 }
 
 /// What sort of tensor a name stands for: it decides what can be asked of it.
@@ -200,18 +200,6 @@ impl Scope {
     pub fn with_sizes(mut self) -> Scope {
         self.has_sizes = true;
         self
-    }
-
-    pub(super) fn has_addresses(&self) -> bool {
-        !self.no_addresses
-    }
-
-    pub(super) fn has_device(&self) -> bool {
-        !self.no_device
-    }
-
-    pub(super) fn has_sizes(&self) -> bool {
-        self.has_sizes
     }
 
     fn with(mut self, name: impl Into<String>, entity: Entity) -> Scope {

@@ -2,7 +2,7 @@
 //!
 //! Never looks at kinds: evaluation is dynamically typed and answers an ill-typed tree with an error.
 
-use super::node::{Expr, Node, NodeId};
+use super::node::{Expr, Node, NodeId, height_of};
 
 /// Why a list of nodes is not an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -105,20 +105,13 @@ fn check_tree(nodes: &[Node]) -> Result<(), InvalidExpr> {
     let mut heights: Vec<usize> = Vec::with_capacity(nodes.len());
     let mut parents = vec![0_usize; nodes.len()];
     for (index, node) in nodes.iter().enumerate() {
-        let mut height = 1;
-        let mut wrong = None;
-        node.children(&mut |child| match heights.get(child as usize) {
-            Some(below) => {
-                height = height.max(below + 1);
-                if let Some(count) = parents.get_mut(child as usize) {
-                    *count += 1;
-                }
+        for child in node.children() {
+            match parents.get_mut(child as usize) {
+                Some(count) if (child as usize) < index => *count += 1,
+                _ => return Err(InvalidExpr::Order { node: index, child }),
             }
-            None => wrong = wrong.or(Some(child)),
-        });
-        if let Some(child) = wrong {
-            return Err(InvalidExpr::Order { node: index, child });
         }
+        let height = height_of(node, &heights);
         if height > Expr::DEPTH_LIMIT {
             return Err(InvalidExpr::TooDeep(index));
         }
@@ -133,19 +126,12 @@ fn check_tree(nodes: &[Node]) -> Result<(), InvalidExpr> {
 
 fn check_references(nodes: &[Node], attributes: usize, tensors: usize) -> Result<(), InvalidExpr> {
     for (index, node) in nodes.iter().enumerate() {
+        if let Some(tensor) = node.tensor().filter(|tensor| *tensor as usize >= tensors) {
+            return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });
+        }
         match *node {
             Node::Attribute(attribute) if attribute as usize >= attributes => {
                 return Err(InvalidExpr::Attribute { node: index, attribute, count: attributes });
-            }
-            Node::Shape(tensor)
-            | Node::Rank(tensor)
-            | Node::Numel(tensor)
-            | Node::Aligned { tensor, .. }
-            | Node::Values(tensor)
-            | Node::Size(tensor)
-                if tensor as usize >= tensors =>
-            {
-                return Err(InvalidExpr::Tensor { node: index, tensor, count: tensors });
             }
             Node::Aligned { bytes, .. } if !Node::is_alignment(bytes) => {
                 return Err(InvalidExpr::Alignment { node: index, bytes });
@@ -163,17 +149,17 @@ fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
     let mut taken = vec![false; nodes.len()];
     for (index, node) in nodes.iter().enumerate().rev() {
         let outer = around.get(index).copied().flatten();
+        let (mut outside, mut inside) = (None, outer);
         match *node {
             Node::Local(slot) => {
-                let mut scope = outer;
-                loop {
-                    match scope.and_then(|scope| nodes.get(scope as usize)) {
-                        Some(Node::Comprehension { slot: found, .. }) if *found == slot => break,
-                        Some(_) => {
-                            scope = scope.and_then(|scope| around.get(scope as usize).copied().flatten());
-                        }
-                        None => return Err(InvalidExpr::Slot { node: index, slot }),
-                    }
+                let mut scopes =
+                    std::iter::successors(outer, |scope| around.get(*scope as usize).copied().flatten());
+                let declares = |scope: NodeId| match nodes.get(scope as usize) {
+                    Some(Node::Comprehension { slot: found, .. }) => *found == slot,
+                    _ => false,
+                };
+                if !scopes.any(declares) {
+                    return Err(InvalidExpr::Slot { node: index, slot });
                 }
             }
             Node::Comprehension { slot, over, .. } => {
@@ -181,18 +167,14 @@ fn check_slots(nodes: &[Node]) -> Result<(), InvalidExpr> {
                     Some(taken) if !*taken => *taken = true,
                     _ => return Err(InvalidExpr::Slot { node: index, slot }),
                 }
-                let inside = NodeId::try_from(index).ok();
-                node.children(&mut |child| {
-                    if let Some(scope) = around.get_mut(child as usize) {
-                        *scope = if child == over { outer } else { inside };
-                    }
-                });
+                (outside, inside) = (Some(over), NodeId::try_from(index).ok());
             }
-            _ => node.children(&mut |child| {
-                if let Some(scope) = around.get_mut(child as usize) {
-                    *scope = outer;
-                }
-            }),
+            _ => {}
+        }
+        for child in node.children() {
+            if let Some(scope) = around.get_mut(child as usize) {
+                *scope = if Some(child) == outside { outer } else { inside };
+            }
         }
     }
     Ok(())

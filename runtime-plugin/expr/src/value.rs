@@ -1,13 +1,12 @@
 //! The values that attributes hold and that expressions compute.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A value of the expression language.
 ///
 /// What is read from an engine is flat: attributes hold no arrays of arrays, and reading such would recurse as deep as the
 /// bytes ask for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(from = "Flat")]
 pub enum Value {
     /// A 64-bit signed integer: all integer arithmetic is in `i64`, checked.
     Int(i64),
@@ -18,17 +17,7 @@ pub enum Value {
     /// Text, from a string attribute.
     Str(String),
     /// An array; every element has the same kind.
-    Array(Vec<Value>),
-}
-
-/// [`Value`] as it is read: the same encoding, without arrays in arrays.
-#[derive(Deserialize)]
-enum Flat {
-    Int(i64),
-    Float(f64),
-    Bool(bool),
-    Str(String),
-    Array(Vec<Element>),
+    Array(#[serde(deserialize_with = "read_flat")] Vec<Value>),
 }
 
 /// An element of an array that is read.
@@ -40,16 +29,9 @@ enum Element {
     Str(String),
 }
 
-impl From<Flat> for Value {
-    fn from(flat: Flat) -> Value {
-        match flat {
-            Flat::Int(value) => Value::Int(value),
-            Flat::Float(value) => Value::Float(value),
-            Flat::Bool(value) => Value::Bool(value),
-            Flat::Str(value) => Value::Str(value),
-            Flat::Array(items) => Value::Array(items.into_iter().map(Value::from).collect()),
-        }
-    }
+fn read_flat<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Value>, D::Error> {
+    let items = Vec::<Element>::deserialize(deserializer)?;
+    Ok(items.into_iter().map(Value::from).collect())
 }
 
 impl From<Element> for Value {
@@ -64,6 +46,11 @@ impl From<Element> for Value {
 }
 
 impl Value {
+    /// An array of integers.
+    pub(super) fn of_ints(items: &[i64]) -> Value {
+        Value::Array(items.iter().copied().map(Value::Int).collect())
+    }
+
     /// The kind's name, as errors say it.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {

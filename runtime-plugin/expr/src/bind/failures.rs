@@ -3,7 +3,7 @@
 //! Owns which operations fail whatever their unknown operands are. Never reports one in a part that may not be evaluated.
 
 use super::{Folder, Part};
-use crate::node::{BinaryOp, Builtin, Node, NodeId};
+use crate::node::{BinaryOp, Builtin, Node, NodeId, level};
 use crate::ops::{self, EvalError};
 use crate::print;
 use crate::value::Value;
@@ -30,12 +30,12 @@ impl Folder<'_> {
                 Some(Node::Binary(op @ (BinaryOp::FloorDiv | BinaryOp::Mod | BinaryOp::Div), ..)),
                 [dividend, divisor],
             ) if is_zero(divisor) => {
-                let dividend = self.shown(dividend, print::MULTIPLIED);
+                let dividend = self.shown(dividend, level::MULTIPLIED);
                 let zero = if *op == BinaryOp::Div { "0.0" } else { "0" };
                 Some(EvalError::DivisionByZero(format!("{dividend} {} {zero}", op.symbol())))
             }
             (Some(Node::Call(Builtin::CeilDiv, _)), [dividend, divisor]) if is_zero(divisor) => {
-                let dividend = self.shown(dividend, print::LOOSEST);
+                let dividend = self.shown(dividend, level::LOOSEST);
                 Some(EvalError::DivisionByZero(format!("ceil_div({dividend}, 0)")))
             }
             (Some(Node::Index { .. }), [array, index]) => self.beyond(array, index),
@@ -62,7 +62,7 @@ impl Folder<'_> {
                 Some(EvalError::IndexOutOfRange { index: *index, len })
             }
             Part::Node(_) if len == 0 => {
-                let (array, index) = (self.shown(array, print::PRIMARY), self.shown(index, print::LOOSEST));
+                let (array, index) = (self.shown(array, level::PRIMARY), self.shown(index, level::LOOSEST));
                 Some(EvalError::Undefined(format!("{array}[{index}], an element of an empty array,")))
             }
             _ => None,

@@ -10,11 +10,11 @@ mod unroll;
 mod write;
 
 use super::eval::{self, Environment};
-use super::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use super::node::{BinaryOp, Builtin, Expr, Node, NodeId};
 use super::ops::{self, EvalError};
 use super::print::{Anonymous, Names};
 use crate::value::Value;
-use write::cost_of;
+pub(crate) use write::cost_of;
 
 /// Replaces everything that `env` knows (attributes, ranks; shapes too, where it has them) by its value and folds.
 ///
@@ -161,42 +161,31 @@ impl<'a> Folder<'a> {
             Node::Float(value) => known(Value::Float(*value)),
             Node::Bool(value) => known(Value::Bool(*value)),
             Node::Str(value) => known(Value::Str(value.clone())),
-            Node::Attribute(_)
-            | Node::Shape(_)
-            | Node::Rank(_)
-            | Node::Numel(_)
-            | Node::Aligned { .. }
-            | Node::Device(_)
-            | Node::Values(_)
-            | Node::Size(_) => self.leaf(id, node),
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
-                    // Paid for before it is copied; who cannot pay does not unroll.
-                    self.work = self.work.checked_sub(cost_of(value, self.work)).ok_or(TooLarge)?;
-                    match self.binding(*slot) {
-                        Some(Binding::Element(value)) => known(value.clone()),
-                        _ => Err(TooLarge),
-                    }
+                    // Charged before it is copied; nothing is unrolled without work left.
+                    let left = self.work.checked_sub(cost_of(value, self.work)).ok_or(TooLarge)?;
+                    let value = value.clone();
+                    self.work = left;
+                    known(value)
                 }
                 Some(&Binding::Slot(slot)) => self.emit(Node::Local(slot)),
                 None => Err(TooLarge),
             },
-            Node::Array(items) => {
-                self.operation(id, items, &|items| Ok(Value::Array(items.to_vec())), &Node::Array)
-            }
-            Node::Unary(op, operand) => self.unary(id, *op, *operand),
             Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right) => {
                 self.logical(id, *op, *left, *right)
             }
-            Node::Binary(op, left, right) => self.binary(id, *op, *left, *right),
+            Node::Call(Builtin::Len, args) if args.len() == 1 => self.length(id, node),
+            Node::Array(_) | Node::Unary(..) | Node::Binary(..) | Node::Index { .. } | Node::Call(..) => {
+                self.operation(id, node)
+            }
             Node::Conditional { condition, then, otherwise } => {
                 self.conditional(*condition, *then, *otherwise)
             }
-            Node::Index { array, index } => self.index(id, *array, *index),
-            Node::Call(builtin, args) => self.call(id, *builtin, args),
             Node::Comprehension { slot, over, condition, body } => {
                 self.comprehension(*slot, *over, *condition, *body)
             }
+            leaf => self.leaf(id, leaf),
         }
     }
 
@@ -211,9 +200,7 @@ impl<'a> Folder<'a> {
             Node::Attribute(attribute) => {
                 env.attribute(attribute).filter(|value| cost_of(value, self.work) <= self.work).cloned()
             }
-            Node::Shape(tensor) => {
-                env.shape(tensor).map(|shape| Value::Array(shape.iter().copied().map(Value::Int).collect()))
-            }
+            Node::Shape(tensor) => env.shape(tensor).map(Value::of_ints),
             Node::Rank(tensor) => self.rank(tensor),
             // One that overflows stays.
             Node::Numel(tensor) => eval::numel(env, tensor).ok(),
@@ -224,7 +211,7 @@ impl<'a> Folder<'a> {
             Node::Values(tensor) => env
                 .values(tensor)
                 .filter(|values| values.len() <= self.work.min(ops::ARRAY_LIMIT))
-                .map(|values| Value::Array(values.iter().copied().map(Value::Int).collect())),
+                .map(Value::of_ints),
             Node::Size(tensor) => env.size(tensor).map(Value::Int),
             _ => None,
         };
@@ -236,47 +223,29 @@ impl<'a> Folder<'a> {
 
     /// Pays for a known value; nothing is folded any more once the work is spent.
     fn afford(&mut self, value: &Value) -> bool {
-        match self.work.checked_sub(cost_of(value, self.work)) {
-            Some(left) => {
-                self.work = left;
-                true
-            }
-            None => false,
-        }
+        let left = self.work.checked_sub(cost_of(value, self.work));
+        self.work = left.unwrap_or(self.work);
+        left.is_some()
     }
 
     fn rank(&self, tensor: u32) -> Option<Value> {
         let (lowest, highest) = self.facts.ranks(tensor)?;
-        if lowest != highest {
-            return None;
-        }
-        i64::try_from(lowest).ok().map(Value::Int)
+        let rank = i64::try_from(lowest).ok().filter(|_| lowest == highest);
+        rank.map(Value::Int)
     }
 
     /// An operation that evaluates all of its operands.
-    fn operation(
-        &mut self,
-        id: NodeId,
-        operands: &[NodeId],
-        compute: &dyn Fn(&[Value]) -> Result<Value, EvalError>,
-        node: &dyn Fn(Vec<NodeId>) -> Node,
-    ) -> Fold<Part> {
+    fn operation(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         // A plain loop: adapters would deepen the stack of every level of the tree.
-        let mut parts = Vec::with_capacity(operands.len());
-        for &operand in operands {
+        let mut parts = Vec::new();
+        for operand in node.children() {
             parts.push(self.part(operand)?);
         }
-        self.applied(id, parts, compute, node)
+        self.applied(id, node, parts)
     }
 
     /// An operation on parts that have been folded.
-    fn applied(
-        &mut self,
-        id: NodeId,
-        mut parts: Vec<Part>,
-        compute: &dyn Fn(&[Value]) -> Result<Value, EvalError>,
-        node: &dyn Fn(Vec<NodeId>) -> Node,
-    ) -> Fold<Part> {
+    fn applied(&mut self, id: NodeId, node: &Node, mut parts: Vec<Part>) -> Fold<Part> {
         if self.work > 0 && parts.iter().all(|part| matches!(part, Part::Known(..))) {
             let (values, sources): (Vec<Value>, Vec<NodeId>) = parts
                 .into_iter()
@@ -285,7 +254,7 @@ impl<'a> Folder<'a> {
                     Part::Node(_) => None,
                 })
                 .unzip();
-            match compute(&values) {
+            match ops::apply(node, &values) {
                 Ok(value) if self.afford(&value) => return Ok(Part::Known(value, id)),
                 Ok(_) => self.work = 0,
                 Err(error) => self.failed(id, error),
@@ -296,29 +265,7 @@ impl<'a> Folder<'a> {
             self.check_hopeless(id, &parts);
         }
         let ids = parts.into_iter().map(|part| self.emitted(part)).collect::<Fold<Vec<NodeId>>>()?;
-        self.emit(node(ids))
-    }
-
-    fn unary(&mut self, id: NodeId, op: UnaryOp, operand: NodeId) -> Fold<Part> {
-        let compute = |values: &[Value]| match values {
-            [value] => ops::unary(op, value),
-            _ => Err(EvalError::Malformed),
-        };
-        self.operation(id, &[operand], &compute, &|ids| match ids.first() {
-            Some(&operand) => Node::Unary(op, operand),
-            None => Node::Array(ids),
-        })
-    }
-
-    fn binary(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Fold<Part> {
-        let compute = |values: &[Value]| match values {
-            [left, right] => ops::binary(op, left, right),
-            _ => Err(EvalError::Malformed),
-        };
-        self.operation(id, &[left, right], &compute, &|ids| match *ids.as_slice() {
-            [left, right] => Node::Binary(op, left, right),
-            _ => Node::Array(ids),
-        })
+        self.emit(node.with_children(ids))
     }
 
     fn lazily<T>(&mut self, work: impl FnOnce(&mut Self) -> Fold<T>) -> Fold<T> {
@@ -348,36 +295,15 @@ impl<'a> Folder<'a> {
         }
         let then = self.lazily(|folder| folder.part(then))?;
         let otherwise = self.lazily(|folder| folder.part(otherwise))?;
-        let condition = self.emitted(condition)?;
-        let then = self.emitted(then)?;
+        let (condition, then) = (self.emitted(condition)?, self.emitted(then)?);
         let otherwise = self.emitted(otherwise)?;
         self.emit(Node::Conditional { condition, then, otherwise })
     }
 
-    fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Fold<Part> {
-        let compute = |values: &[Value]| match values {
-            [Value::Array(items), Value::Int(index)] => ops::index(items, *index).cloned(),
-            [array, index] => Err(ops::wrong_kind("[]", &[array, index])),
-            _ => Err(EvalError::Malformed),
-        };
-        self.operation(id, &[array, index], &compute, &|ids| match *ids.as_slice() {
-            [array, index] => Node::Index { array, index },
-            _ => Node::Array(ids),
-        })
-    }
-
-    fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Fold<Part> {
-        match args {
-            [array] if builtin == Builtin::Len => self.length(id, *array),
-            _ => self
-                .operation(id, args, &|values| ops::call(builtin, values), &|ids| Node::Call(builtin, ids)),
-        }
-    }
-
     /// `len(x.shape)` is the rank, which is known earlier.
-    fn length(&mut self, id: NodeId, array: NodeId) -> Fold<Part> {
+    fn length(&mut self, id: NodeId, node: &Node) -> Fold<Part> {
         let start = self.out.len();
-        let array = self.part(array)?;
+        let array = self.part(node.children().next().ok_or(TooLarge)?)?;
         if let Part::Node(new) = array
             && let Some(&Node::Shape(tensor)) = self.out.get(new as usize)
         {
@@ -388,8 +314,6 @@ impl<'a> Folder<'a> {
                 None => self.emit(Node::Rank(tensor)),
             };
         }
-        self.applied(id, vec![array], &|values| ops::call(Builtin::Len, values), &|ids| {
-            Node::Call(Builtin::Len, ids)
-        })
+        self.applied(id, node, vec![array])
     }
 }

@@ -76,14 +76,11 @@ impl Folder<'_> {
                 return Ok(None);
             }
         }
-        let mut values = Vec::with_capacity(parts.len());
-        for part in &parts {
-            match part {
-                Part::Known(value, _) => values.push(value.clone()),
-                Part::Node(_) => break,
-            }
-        }
-        if values.len() == parts.len() {
+        let values = parts.iter().map(|part| match part {
+            Part::Known(value, _) => Some(value.clone()),
+            Part::Node(_) => None,
+        });
+        if let Some(values) = values.collect() {
             let value = Value::Array(values);
             // A long value would be copied from its source, and there is none that stands alone here.
             let small = nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT;

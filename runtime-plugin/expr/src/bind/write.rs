@@ -3,7 +3,7 @@
 //! Owns the limits of what is written. Never folds anything.
 
 use super::{Binding, Fold, Folder, Part, TooLarge};
-use crate::node::{Expr, Node, NodeId};
+use crate::node::{Expr, Node, NodeId, height_of};
 use crate::value::Value;
 
 /// The largest value that is written out as literals, in nodes: a longer one stays the expression that makes it.
@@ -12,10 +12,7 @@ pub(super) const LITERAL_LIMIT: usize = 1024;
 impl Folder<'_> {
     /// Adds a node to the output.
     pub(super) fn emit(&mut self, node: Node) -> Fold<Part> {
-        let mut height = 1;
-        node.children(&mut |child| {
-            height = height.max(1 + self.heights.get(child as usize).copied().unwrap_or(0));
-        });
+        let height = height_of(&node, &self.heights);
         if height > Expr::DEPTH_LIMIT || self.out.len() >= Expr::NODE_LIMIT {
             return Err(TooLarge);
         }
@@ -62,23 +59,16 @@ impl Folder<'_> {
 
     /// Writes a value that is too long for literals as the operation that makes it, on folded operands.
     fn written(&mut self, id: NodeId) -> Fold<NodeId> {
-        let source = self.source;
-        let operands: &[NodeId] = match source.get(id as usize).ok_or(TooLarge)? {
-            Node::Array(items) | Node::Call(_, items) => items,
-            Node::Index { array, index } => &[*array, *index],
-            _ => return self.verbatim(id),
-        };
-        let mut parts = Vec::with_capacity(operands.len());
-        for &operand in operands {
+        let node = self.source.get(id as usize).ok_or(TooLarge)?;
+        if !matches!(node, Node::Array(_) | Node::Call(..) | Node::Index { .. }) {
+            return self.verbatim(id);
+        }
+        let mut parts = Vec::new();
+        for operand in node.children() {
             parts.push(self.part(operand)?);
         }
         let ids = parts.into_iter().map(|part| self.emitted(part)).collect::<Fold<Vec<NodeId>>>()?;
-        let node = match (source.get(id as usize), ids.as_slice()) {
-            (Some(Node::Call(builtin, _)), _) => Node::Call(*builtin, ids),
-            (Some(Node::Index { .. }), &[array, index]) => Node::Index { array, index },
-            _ => Node::Array(ids),
-        };
-        self.emit_id(node)
+        self.emit_id(node.with_children(ids))
     }
 
     /// Copies a part of the source as it is, except that variables which are bound to elements become literals.
@@ -100,18 +90,6 @@ impl Folder<'_> {
                 Some(&Binding::Slot(slot)) => Node::Local(slot),
                 None => return Err(TooLarge),
             },
-            Node::Array(items) => Node::Array(self.verbatims(items)?),
-            Node::Call(builtin, args) => Node::Call(*builtin, self.verbatims(args)?),
-            Node::Unary(op, operand) => Node::Unary(*op, self.verbatim(*operand)?),
-            Node::Binary(op, left, right) => Node::Binary(*op, self.verbatim(*left)?, self.verbatim(*right)?),
-            Node::Conditional { condition, then, otherwise } => Node::Conditional {
-                condition: self.verbatim(*condition)?,
-                then: self.verbatim(*then)?,
-                otherwise: self.verbatim(*otherwise)?,
-            },
-            Node::Index { array, index } => {
-                Node::Index { array: self.verbatim(*array)?, index: self.verbatim(*index)? }
-            }
             Node::Comprehension { slot, over, condition, body } => {
                 let over = self.verbatim(*over)?;
                 let new = self.new_slot();
@@ -122,13 +100,15 @@ impl Folder<'_> {
                 let (condition, body) = body?;
                 Node::Comprehension { slot: new, over, condition, body }
             }
-            leaf => leaf.clone(),
+            node => {
+                let mut children = Vec::new();
+                for child in node.children() {
+                    children.push(self.verbatim(child)?);
+                }
+                node.with_children(children)
+            }
         };
         self.emit_id(node)
-    }
-
-    fn verbatims(&mut self, items: &[NodeId]) -> Fold<Vec<NodeId>> {
-        items.iter().map(|&item| self.verbatim(item)).collect()
     }
 
     pub(super) fn new_slot(&mut self) -> u32 {
@@ -140,23 +120,21 @@ impl Folder<'_> {
 
 /// How many nodes write `value` out, as far as `limit`.
 pub(super) fn nodes_of(value: &Value, limit: usize) -> usize {
-    match value {
-        Value::Array(items) if items.len() > limit => items.len(),
-        Value::Array(items) => {
-            items.iter().fold(1_usize, |total, item| total.saturating_add(nodes_of(item, limit)))
-        }
-        _ => 1,
-    }
+    size_of(value, limit, usize::MAX)
 }
 
 /// What a copy of `value` costs, as far as `limit`: one for each element, and one for 16 bytes of text.
-pub(super) fn cost_of(value: &Value, limit: usize) -> usize {
+pub(crate) fn cost_of(value: &Value, limit: usize) -> usize {
+    size_of(value, limit, 16)
+}
+
+fn size_of(value: &Value, limit: usize, text_bytes: usize) -> usize {
     match value {
         Value::Array(items) if items.len() > limit => items.len(),
         Value::Array(items) => {
-            items.iter().fold(1_usize, |total, item| total.saturating_add(cost_of(item, limit)))
+            items.iter().fold(1, |total: usize, item| total.saturating_add(size_of(item, limit, text_bytes)))
         }
-        Value::Str(text) => 1 + text.len() / 16,
+        Value::Str(text) => 1 + text.len() / text_bytes,
         _ => 1,
     }
 }

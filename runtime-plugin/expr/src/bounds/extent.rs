@@ -120,14 +120,14 @@ impl Extent {
 
     /// An array with these elements, as a value if each element is one.
     pub fn array(items: Vec<Extent>) -> Extent {
-        let known: Option<Vec<Value>> = items
-            .iter()
-            .map(|item| match item {
-                Extent::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
+        let known = Extent::all_known(&items);
         known.map_or(Extent::Array(items), |values| Extent::Known(Value::Array(values)))
+    }
+
+    /// The values, if each is only one.
+    pub(super) fn all_known(items: &[Extent]) -> Option<Vec<Value>> {
+        let known = |item: &Extent| if let Extent::Known(value) = item { Some(value.clone()) } else { None };
+        items.iter().map(known).collect()
     }
 
     /// An array whose elements are within `element` and whose length is within `length`.

@@ -15,13 +15,14 @@ pub struct Facts {
     seen: Vec<Option<Extent>>,
     /// Of pairs of integers: the least and the greatest of the first less the second.
     differences: Vec<(TermId, TermId, (i128, i128))>,
-    log: Vec<Change>,
+    /// What was there before each change.
+    log: Vec<(Table, TermId, Option<Extent>)>,
 }
 
-#[derive(Debug, Clone)]
-enum Change {
-    Known(TermId, Option<Extent>),
-    Seen(TermId, Option<Extent>),
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Table {
+    Known,
+    Seen,
 }
 
 /// A place to go back to.
@@ -29,14 +30,6 @@ enum Change {
 pub(super) struct Mark {
     log: usize,
     differences: usize,
-}
-
-fn place(table: &mut Vec<Option<Extent>>, id: TermId) -> Option<&mut Option<Extent>> {
-    let at = id as usize;
-    if at >= table.len() {
-        table.resize(at + 1, None);
-    }
-    table.get_mut(at)
 }
 
 impl Facts {
@@ -50,17 +43,21 @@ impl Facts {
     }
 
     pub(super) fn set(&mut self, id: TermId, extent: Extent) {
-        if let Some(place) = place(&mut self.known, id) {
-            let before = place.replace(extent);
-            self.log.push(Change::Known(id, before));
-        }
+        let before = self.replace(Table::Known, id, Some(extent));
+        self.log.push((Table::Known, id, before));
     }
 
     pub(super) fn see(&mut self, id: TermId, extent: Extent) {
-        if let Some(place) = place(&mut self.seen, id) {
-            let before = place.replace(extent);
-            self.log.push(Change::Seen(id, before));
+        let before = self.replace(Table::Seen, id, Some(extent));
+        self.log.push((Table::Seen, id, before));
+    }
+
+    fn replace(&mut self, table: Table, id: TermId, extent: Option<Extent>) -> Option<Extent> {
+        let table = if table == Table::Known { &mut self.known } else { &mut self.seen };
+        if id as usize >= table.len() {
+            table.resize(id as usize + 1, None);
         }
+        std::mem::replace(table.get_mut(id as usize)?, extent)
     }
 
     /// The least and the greatest of `left - right`.
@@ -91,28 +88,16 @@ impl Facts {
 
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.differences.truncate(mark.differences);
-        while self.log.len() > mark.log {
-            let (table, id, before) = match self.log.pop() {
-                Some(Change::Known(id, before)) => (&mut self.known, id, before),
-                Some(Change::Seen(id, before)) => (&mut self.seen, id, before),
-                None => return,
-            };
-            if let Some(place) = place(table, id) {
-                *place = before;
-            }
+        for (table, id, before) in self.log.split_off(mark.log.min(self.log.len())).into_iter().rev() {
+            self.replace(table, id, before);
         }
     }
 
     /// The terms about which something was learned since.
     pub(super) fn learned_since(&self, mark: Mark) -> Vec<(TermId, Extent)> {
         let changes = self.log.get(mark.log..).unwrap_or_default();
-        let mut ids: Vec<TermId> = changes
-            .iter()
-            .filter_map(|change| match change {
-                Change::Known(id, _) => Some(*id),
-                Change::Seen(..) => None,
-            })
-            .collect();
+        let known = changes.iter().filter(|(table, ..)| *table == Table::Known);
+        let mut ids: Vec<TermId> = known.map(|(_, id, _)| *id).collect();
         ids.sort_unstable();
         ids.dedup();
         ids.into_iter().filter_map(|id| Some((id, self.known(id)?.clone()))).collect()

@@ -11,8 +11,7 @@ pub trait RangeEnvironment {
     fn attribute(&self, index: u32) -> Option<&Value>;
 
     /// What an attribute can be whose value is not known; none where it can be anything.
-    fn attribute_range(&self, index: u32) -> Option<AttributeRange> {
-        let _ = index;
+    fn attribute_range(&self, _index: u32) -> Option<AttributeRange> {
         None
     }
 
@@ -21,8 +20,7 @@ pub trait RangeEnvironment {
 
     /// The lowest and the highest rank that a tensor can have where its rank is not known; 0 to 8, TensorRT's highest, if nothing
     /// else is said.
-    fn rank_range(&self, tensor: u32) -> (usize, usize) {
-        let _ = tensor;
+    fn rank_range(&self, _tensor: u32) -> (usize, usize) {
         (0, HIGHEST_RANK)
     }
 
@@ -35,20 +33,17 @@ pub trait RangeEnvironment {
     }
 
     /// The least and the greatest that each value of a shape input can be.
-    fn values(&self, tensor: u32) -> (i64, i64) {
-        let _ = tensor;
+    fn values(&self, _tensor: u32) -> (i64, i64) {
         (i64::MIN, i64::MAX)
     }
 
     /// The least and the greatest that a size tensor can hold.
-    fn size(&self, tensor: u32) -> (i64, i64) {
-        let _ = tensor;
+    fn size(&self, _tensor: u32) -> (i64, i64) {
         (0, i64::MAX)
     }
 
     /// The least and the greatest number of elements of a tensor; none where nothing is known, not even that it fits 64 bits.
-    fn numel(&self, tensor: u32) -> Option<(i64, i64)> {
-        let _ = tensor;
+    fn numel(&self, _tensor: u32) -> Option<(i64, i64)> {
         None
     }
 }

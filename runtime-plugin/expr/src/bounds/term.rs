@@ -237,7 +237,7 @@ impl Terms {
         let mut slots = HashMap::new();
         let mut highest: Vec<u32> = Vec::with_capacity(nodes.len());
         for node in nodes {
-            let mut number = match node {
+            let own = match node {
                 Node::Shape(tensor) | Node::Numel(tensor) | Node::Rank(tensor)
                     if self.shapes.contains_key(tensor) =>
                 {
@@ -245,9 +245,8 @@ impl Terms {
                 }
                 _ => 0,
             };
-            node.children(&mut |child| {
-                number = number.max(highest.get(child as usize).copied().unwrap_or(0));
-            });
+            let inside = node.children().filter_map(|child| highest.get(child as usize).copied());
+            let mut number = inside.fold(own, u32::max);
             if let Node::Comprehension { slot, .. } = node {
                 number = number.saturating_add(1);
                 slots.insert(*slot, number);

@@ -1,7 +1,7 @@
 //! Built-in functions, and elements at an index, that depend on shapes.
 
 use super::symbol::{Number, Symbol};
-use super::{FLOATS, LENGTH, LowerError, Lowered, Lowerer, ShapeBuilder, ShapeOp, Sym};
+use super::{FLOATS, LENGTH, Lowered, Lowerer, Num, ShapeBuilder, ShapeOp, Sym};
 use crate::node::{Builtin, NodeId};
 use crate::ops::{self, EvalError};
 use crate::print::{Anonymous, print_node};
@@ -17,15 +17,11 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         from_end: bool,
         default: Option<Sym<B>>,
     ) -> Lowered<B, Sym<B>> {
-        let Ok(len) = i64::try_from(items.len()) else {
-            return Err(LowerError::Evaluate(EvalError::Malformed));
-        };
+        let len = i64::try_from(items.len()).map_err(|_| EvalError::Malformed)?;
         let booleans = items.iter().chain(&default).all(|item| item.bool().is_some()) && !items.is_empty();
         let (mut total, mut chosen) = (Number::Known(0), Number::Known(0));
         for (position, item) in (0..len).zip(items) {
-            let Some(item) = item.int().or_else(|| item.bool()) else {
-                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
-            };
+            let item = self.picked(id, item)?;
             let mut here =
                 self.operation(ShapeOp::Equal, Number::Dim(index.clone()), Number::Known(position))?;
             if from_end {
@@ -38,32 +34,25 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
             chosen = self.operation(ShapeOp::Sum, chosen, here)?;
         }
         if let Some(default) = default {
-            let Some(default) = default.int().or_else(|| default.bool()) else {
-                return Err(self.unsupported(id, "only integers and booleans can be picked by a shape"));
-            };
+            let default = self.picked(id, &default)?;
             let missing = self.not(chosen)?;
             let default = self.operation(ShapeOp::Prod, missing, default)?;
             total = self.operation(ShapeOp::Sum, total, default)?;
         } else if items.is_empty() {
-            return Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index: 0, len: 0 }));
+            return Err(EvalError::IndexOutOfRange { index: 0, len: 0 }.into());
         }
         Ok(if booleans { Symbol::from_bool(total) } else { Symbol::from_int(total) })
     }
 
+    fn picked(&self, id: NodeId, item: &Sym<B>) -> Lowered<B, Num<B>> {
+        let number = item.int().or_else(|| item.bool());
+        number.ok_or_else(|| self.unsupported(id, "only integers and booleans can be picked by a shape"))
+    }
+
     pub(super) fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B, Sym<B>> {
         let args = self.nodes(args)?;
-        let known: Option<Vec<Value>> = args
-            .iter()
-            .map(|arg| match arg {
-                Symbol::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
-        if let Some(args) = known {
-            let value = ops::call(builtin, &args).map_err(LowerError::Evaluate)?;
-            let value = Symbol::Known(value);
-            self.charge(value.size())?;
-            return Ok(value);
+        if let Some(args) = Symbol::all_known(&args) {
+            return self.charged(Symbol::Known(ops::call(builtin, &args)?));
         }
         self.residual_call(id, builtin, &args)
     }
@@ -72,10 +61,8 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
     fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B, Sym<B>> {
         match (builtin, args) {
             (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
-                match array.clone().into_items() {
-                    Ok(items) => self.reduce(id, builtin, &items),
-                    Err(_) => Err(self.unsupported(id, "its argument is not an array")),
-                }
+                let items = self.items(id, array.clone(), "its argument is not an array")?;
+                self.reduce(id, builtin, &items)
             }
             (Builtin::Min | Builtin::Max, items) => self.reduce(id, builtin, items),
             (Builtin::Abs, [value]) => {
@@ -87,14 +74,12 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
                 (Some(a), Some(b)) => self.divide(id, ShapeOp::CeilDiv, a, b).map(Symbol::from_int),
                 _ => Err(self.unsupported(id, FLOATS)),
             },
-            (Builtin::Len, [Symbol::Array(items)]) => match i64::try_from(items.len()) {
-                Ok(len) => Ok(Symbol::Known(Value::Int(len))),
-                Err(_) => Err(LowerError::Evaluate(EvalError::Malformed)),
-            },
+            (Builtin::Len, [Symbol::Array(items)]) => {
+                let len = i64::try_from(items.len()).map_err(|_| EvalError::Malformed)?;
+                Ok(Symbol::Known(Value::Int(len)))
+            }
             (Builtin::Get, [array, index, default]) => {
-                let Ok(items) = array.clone().into_items() else {
-                    return Err(self.unsupported(id, "its argument is not an array"));
-                };
+                let items = self.items(id, array.clone(), "its argument is not an array")?;
                 match index {
                     Symbol::Known(Value::Int(index)) => {
                         let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
@@ -127,7 +112,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         }
         match total {
             Some(total) => Ok(Symbol::from_int(total)),
-            None => Err(LowerError::Evaluate(EvalError::Undefined(print_node(self.expr, id, &Anonymous)))),
+            None => Err(EvalError::Undefined(print_node(self.expr, id, &Anonymous)).into()),
         }
     }
 }

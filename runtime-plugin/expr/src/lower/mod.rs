@@ -8,9 +8,11 @@
 //! Everything that the environment knows is computed here, checked; only the rest reaches the builder. What TensorRT cannot
 //! say (floats, arrays whose length depends on shapes) is an error that names the part.
 
+mod builder;
 mod calls;
 mod symbol;
 
+pub use builder::{LowerError, ShapeBuilder, ShapeOp};
 use symbol::Number;
 pub use symbol::Symbol;
 
@@ -19,114 +21,6 @@ use super::node::{BinaryOp, Expr, Node, NodeId, UnaryOp};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use super::print::{Anonymous, print_node};
 use crate::value::Value;
-
-/// TensorRT's operations on dimensions (`nvinfer1::DimensionOperation`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(i32)]
-pub enum ShapeOp {
-    /// The sum.
-    Sum = 0,
-    /// The product.
-    Prod = 1,
-    /// The larger.
-    Max = 2,
-    /// The smaller.
-    Min = 3,
-    /// The first less the second.
-    Sub = 4,
-    /// 1 where both are equal, else 0.
-    Equal = 5,
-    /// 1 where the first is less than the second, else 0.
-    Less = 6,
-    /// The quotient rounded down, below zero too: the mathematical floor. The header does not say so; `tests/tests/it/lowering.rs`
-    /// confirms it with TensorRT-RTX 1.7.1's own builder, for every pair of signs.
-    FloorDiv = 7,
-    /// The quotient rounded up, below zero too: the mathematical ceiling, confirmed likewise.
-    CeilDiv = 8,
-}
-
-impl ShapeOp {
-    /// The operation on numbers, as TensorRT computes it: wrapping in 64 bits. None where it refuses, a division by zero.
-    #[must_use]
-    pub fn apply(self, a: i64, b: i64) -> Option<i64> {
-        Some(match self {
-            ShapeOp::Sum => a.wrapping_add(b),
-            ShapeOp::Prod => a.wrapping_mul(b),
-            ShapeOp::Max => a.max(b),
-            ShapeOp::Min => a.min(b),
-            ShapeOp::Sub => a.wrapping_sub(b),
-            ShapeOp::Equal => i64::from(a == b),
-            ShapeOp::Less => i64::from(a < b),
-            ShapeOp::FloorDiv => return ops::floor_div(a, b),
-            ShapeOp::CeilDiv => return ops::ceil_div(a, b),
-        })
-    }
-}
-
-/// What makes dimensions: TensorRT's expression builder, or a stand-in for tests.
-pub trait ShapeBuilder {
-    /// A dimension that is not known yet.
-    type Dim: Clone;
-    /// Why the builder refused.
-    type Error;
-
-    /// A known number.
-    ///
-    /// # Errors
-    /// Where the builder refuses.
-    fn constant(&mut self, value: i64) -> Result<Self::Dim, Self::Error>;
-
-    /// A dimension of a tensor, by its index over inputs, then outputs; `axis` is below the tensor's rank.
-    ///
-    /// # Errors
-    /// Where the builder refuses, for instance the shape of an output.
-    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Self::Dim, Self::Error>;
-
-    /// How many values a shape input has, by its index: it has as many elements, and no other number once the network is known.
-    ///
-    /// # Errors
-    /// Where the builder refuses, for instance a tensor that is no shape input.
-    fn value_count(&mut self, tensor: u32) -> Result<usize, Self::Error>;
-
-    /// A value of a shape input, by its index; `index` is below [`ShapeBuilder::value_count`].
-    ///
-    /// # Errors
-    /// Where the builder refuses.
-    fn value(&mut self, tensor: u32, index: usize) -> Result<Self::Dim, Self::Error>;
-
-    /// The size that a size tensor holds, by its index over inputs, then outputs.
-    ///
-    /// # Errors
-    /// Where the builder refuses, for instance a tensor that is none.
-    fn size(&mut self, tensor: u32) -> Result<Self::Dim, Self::Error>;
-
-    /// An operation on two dimensions.
-    ///
-    /// # Errors
-    /// Where the builder refuses.
-    fn operation(&mut self, op: ShapeOp, a: &Self::Dim, b: &Self::Dim) -> Result<Self::Dim, Self::Error>;
-}
-
-/// Why an expression cannot be lowered.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum LowerError<E> {
-    /// It has no value, whatever the shapes.
-    #[error(transparent)]
-    Evaluate(EvalError),
-    /// TensorRT cannot express a part.
-    #[error("`{text}` cannot be computed by TensorRT's shape operations: {reason}")]
-    Unsupported {
-        /// The part; [`super::print_node`] prints it with names.
-        node: NodeId,
-        /// The part, with numbers for names.
-        text: String,
-        /// Why.
-        reason: &'static str,
-    },
-    /// The builder refused.
-    #[error("{0}")]
-    Builder(E),
-}
 
 /// Lowers an array of integers, such as an output's shape: one dimension for each element. `env` gives attributes and
 /// ranks; shapes come from the builder.
@@ -140,10 +34,9 @@ pub fn lower<B: ShapeBuilder>(
 ) -> Result<Vec<B::Dim>, LowerError<B::Error>> {
     let mut lowerer = Lowerer::new(expr, env, builder);
     let root = expr.root();
-    match lowerer.node(root)?.into_items() {
-        Ok(items) => items.into_iter().map(|item| lowerer.dimension(root, &item)).collect(),
-        Err(_) => Err(lowerer.unsupported(root, "it is not an array of integers")),
-    }
+    let array = lowerer.node(root)?;
+    let items = lowerer.items(root, array, "it is not an array of integers")?;
+    items.into_iter().map(|item| lowerer.dimension(root, &item)).collect()
 }
 
 /// Lowers one integer.
@@ -220,8 +113,18 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     fn charge(&mut self, steps: usize) -> Lowered<B, ()> {
-        self.steps = self.steps.checked_sub(steps).ok_or(LowerError::Evaluate(EvalError::TooManySteps))?;
+        self.steps = self.steps.checked_sub(steps).ok_or(EvalError::TooManySteps)?;
         Ok(())
+    }
+
+    /// A value, after a charge for copying it.
+    fn charged(&mut self, value: Sym<B>) -> Lowered<B, Sym<B>> {
+        self.charge(value.size())?;
+        Ok(value)
+    }
+
+    fn items(&self, node: NodeId, array: Sym<B>, reason: &'static str) -> Lowered<B, Vec<Sym<B>>> {
+        array.into_items().map_err(|_| self.unsupported(node, reason))
     }
 
     /// An element as a dimension.
@@ -242,7 +145,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     fn node(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
         self.charge(1)?;
         if self.depth >= Expr::DEPTH_LIMIT {
-            return Err(LowerError::Evaluate(EvalError::Malformed));
+            return Err(EvalError::Malformed.into());
         }
         self.depth += 1;
         let value = self.dispatch(id);
@@ -252,10 +155,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
 
     fn dispatch(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
         let expr = self.expr;
-        let Some(node) = expr.nodes.get(id as usize) else {
-            return Err(LowerError::Evaluate(EvalError::Malformed));
-        };
-        match node {
+        match expr.nodes.get(id as usize).ok_or(EvalError::Malformed)? {
             Node::Array(items) => Ok(Symbol::array(self.nodes(items)?)),
             Node::Unary(op, operand) => self.unary(id, *op, *operand),
             Node::Binary(op @ (BinaryOp::And | BinaryOp::Or), left, right) => {
@@ -281,21 +181,17 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
 
     #[inline(never)]
     fn leaf(&mut self, node: &Node) -> Lowered<B, Sym<B>> {
-        let malformed = || LowerError::Evaluate(EvalError::Malformed);
         match node {
             Node::Int(value) => Ok(Symbol::Known(Value::Int(*value))),
             Node::Float(value) => Ok(Symbol::Known(Value::Float(*value))),
             Node::Bool(value) => Ok(Symbol::Known(Value::Bool(*value))),
             Node::Str(value) => Ok(Symbol::Known(Value::Str(value.clone()))),
             Node::Attribute(attribute) => {
-                let value = self.env.attribute(*attribute);
-                let value = value.ok_or(LowerError::Evaluate(EvalError::UnknownAttribute(*attribute)))?;
-                let symbol = Symbol::Known(value.clone());
-                self.charge(symbol.size())?;
-                Ok(symbol)
+                let value = self.env.attribute(*attribute).ok_or(EvalError::UnknownAttribute(*attribute))?;
+                self.charged(Symbol::Known(value.clone()))
             }
             Node::Rank(tensor) => {
-                let rank = i64::try_from(self.rank(*tensor)?).map_err(|_| malformed())?;
+                let rank = i64::try_from(self.rank(*tensor)?).map_err(|_| EvalError::Malformed)?;
                 Ok(Symbol::Known(Value::Int(rank)))
             }
             Node::Shape(tensor) => {
@@ -313,14 +209,11 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             }
             Node::Values(tensor) => {
                 if let Some(values) = self.env.values(*tensor) {
-                    let values = Value::Array(values.iter().copied().map(Value::Int).collect());
-                    let symbol = Symbol::Known(values);
-                    self.charge(symbol.size())?;
-                    return Ok(symbol);
+                    return self.charged(Symbol::Known(Value::of_ints(values)));
                 }
                 let count = self.builder.value_count(*tensor).map_err(LowerError::Builder)?;
                 if count > ARRAY_LIMIT {
-                    return Err(LowerError::Evaluate(EvalError::ArrayTooLong(count.to_string())));
+                    return Err(EvalError::ArrayTooLong(count.to_string()).into());
                 }
                 self.charge(count)?;
                 let value = |index| self.builder.value(*tensor, index).map(Symbol::Int);
@@ -330,17 +223,16 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             Node::Size(tensor) => self.builder.size(*tensor).map(Symbol::Int).map_err(LowerError::Builder),
             Node::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
-                let value = found.map(|(_, value)| value.clone()).ok_or_else(malformed)?;
-                self.charge(value.size())?;
-                Ok(value)
+                let value = found.map(|(_, value)| value.clone()).ok_or(EvalError::Malformed)?;
+                self.charged(value)
             }
-            _ => Err(malformed()),
+            _ => Err(EvalError::Malformed.into()),
         }
     }
 
     fn nodes(&mut self, items: &[NodeId]) -> Lowered<B, Vec<Sym<B>>> {
         if items.len() > ARRAY_LIMIT {
-            return Err(LowerError::Evaluate(EvalError::ArrayTooLong(items.len().to_string())));
+            return Err(EvalError::ArrayTooLong(items.len().to_string()).into());
         }
         // A plain loop: adapters would deepen the stack of every level of the tree.
         let mut values = Vec::with_capacity(items.len());
@@ -351,7 +243,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     fn rank(&self, tensor: u32) -> Lowered<B, usize> {
-        self.env.rank(tensor).ok_or(LowerError::Evaluate(EvalError::UnknownTensor(tensor)))
+        Ok(self.env.rank(tensor).ok_or(EvalError::UnknownTensor(tensor))?)
     }
 
     fn axis(&mut self, tensor: u32, axis: usize) -> Lowered<B, Sym<B>> {
@@ -388,7 +280,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     fn unary(&mut self, id: NodeId, op: UnaryOp, operand: NodeId) -> Lowered<B, Sym<B>> {
         let operand = self.node(operand)?;
         if let Symbol::Known(value) = &operand {
-            return ops::unary(op, value).map(Symbol::Known).map_err(LowerError::Evaluate);
+            return Ok(Symbol::Known(ops::unary(op, value)?));
         }
         match (op, operand.int(), operand.bool()) {
             (UnaryOp::Neg, Some(number), _) => {
@@ -501,11 +393,8 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             let number = self.operation(ShapeOp::Sum, a, b)?;
             return Ok(if booleans.is_some() { Symbol::from_bool(number) } else { Symbol::from_int(number) });
         }
-        let (Ok(then), Ok(otherwise)) = (then.into_items(), otherwise.into_items()) else {
-            return Err(
-                self.unsupported(id, "only integers, booleans and arrays of them can depend on shapes")
-            );
-        };
+        let reason = "only integers, booleans and arrays of them can depend on shapes";
+        let (then, otherwise) = (self.items(id, then, reason)?, self.items(id, otherwise, reason)?);
         if then.len() != otherwise.len() {
             return Err(self.unsupported(id, LENGTH));
         }
@@ -519,7 +408,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
 
     fn binary(&mut self, id: NodeId, op: BinaryOp, left: Sym<B>, right: Sym<B>) -> Lowered<B, Sym<B>> {
         if let (Symbol::Known(left), Symbol::Known(right)) = (&left, &right) {
-            return ops::binary(op, left, right).map(Symbol::Known).map_err(LowerError::Evaluate);
+            return Ok(Symbol::Known(ops::binary(op, left, right)?));
         }
         if let BinaryOp::Eq | BinaryOp::Ne = op {
             let same = self.equal(id, left, right)?;
@@ -529,30 +418,27 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         let (Some(a), Some(b)) = (left.int(), right.int()) else {
             return Err(self.unsupported(id, FLOATS));
         };
-        match op {
-            BinaryOp::Add => self.operation(ShapeOp::Sum, a, b).map(Symbol::from_int),
-            BinaryOp::Sub => self.operation(ShapeOp::Sub, a, b).map(Symbol::from_int),
-            BinaryOp::Mul => self.operation(ShapeOp::Prod, a, b).map(Symbol::from_int),
-            BinaryOp::FloorDiv => self.divide(id, ShapeOp::FloorDiv, a, b).map(Symbol::from_int),
+        let number = match op {
+            BinaryOp::Add => self.operation(ShapeOp::Sum, a, b),
+            BinaryOp::Sub => self.operation(ShapeOp::Sub, a, b),
+            BinaryOp::Mul => self.operation(ShapeOp::Prod, a, b),
+            BinaryOp::FloorDiv => self.divide(id, ShapeOp::FloorDiv, a, b),
             BinaryOp::Mod => {
                 let quotient = self.divide(id, ShapeOp::FloorDiv, a.clone(), b.clone())?;
                 let product = self.operation(ShapeOp::Prod, quotient, b)?;
-                self.operation(ShapeOp::Sub, a, product).map(Symbol::from_int)
+                self.operation(ShapeOp::Sub, a, product)
             }
-            BinaryOp::Lt => self.operation(ShapeOp::Less, a, b).map(Symbol::from_bool),
-            BinaryOp::Gt => self.operation(ShapeOp::Less, b, a).map(Symbol::from_bool),
-            BinaryOp::Le => {
-                let greater = self.operation(ShapeOp::Less, b, a)?;
-                self.not(greater).map(Symbol::from_bool)
-            }
-            BinaryOp::Ge => {
+            BinaryOp::Lt | BinaryOp::Gt | BinaryOp::Le | BinaryOp::Ge => {
+                let (a, b) = if let BinaryOp::Lt | BinaryOp::Ge = op { (a, b) } else { (b, a) };
                 let less = self.operation(ShapeOp::Less, a, b)?;
-                self.not(less).map(Symbol::from_bool)
+                let holds = if let BinaryOp::Lt | BinaryOp::Gt = op { less } else { self.not(less)? };
+                return Ok(Symbol::from_bool(holds));
             }
             BinaryOp::Div | BinaryOp::Eq | BinaryOp::Ne | BinaryOp::And | BinaryOp::Or => {
-                Err(self.unsupported(id, FLOATS))
+                return Err(self.unsupported(id, FLOATS));
             }
-        }
+        };
+        number.map(Symbol::from_int)
     }
 
     fn equal(&mut self, id: NodeId, left: Sym<B>, right: Sym<B>) -> Lowered<B, Num<B>> {
@@ -561,12 +447,10 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             return self.operation(ShapeOp::Equal, a, b);
         }
         if let (Symbol::Known(left), Symbol::Known(right)) = (&left, &right) {
-            let same = ops::binary(BinaryOp::Eq, left, right).map_err(LowerError::Evaluate)?;
+            let same = ops::binary(BinaryOp::Eq, left, right)?;
             return Ok(Number::Known(i64::from(same == Value::Bool(true))));
         }
-        let (Ok(left), Ok(right)) = (left.into_items(), right.into_items()) else {
-            return Err(self.unsupported(id, FLOATS));
-        };
+        let (left, right) = (self.items(id, left, FLOATS)?, self.items(id, right, FLOATS)?);
         if left.len() != right.len() {
             return Ok(Number::Known(0));
         }
@@ -596,8 +480,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         let b = self.spare(b)?;
         match (&b, self.taken.clone()) {
             (Number::Known(0), _) => {
-                let operation = print_node(self.expr, id, &Anonymous);
-                Err(LowerError::Evaluate(EvalError::DivisionByZero(operation)))
+                Err(EvalError::DivisionByZero(print_node(self.expr, id, &Anonymous)).into())
             }
             // Not a division: the lowest integer by -1 traps on some machines.
             (Number::Known(-1), _) => self.operation(ShapeOp::Sub, Number::Known(0), a),
@@ -618,17 +501,14 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
             if let Symbol::Known(Value::Int(index)) = self.node(index)? {
                 return match ops::position(rank, index) {
                     Some(axis) => self.axis(*tensor, axis),
-                    None => Err(LowerError::Evaluate(EvalError::IndexOutOfRange { index, len: rank })),
+                    None => Err(EvalError::IndexOutOfRange { index, len: rank }.into()),
                 };
             }
         }
-        let Ok(items) = self.node(array)?.into_items() else {
-            return Err(self.unsupported(id, "it is not an array"));
-        };
+        let array = self.node(array)?;
+        let items = self.items(id, array, "it is not an array")?;
         match self.node(index)? {
-            Symbol::Known(Value::Int(index)) => {
-                ops::index(&items, index).cloned().map_err(LowerError::Evaluate)
-            }
+            Symbol::Known(Value::Int(index)) => Ok(ops::index(&items, index)?.clone()),
             Symbol::Int(index) => self.pick(id, &items, &index, true, None),
             _ => Err(self.unsupported(id, "its index is not an integer")),
         }
@@ -642,9 +522,8 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         condition: Option<NodeId>,
         body: NodeId,
     ) -> Lowered<B, Sym<B>> {
-        let Ok(over) = self.node(over)?.into_items() else {
-            return Err(self.unsupported(id, "it does not go over an array"));
-        };
+        let over = self.node(over)?;
+        let over = self.items(id, over, "it does not go over an array")?;
         let mut items = Vec::new();
         for item in over {
             self.locals.push((slot, item));

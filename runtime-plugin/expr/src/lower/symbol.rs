@@ -24,14 +24,15 @@ pub(super) enum Number<D> {
 
 impl<D: Clone> Symbol<D> {
     pub(super) fn array(items: Vec<Symbol<D>>) -> Symbol<D> {
-        let known: Option<Vec<Value>> = items
-            .iter()
-            .map(|item| match item {
-                Symbol::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
+        let known = Symbol::all_known(&items);
         known.map_or(Symbol::Array(items), |values| Symbol::Known(Value::Array(values)))
+    }
+
+    /// The values, if none depends on shapes.
+    pub(super) fn all_known(items: &[Symbol<D>]) -> Option<Vec<Value>> {
+        let known =
+            |item: &Symbol<D>| if let Symbol::Known(value) = item { Some(value.clone()) } else { None };
+        items.iter().map(known).collect()
     }
 
     pub(super) fn into_items(self) -> Result<Vec<Symbol<D>>, Symbol<D>> {

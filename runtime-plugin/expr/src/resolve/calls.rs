@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use super::{Argument, Operand, Resolver};
+use super::types::Type;
+use super::{Argument, Operand, Resolver, wrong_count};
 use crate::error::ExprError;
 use crate::foreign;
 use crate::node::{Builtin, Node, NodeId};
@@ -50,10 +51,11 @@ impl Resolver<'_> {
 
     fn recursion(&mut self, function: &str, span: &Range<usize>) -> Operand {
         let error = ExprError::bad_call(span.clone(), format!("`{function}` calls itself"), "recursive call");
-        self.error(
+        self.reject(
             error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
-        );
-        self.nothing(span)
+            Type::Unknown,
+            span,
+        )
     }
 
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
@@ -95,13 +97,10 @@ impl Resolver<'_> {
     fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Range<usize>) -> Operand {
         let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
         if args.len() != function.params.len() {
-            let (wanted, found) = (function.params.len(), args.len());
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{name}` takes {wanted} argument{plural}, found {found}");
-            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
-            let usage = format!("write `{name}({})`", function.params.join(", "));
-            self.error(error.help(usage).about(name));
-            return self.nothing(span);
+            let wanted = function.params.len();
+            let usage = format!("`{name}({})`", function.params.join(", "));
+            let error = wrong_count(name, (wanted, wanted), args.len(), &usage, span);
+            return self.reject(error.about(name), Type::Unknown, span);
         }
         // The body sees its parameters and the scope, not the variables around the call.
         let params = function.params.iter().cloned().zip(args).collect();

@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use super::types::Type;
-use super::{Operand, Resolver, ScopeFacts};
+use super::{Operand, Resolver, ScopeFacts, wrong_count};
 use crate::data_type::DataType;
 use crate::error::ExprError;
 use crate::eval;
@@ -26,18 +26,6 @@ enum Named {
 }
 
 impl Resolver<'_> {
-    /// Whether a form has the arguments that it takes; reports it where not.
-    fn has_arguments(&mut self, signature: &str, wanted: usize, found: usize, span: &Range<usize>) -> bool {
-        if wanted != found {
-            let form = signature.split('(').next().unwrap_or_default();
-            let plural = if wanted == 1 { "" } else { "s" };
-            let message = format!("`{form}` takes {wanted} argument{plural}, found {found}");
-            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
-            self.error(error.help(format!("write `{signature}`")));
-        }
-        wanted == found
-    }
-
     fn tensor_named(&mut self, form: &str, arg: &Syntax, help: Option<&str>) -> Named {
         if let SyntaxKind::Name(name) = &arg.kind {
             if let Some(Entity::Tensor { index, kind, .. }) = self.entity(name) {
@@ -59,19 +47,16 @@ impl Resolver<'_> {
 
     pub(super) fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [arg] = args else {
-            self.has_arguments("numel(x)", 1, args.len(), span);
-            return self.nothing(span);
+            return self.reject(
+                wrong_count("numel", (1, 1), args.len(), "`numel(x)`", span),
+                Type::Unknown,
+                span,
+            );
         };
         let help = "the length of an array is `len(a)`, the product of its elements `prod(a)`";
         match self.tensor_named("numel", arg, Some(help)) {
-            Named::Tensor(index, TensorKind::DataDependent) => {
-                self.shape_of_data(index, span);
-                self.anything(Type::Int, span)
-            }
-            Named::Tensor(index, TensorKind::UnseenShapeInput) => {
-                self.unseen(index, span);
-                self.anything(Type::Int, span)
-            }
+            Named::Tensor(index, TensorKind::DataDependent) => self.shape_of_data(index, Type::Int, span),
+            Named::Tensor(index, TensorKind::UnseenShapeInput) => self.unseen(index, Type::Int, span),
             Named::Tensor(index, _) => self.emit(Node::Numel(index), Type::Int, span),
             Named::Anything => self.anything(Type::Int, span),
             Named::Wrong => self.nothing(span),
@@ -80,8 +65,11 @@ impl Resolver<'_> {
 
     pub(super) fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [arg] = args else {
-            self.has_arguments("sizeof(T)", 1, args.len(), span);
-            return self.nothing(span);
+            return self.reject(
+                wrong_count("sizeof", (1, 1), args.len(), "`sizeof(T)`", span),
+                Type::Unknown,
+                span,
+            );
         };
         if let SyntaxKind::Name(name) = &arg.kind {
             let ty = match self.entity(name) {
@@ -103,8 +91,7 @@ impl Resolver<'_> {
             }
             _ => ExprError::wrong_kind(arg.span.clone(), "`sizeof` takes a type", "not a type"),
         };
-        self.error(error.help("name a type parameter, or a type such as `f32`"));
-        self.nothing(span)
+        self.reject(error.help("name a type parameter, or a type such as `f32`"), Type::Unknown, span)
     }
 
     /// The size of a type of which several elements share a byte.
@@ -113,32 +100,40 @@ impl Resolver<'_> {
         let is = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
         let message = format!("{is}`{}` has no size in bytes: {share} elements share a byte", ty.name());
         let error = ExprError::no_value(span.clone(), message, "less than a byte");
-        self.error(error.help(format!("the bytes of `n` elements are `ceil_div(n, {share})`")));
-        self.nothing(span)
+        self.reject(
+            error.help(format!("the bytes of `n` elements are `ceil_div(n, {share})`")),
+            Type::Unknown,
+            span,
+        )
     }
 
     /// `aligned(x, 16)`.
     pub(super) fn aligned(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [tensor, bytes] = args else {
-            self.has_arguments("aligned(x, 16)", 2, args.len(), span);
-            return self.nothing(span);
+            return self.reject(
+                wrong_count("aligned", (2, 2), args.len(), "`aligned(x, 16)`", span),
+                Type::Unknown,
+                span,
+            );
         };
         let tensor = self.tensor_named("aligned", tensor, None);
         let bytes = self.alignment(bytes);
         if !self.addresses {
             let error =
                 ExprError::out_of_place(span.clone(), "only a guard can ask for addresses", "not known here");
-            self.error(error.help(
-                "addresses are known when a kernel is launched: move this to the `guard` of a variant",
-            ));
-            return self.nothing(span);
+            return self.reject(
+                error.help(
+                    "addresses are known when a kernel is launched: move this to the `guard` of a variant",
+                ),
+                Type::Unknown,
+                span,
+            );
         }
         match (tensor, bytes) {
             (Named::Tensor(_, TensorKind::ShapeInput | TensorKind::UnseenShapeInput), _) => {
                 let message = "a shape input lies in the host's memory: kernels do not get its address";
                 let error = ExprError::wrong_kind(span.clone(), message, "not on the device");
-                self.error(error.help("leave it out"));
-                self.nothing(span)
+                self.reject(error.help("leave it out"), Type::Unknown, span)
             }
             (Named::Tensor(tensor, _), Some(bytes)) => {
                 self.emit(Node::Aligned { tensor, bytes }, Type::Bool, span)

@@ -22,10 +22,9 @@ impl Resolver<'_> {
         let Some(format) = self.scope.format(tensor) else {
             let message = format!("`{field}` is not known here");
             let error = ExprError::out_of_place(name_span.clone(), message, "depends on the tensor's format");
-            self.error(error.help(
+            return self.reject(error.help(
                 "TensorRT asks for shapes before it chooses formats: only guards and launches can look at them",
-            ));
-            return self.nothing(span);
+            ), Type::Unknown, span);
         };
         match field {
             "format" => self.emit(Node::Str(format.name().to_owned()), Type::Str, span),

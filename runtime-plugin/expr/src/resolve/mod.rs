@@ -12,9 +12,9 @@ mod types;
 use std::ops::Range;
 
 use crate::bind::{self, Facts};
-use crate::error::{ExprError, PARTS};
+use crate::error::ExprError;
 use crate::eval::Environment;
-use crate::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp};
+use crate::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp, height_of};
 use crate::ops::STEP_LIMIT;
 use crate::parser::{parse, too_deep};
 use crate::print::Names;
@@ -135,6 +135,24 @@ impl Environment for ScopeFacts<'_> {
     }
 }
 
+/// The error for a call with too few or too many arguments.
+fn wrong_count(
+    name: &str,
+    wanted: (usize, usize),
+    found: usize,
+    usage: &str,
+    span: &Range<usize>,
+) -> ExprError {
+    let wanted = match wanted {
+        (1, 1) => "1 argument".to_owned(),
+        (least, most) if least == most => format!("{least} arguments"),
+        (least, usize::MAX) => format!("at least {least} argument"),
+        (least, most) => format!("{least} to {most} arguments"),
+    };
+    let message = format!("`{name}` takes {wanted}, found {found}");
+    ExprError::bad_call(span.clone(), message, "wrong number of arguments").help(format!("write {usage}"))
+}
+
 /// A variable of a comprehension.
 struct Local {
     name: String,
@@ -209,9 +227,9 @@ impl<'a> Resolver<'a> {
             depth: 0,
             errors: Vec::new(),
             full: false,
-            addresses: scope.has_addresses(),
-            device: scope.has_device(),
-            sizes: scope.has_sizes(),
+            addresses: !scope.no_addresses,
+            device: !scope.no_device,
+            sizes: scope.has_sizes,
             alignment_steps: STEP_LIMIT,
         }
     }
@@ -223,7 +241,7 @@ impl<'a> Resolver<'a> {
             // It is a place in the function's text.
             error.also = None;
             // What is too large is so in the end; it is the whole that grew.
-            let function = if error.is_about_size() { self.inlining.first() } else { self.inlining.last() };
+            let function = if error.is_about_size { self.inlining.first() } else { self.inlining.last() };
             if let Some(function) = function {
                 error.message = format!("in `{function}`: {}", error.message);
                 "in this call".clone_into(&mut error.label);
@@ -237,10 +255,7 @@ impl<'a> Resolver<'a> {
 
     fn emit(&mut self, node: Node, ty: Type, span: &Range<usize>) -> Operand {
         let span = self.call_span.clone().unwrap_or_else(|| span.clone());
-        let mut height = 1;
-        node.children(&mut |child| {
-            height = height.max(1 + self.heights.get(child as usize).copied().unwrap_or(0));
-        });
+        let height = height_of(&node, &self.heights);
         if height > Expr::DEPTH_LIMIT && !self.full {
             self.full = true;
             self.error(too_deep(span.clone()));
@@ -251,12 +266,9 @@ impl<'a> Resolver<'a> {
     fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
-            let limit = Expr::NODE_LIMIT;
-            self.error(ExprError::syntax(
-                span.clone(),
-                format!("the expression has more than {limit} {PARTS}"),
-                "too large",
-            ));
+            let message =
+                format!("the expression has more than {} parts once functions are inlined", Expr::NODE_LIMIT);
+            self.error(ExprError::too_large(span.clone(), message, "too large"));
         }
         if self.full {
             return Operand { id: 0, ty, span };
@@ -288,6 +300,12 @@ impl<'a> Resolver<'a> {
     /// Something of any kind, in place of what is wrong; the error has been reported.
     fn nothing(&mut self, span: &Range<usize>) -> Operand {
         self.anything(Type::Unknown, span)
+    }
+
+    /// Reports an error; something of the type that is expected stands for what is wrong.
+    fn reject(&mut self, error: ExprError, ty: Type, span: &Range<usize>) -> Operand {
+        self.error(error);
+        self.anything(ty, span)
     }
 
     /// Something of a type whose value depends on what a parameter stands for.

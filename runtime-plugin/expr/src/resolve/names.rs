@@ -62,31 +62,35 @@ impl Resolver<'_> {
                 }
                 let message = format!("the size that `{name}` holds is not known here");
                 let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
-                self.error(error.help("it can only be a dimension in the `shape` of an output"));
-                self.nothing(span)
+                self.reject(
+                    error.help("it can only be a dimension in the `shape` of an output"),
+                    Type::Unknown,
+                    span,
+                )
             }
             Some(Entity::Tensor { kind, .. }) => {
                 let error =
                     ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
-                self.error(error.help(match kind {
-                    TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
-                    TensorKind::UnseenShapeInput => {
-                        "its values are known to the shapes of outputs alone".to_owned()
-                    }
-                    _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
-                }));
-                self.nothing(span)
+                self.reject(
+                    error.help(match kind {
+                        TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
+                        TensorKind::UnseenShapeInput => {
+                            "its values are known to the shapes of outputs alone".to_owned()
+                        }
+                        _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
+                    }),
+                    Type::Unknown,
+                    span,
+                )
             }
             Some(Entity::Type(_)) => {
                 let error = ExprError::wrong_kind(span.clone(), format!("`{name}` is a type"), "not a value");
-                self.error(error.help(format!("its size in bytes is `sizeof({name})`")));
-                self.nothing(span)
+                self.reject(error.help(format!("its size in bytes is `sizeof({name})`")), Type::Unknown, span)
             }
             None if name == DEVICE => {
                 let message = "`device` is not a value";
                 let error = ExprError::wrong_kind(span.clone(), message, "needs a field");
-                self.error(error.help(DEVICE_FACTS));
-                self.nothing(span)
+                self.reject(error.help(DEVICE_FACTS), Type::Unknown, span)
             }
             None => {
                 self.unknown_name(name, span);
@@ -101,41 +105,44 @@ impl Resolver<'_> {
             let message = format!("nothing is known of a device by the name `{name}`");
             let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
             let near = nearest(name, DeviceFact::ALL.into_iter().map(DeviceFact::name));
-            self.error(match near {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.help(DEVICE_FACTS),
-            });
-            return self.nothing(span);
+            return self.reject(
+                match near {
+                    Some(near) => error.help(format!("did you mean `{near}`?")),
+                    None => error.help(DEVICE_FACTS),
+                },
+                Type::Unknown,
+                span,
+            );
         };
         if !self.device {
             let message = format!("`{fact}` is not known here");
             let error = ExprError::out_of_place(span.clone(), message, "known when a kernel is launched");
-            self.error(
+            return self.reject(
                 error.help("it can stand in guards and launches; shapes are the same on every device"),
+                Type::Unknown,
+                span,
             );
-            return self.nothing(span);
         }
         self.emit(Node::Device(fact), Type::Int, span)
     }
 
     /// Reports a look at the shape of an output that depends on data.
-    pub(super) fn shape_of_data(&mut self, tensor: u32, span: &Range<usize>) {
+    pub(super) fn shape_of_data(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it").to_owned();
         let message = format!("the shape of `{name}` depends on data: it is not known here");
         let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
-        self.error(error.help(format!(
-            "its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size"
-        )));
+        let help =
+            format!("its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size");
+        self.reject(error.help(help), ty, span)
     }
 
     /// Reports a look at a shape input where launches are made.
-    pub(super) fn unseen(&mut self, tensor: u32, span: &Range<usize>) {
+    pub(super) fn unseen(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
         let message = format!("what `{name}` holds is not known when kernels are launched");
         let error = ExprError::out_of_place(span.clone(), message, "known to the shapes of outputs alone");
-        self.error(error.help(
-            "TensorRT uses shape inputs for shapes and keeps them from what runs: ask for an extent that follows from them, such as `y.shape[0]`",
-        ));
+        let help = "TensorRT uses shape inputs for shapes and keeps them from what runs: ask for an extent that follows from them, such as `y.shape[0]`";
+        self.reject(error.help(help), ty, span)
     }
 
     fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
@@ -221,12 +228,10 @@ impl Resolver<'_> {
         };
         match (name, tensor) {
             ("shape" | "padded", Some((tensor, TensorKind::DataDependent, _))) => {
-                self.shape_of_data(tensor, span);
-                self.anything(Type::array(Type::Int), span)
+                self.shape_of_data(tensor, Type::array(Type::Int), span)
             }
             ("shape" | "padded" | "values", Some((tensor, TensorKind::UnseenShapeInput, _))) => {
-                self.unseen(tensor, span);
-                self.anything(Type::array(Type::Int), span)
+                self.unseen(tensor, Type::array(Type::Int), span)
             }
             ("shape", Some((tensor, ..))) => self.emit(Node::Shape(tensor), Type::array(Type::Int), span),
             ("rank", Some((tensor, ..))) => self.emit(Node::Rank(tensor), Type::Int, span),
@@ -236,34 +241,34 @@ impl Resolver<'_> {
             ("values", Some((_, kind, text))) => {
                 let message = format!("the values of `{text}` are not known when shapes are");
                 let error = ExprError::out_of_place(span.clone(), message, "not a shape input");
-                self.error(if kind == TensorKind::Plain {
+                self.reject(if kind == TensorKind::Plain {
                     error.help(
                         "only those of a shape input are, an input of a few integers: say `shape_input = true` where it is declared",
                     )
                 } else {
                     error.help("only those of a shape input are")
-                });
-                self.anything(Type::array(Type::Int), span)
+                }, Type::array(Type::Int), span)
             }
             ("shape" | "values" | "padded", None) => self.anything(Type::array(Type::Int), span),
             ("format" | "vector" | "padded", Some((tensor, ..))) => {
                 self.layout(tensor, name, name_span, span)
             }
             ("format", None) => self.anything(Type::Str, span),
-            ("vector", None) => self.anything(Type::Int, span),
-            ("rank", None) => self.anything(Type::Int, span),
+            ("vector" | "rank", None) => self.anything(Type::Int, span),
             (_, tensor) => {
                 let message = format!("a tensor has no field `{name}`");
                 let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
                 let has_values = tensor.is_none_or(|(_, kind, _)| kind == TensorKind::ShapeInput);
                 let fields = ["shape", "rank", "format", "vector", "padded"].into_iter();
-                self.error(match nearest(name, fields.chain(has_values.then_some("values"))) {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None => {
-                        error.help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`")
-                    }
-                });
-                self.nothing(span)
+                self.reject(
+                    match nearest(name, fields.chain(has_values.then_some("values"))) {
+                        Some(near) => error.help(format!("did you mean `{near}`?")),
+                        None => error
+                            .help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`"),
+                    },
+                    Type::Unknown,
+                    span,
+                )
             }
         }
     }
@@ -303,12 +308,13 @@ impl Resolver<'_> {
         let parameter = parameter.unwrap_or_default();
         let ty = ty.filter(|ty| DataType::from_name(ty).is_some()).unwrap_or_else(|| "f16".to_owned());
         let error = ExprError::wrong_kind(span.clone(), "types cannot be compared", "not values");
-        self.error(
+        self.reject(
             error.help(format!(
                 "a variant says which types it serves: `types = {{ {parameter} = [\"{ty}\"] }}`"
             )),
-        );
-        self.anything(Type::Bool, span)
+            Type::Bool,
+            span,
+        )
     }
 
     /// A name that is not known and like none that is, beside a string that has a name: its quotes are missing.

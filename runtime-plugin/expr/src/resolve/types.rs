@@ -5,7 +5,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::{Operand, Resolver};
+use super::{Operand, Resolver, wrong_count};
 use crate::error::ExprError;
 use crate::foreign;
 use crate::node::{BinaryOp, Builtin, Node};
@@ -231,18 +231,10 @@ impl Resolver<'_> {
 
     /// A call of a built-in function on resolved arguments.
     pub(super) fn builtin(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Range<usize>) -> Operand {
-        let (least, most, signature) = arity(builtin);
+        let (least, most, signature) = builtin.arity();
         if args.len() < least || args.len() > most {
-            let count = match (least, most) {
-                (1, 1) => "1 argument".to_owned(),
-                (least, most) if least == most => format!("{least} arguments"),
-                (least, usize::MAX) => format!("at least {least} argument"),
-                (least, most) => format!("{least} to {most} arguments"),
-            };
-            let message = format!("`{}` takes {count}, found {}", builtin.name(), args.len());
-            let error = ExprError::bad_call(span.clone(), message, "wrong number of arguments");
-            self.error(error.help(format!("write {signature}")));
-            return self.nothing(span);
+            let error = wrong_count(builtin.name(), (least, most), args.len(), signature, span);
+            return self.reject(error, Type::Unknown, span);
         }
         let name = builtin.name();
         let by = |what: &str| format!("{what} of `{name}`");
@@ -363,26 +355,5 @@ impl Resolver<'_> {
             });
         }
         self.emit_call(Builtin::Get, &checked, ty, span)
-    }
-}
-
-/// The least and the most arguments, and how a call looks.
-fn arity(builtin: Builtin) -> (usize, usize, &'static str) {
-    match builtin {
-        Builtin::Min => (1, usize::MAX, "`min(a, b)` or `min(array)`"),
-        Builtin::Max => (1, usize::MAX, "`max(a, b)` or `max(array)`"),
-        Builtin::Abs => (1, 1, "`abs(a)`"),
-        Builtin::CeilDiv => (2, 2, "`ceil_div(a, b)`"),
-        Builtin::Len => (1, 1, "`len(array)`"),
-        Builtin::Get => (3, 3, "`get(array, index, default)`"),
-        Builtin::Range => (1, 2, "`range(n)` or `range(a, b)`"),
-        Builtin::Sum => (1, 1, "`sum(array)`"),
-        Builtin::Prod => (1, 1, "`prod(array)`"),
-        Builtin::Sqrt => (1, 1, "`sqrt(a)`"),
-        Builtin::Rsqrt => (1, 1, "`rsqrt(a)`"),
-        Builtin::Exp => (1, 1, "`exp(a)`"),
-        Builtin::Log => (1, 1, "`log(a)`"),
-        Builtin::Float => (1, 1, "`float(a)`"),
-        Builtin::Int => (1, 1, "`int(a)`"),
     }
 }

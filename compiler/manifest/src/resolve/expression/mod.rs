@@ -198,7 +198,7 @@ impl<'m> Compiler<'m> {
             }
             for error in expr::check_function(name, function, &place.scope) {
                 is_right = false;
-                if error.is_about_size() {
+                if error.is_about_size {
                     too_large.insert(name);
                 } else if error.function.is_none() {
                     broken.insert(name);
@@ -212,7 +212,7 @@ impl<'m> Compiler<'m> {
         mistakes.retain(|(_, _, error)| !error.function.as_ref().is_some_and(is_broken));
         for (decl, function, error) in &mistakes {
             // What calls a function that is too large is too large itself.
-            if !error.is_about_size() {
+            if !error.is_about_size {
                 self.mistake(&decl.body, error, place.row);
             } else if !calls(function, &too_large) {
                 self.mistake(&decl.body, error, None);

@@ -56,14 +56,7 @@ impl Walk<'_> {
 
     #[inline(never)]
     pub(super) fn call(&mut self, builtin: Builtin, ids: &[TermId], args: &[Extent]) -> Bounded {
-        let known: Option<Vec<Value>> = args
-            .iter()
-            .map(|arg| match arg {
-                Extent::Known(value) => Some(value.clone()),
-                _ => None,
-            })
-            .collect();
-        if let Some(args) = known {
+        if let Some(args) = Extent::all_known(args) {
             let range = Extent::Known(ops::call(builtin, &args)?);
             self.charge(range.size())?;
             return Ok(range);

@@ -200,15 +200,9 @@ impl<'a> Walk<'a> {
             Term::Dim(tensor, axis) => self.dim(*tensor, *axis),
             Term::Numel(tensor) => self.numel(*tensor),
             Term::Aligned(_, bytes) => Ok(Extent::of_bool((*bytes <= 1).then_some(true))),
-            Term::Device(fact) => {
-                let (low, high) = self.env.device(*fact);
-                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
-            }
+            Term::Device(fact) => between(self.env.device(*fact)),
             Term::Values(tensor) => self.values(*tensor),
-            Term::Size(tensor) => {
-                let (low, high) = self.env.size(*tensor);
-                Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
-            }
+            Term::Size(tensor) => between(self.env.size(*tensor)),
             Term::Local(slot) => {
                 let found = self.locals.iter().rev().find(|(found, _)| found == slot);
                 Ok(found.map(|(_, range)| range.clone()).ok_or(EvalError::Malformed)?)
@@ -233,9 +227,8 @@ impl<'a> Walk<'a> {
                 rank = rank.meet(known).ok_or(Stop::Contradiction)?;
             }
             let any = (0..HIGHEST_AXIS).map(|axis| self.env.dim(tensor, axis).unwrap_or((0, i64::MAX)));
-            let (low, high) = any.fold((i64::MAX, 0), |all, dim| (all.0.min(dim.0), all.1.max(dim.1)));
-            let dim = Ints::new(low, high).ok_or(Stop::Contradiction)?;
-            return Ok(Extent::list(Extent::of_ints(dim), rank));
+            let dim = any.fold((i64::MAX, 0), |all, dim| (all.0.min(dim.0), all.1.max(dim.1)));
+            return Ok(Extent::list(between(dim)?, rank));
         };
         self.charge(rank)?;
         let mut dims = Vec::with_capacity(rank);
@@ -247,8 +240,7 @@ impl<'a> Walk<'a> {
 
     /// One dimension, with all that is known of it, of its shape too.
     fn dim(&mut self, tensor: u32, axis: u32) -> Bounded {
-        let (low, high) = self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX));
-        let mut dim = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
+        let mut dim = between(self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX)))?;
         if let Some(known) = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)) {
             dim = dim.meet(known).ok_or(Stop::Contradiction)?;
         }
@@ -268,16 +260,14 @@ impl<'a> Walk<'a> {
             Some(dims) => self.product(&dims)?,
             None => self.unsure(Extent::Int(Ints { low: 0, ..Ints::ANY }))?,
         };
-        let Some((low, high)) = given else { return Ok(product) };
+        let Some(given) = given else { return Ok(product) };
         self.total = total;
-        let given = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
-        product.meet(&given).ok_or(Stop::Contradiction)
+        product.meet(&between(given)?).ok_or(Stop::Contradiction)
     }
 
     /// The values of a shape input: as many as it has elements.
     fn values(&mut self, tensor: u32) -> Bounded {
-        let (low, high) = self.env.values(tensor);
-        let value = Extent::of_ints(Ints::new(low, high).ok_or(Stop::Contradiction)?);
+        let value = between(self.env.values(tensor))?;
         let total = self.total;
         let count = self.numel(tensor)?;
         // Evaluation counts the values, not the product of the extents.
@@ -334,10 +324,7 @@ impl<'a> Walk<'a> {
     /// What a term is where a condition evaluates to `truth`. `None` if it never does: it has the other value or fails.
     fn given(&mut self, condition: TermId, truth: bool, id: TermId) -> Result<Option<Extent>, Stop> {
         let (mark, total) = (self.facts.mark(), self.total);
-        let range = match self.assume(condition, truth) {
-            Ok(()) => self.term(id),
-            Err(stop) => Err(stop),
-        };
+        let range = self.assume(condition, truth).and_then(|()| self.term(id));
         self.facts.back_to(mark);
         match range {
             Err(Stop::Contradiction) => {
@@ -433,11 +420,7 @@ impl<'a> Walk<'a> {
         divide: fn(i128, i128) -> i128,
         text: impl FnOnce() -> String,
     ) -> Bounded {
-        let mut range: Option<Wide> = None;
-        for part in divisors(b.wide()) {
-            let (low, high) = corners(a.wide(), part, divide);
-            range = Some(range.map_or((low, high), |range| (range.0.min(low), range.1.max(high))));
-        }
+        let range = divisors(b.wide()).map(|part| corners(a.wide(), part, divide)).reduce(hull);
         self.total &= !b.contains(0);
         let Some(range) = range else { return Err(EvalError::DivisionByZero(text()).into()) };
         let exact = a.divided(b);
@@ -447,10 +430,9 @@ impl<'a> Walk<'a> {
     }
 
     fn remainder(&mut self, a: Ints, b: Ints, text: impl FnOnce() -> String) -> Bounded {
-        let mut range: Option<Wide> = None;
         let dividend = a.wide();
-        for part in divisors(b.wide()) {
-            let (low, high) = if part.0 == part.1 && floor(dividend.0, part.0) == floor(dividend.1, part.0) {
+        let range = divisors(b.wide()).map(|part| {
+            if part.0 == part.1 && floor(dividend.0, part.0) == floor(dividend.1, part.0) {
                 // No multiple of the divisor lies between: the remainder runs along with the dividend.
                 let base = floor(dividend.0, part.0) * part.0;
                 (dividend.0 - base, dividend.1 - base)
@@ -461,15 +443,24 @@ impl<'a> Walk<'a> {
                 (0, part.1 - 1)
             } else {
                 (part.0 + 1, 0)
-            };
-            range = Some(range.map_or((low, high), |range| (range.0.min(low), range.1.max(high))));
-        }
+            }
+        });
+        let range = range.reduce(hull);
         self.total &= !b.contains(0);
         match range {
             Some(range) => self.fitted((range, a.remaining(b)), text),
             None => Err(EvalError::DivisionByZero(text()).into()),
         }
     }
+}
+
+/// Integers from the least to the greatest.
+fn between((low, high): (i64, i64)) -> Bounded {
+    Ints::new(low, high).map(Extent::of_ints).ok_or(Stop::Contradiction)
+}
+
+fn hull(one: Wide, other: Wide) -> Wide {
+    (one.0.min(other.0), one.1.max(other.1))
 }
 
 /// Axes that a tensor can have.

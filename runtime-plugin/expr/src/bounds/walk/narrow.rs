@@ -4,7 +4,7 @@
 
 use super::{Stop, Walk};
 use crate::bounds::extent::Extent;
-use crate::bounds::ints::{Ints, floor};
+use crate::bounds::ints::{Ints, Wide, floor};
 use crate::bounds::term::{Term, TermId};
 use crate::node::{BinaryOp, Builtin, Expr, UnaryOp};
 use crate::value::Value;
@@ -150,8 +150,12 @@ impl Walk<'_> {
         })
     }
 
-    fn narrow_ints(&mut self, id: TermId, (low, high): (i128, i128)) -> Learned {
-        let ints = Ints::on_grid((low, high), (1, 0)).ok_or(Stop::Contradiction)?;
+    fn narrow_ints(&mut self, id: TermId, ends: Wide) -> Learned {
+        self.narrow_grid(id, (ends, (1, 0)))
+    }
+
+    fn narrow_grid(&mut self, id: TermId, (ends, grid): (Wide, Wide)) -> Learned {
+        let ints = Ints::on_grid(ends, grid).ok_or(Stop::Contradiction)?;
         if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
     }
 
@@ -175,30 +179,21 @@ impl Walk<'_> {
             Some(Term::Binary(op, left, right)) => {
                 self.has_value(*left)?;
                 self.has_value(*right)?;
-                match op {
-                    BinaryOp::FloorDiv | BinaryOp::Mod => self.not_zero(*right),
-                    _ => Ok(()),
-                }
+                if let BinaryOp::FloorDiv | BinaryOp::Mod = op { self.not_zero(*right) } else { Ok(()) }
             }
             Some(Term::Conditional(condition, ..)) => self.has_value(*condition),
             Some(Term::Index(array, index)) => {
                 self.has_value(*array)?;
                 self.has_value(*index)?;
-                match self.glance(*array)?.length() {
-                    Some(length) => {
-                        let most = i128::from(length.high);
-                        self.narrow_ints(*index, (-most, most - 1))
-                    }
-                    None => Ok(()),
-                }
+                let Some(length) = self.glance(*array)?.length() else { return Ok(()) };
+                let most = i128::from(length.high);
+                self.narrow_ints(*index, (-most, most - 1))
             }
             Some(Term::Array(items)) => items.iter().try_for_each(|&item| self.has_value(item)),
             Some(Term::Call(builtin, args)) => {
                 args.iter().try_for_each(|&arg| self.has_value(arg))?;
-                match (builtin, args.as_slice()) {
-                    (Builtin::CeilDiv, [_, divisor]) => self.not_zero(*divisor),
-                    _ => Ok(()),
-                }
+                let [_, divisor] = args.as_slice() else { return Ok(()) };
+                if *builtin == Builtin::CeilDiv { self.not_zero(*divisor) } else { Ok(()) }
             }
             Some(Term::Comprehension { over, .. }) => self.has_value(*over),
             _ => Ok(()),
@@ -255,16 +250,21 @@ impl Walk<'_> {
 
     fn different(&mut self, left: TermId, a: &Extent, right: TermId, b: &Extent) -> Learned {
         if let (Some(a), Some(b)) = (a.bools(), b.bools()) {
-            if let Some(value) = b {
-                self.narrow(left, Extent::Known(Value::Bool(!value)))?;
+            for (id, other) in [(left, b), (right, a)] {
+                if let Some(value) = other {
+                    self.narrow(id, Extent::Known(Value::Bool(!value)))?;
+                }
             }
-            return match a {
-                Some(value) => self.narrow(right, Extent::Known(Value::Bool(!value))),
-                None => Ok(()),
-            };
+            return Ok(());
         }
         if let (Some(a), Some(b)) = (a.texts(), b.texts()) {
-            return self.different_texts(left, &a, right, &b);
+            for (id, texts, other) in [(left, &a, &b), (right, &b, &a)] {
+                if let [other] = other.as_slice() {
+                    let others = texts.iter().filter(|text| *text != other).cloned().collect();
+                    self.narrow(id, Extent::of_texts(others).ok_or(Stop::Contradiction)?)?;
+                }
+            }
+            return Ok(());
         }
         let (Some(a), Some(b)) = (a.ints(), b.ints()) else { return Ok(()) };
         for (id, ints, other) in [(left, a, b), (right, b, a)] {
@@ -277,16 +277,6 @@ impl Walk<'_> {
                     self.narrow_ints(id, (-END, i128::from(value) - 1))?;
                 }
                 _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn different_texts(&mut self, left: TermId, a: &[String], right: TermId, b: &[String]) -> Learned {
-        for (id, texts, other) in [(left, a, b), (right, b, a)] {
-            if let [other] = other {
-                let others = texts.iter().filter(|text| *text != other).cloned().collect();
-                self.narrow(id, Extent::of_texts(others).ok_or(Stop::Contradiction)?)?;
             }
         }
         Ok(())
@@ -327,34 +317,34 @@ impl Walk<'_> {
         let terms = self.terms;
         let Some(term) = terms.get(id) else { return Ok(()) };
         match term {
-            Term::Unary(UnaryOp::Neg, operand) => match extent.ints() {
-                Some(ints) => {
-                    let (ends, grid) = ints.negated();
-                    self.narrow_grid(*operand, ends, grid)
-                }
-                None => Ok(()),
-            },
-            Term::Binary(op, left, right) => match extent.ints() {
-                Some(ints) => self.refine_binary(*op, *left, *right, ints),
-                None => Ok(()),
-            },
+            Term::Unary(UnaryOp::Neg, operand) => {
+                extent.ints().map_or(Ok(()), |ints| self.narrow_grid(*operand, ints.negated()))
+            }
+            Term::Binary(op, left, right) => {
+                extent.ints().map_or(Ok(()), |ints| self.refine_binary(*op, *left, *right, ints))
+            }
             Term::Conditional(condition, then, otherwise) => {
                 // A side that never has a value is one that is not taken.
-                if self.glance_lazily(*then)?.is_none_or(|side| side.meet(extent).is_none()) {
-                    self.assume(*condition, false)?;
-                    return self.learn(*otherwise, extent.clone());
-                }
-                if self.glance_lazily(*otherwise)?.is_none_or(|side| side.meet(extent).is_none()) {
-                    self.assume(*condition, true)?;
-                    return self.learn(*then, extent.clone());
+                for (side, other, truth) in [(*then, *otherwise, false), (*otherwise, *then, true)] {
+                    if self.glance_lazily(side)?.is_none_or(|side| side.meet(extent).is_none()) {
+                        self.assume(*condition, truth)?;
+                        return self.learn(other, extent.clone());
+                    }
                 }
                 Ok(())
             }
-            Term::Array(items) => self.refine_items(items, extent),
-            Term::Shape(tensor) => match extent.items() {
-                Some(dims) => self.refine_dims(*tensor, &dims),
-                None => Ok(()),
-            },
+            Term::Array(items) => {
+                let known = items.iter().zip(extent.items().unwrap_or_default());
+                known.into_iter().try_for_each(|(&item, known)| self.narrow(item, known))
+            }
+            Term::Shape(tensor) => {
+                for (axis, dim) in (0_u32..).zip(extent.items().unwrap_or_default()) {
+                    if let Some(id) = self.terms.find(&Term::Dim(*tensor, axis)) {
+                        self.narrow(id, dim)?;
+                    }
+                }
+                Ok(())
+            }
             Term::Numel(tensor) => match (extent.ints(), self.glance(id)?.ints()) {
                 (Some(ints), Some(_)) => self.refine_numel(*tensor, ints),
                 _ => Ok(()),
@@ -376,27 +366,18 @@ impl Walk<'_> {
         }
     }
 
-    fn narrow_grid(&mut self, id: TermId, ends: (i128, i128), grid: (i128, i128)) -> Learned {
-        let ints = Ints::on_grid(ends, grid).ok_or(Stop::Contradiction)?;
-        if ints == Ints::ANY { Ok(()) } else { self.narrow(id, Extent::of_ints(ints)) }
-    }
-
     fn refine_binary(&mut self, op: BinaryOp, left: TermId, right: TermId, ints: Ints) -> Learned {
         let (Some(a), Some(b)) = (self.glance(left)?.ints(), self.glance(right)?.ints()) else {
             return Ok(());
         };
         match op {
             BinaryOp::Add => {
-                let (ends, grid) = ints.minus(b);
-                self.narrow_grid(left, ends, grid)?;
-                let (ends, grid) = ints.minus(a);
-                self.narrow_grid(right, ends, grid)
+                self.narrow_grid(left, ints.minus(b))?;
+                self.narrow_grid(right, ints.minus(a))
             }
             BinaryOp::Sub => {
-                let (ends, grid) = ints.plus(b);
-                self.narrow_grid(left, ends, grid)?;
-                let (ends, grid) = a.minus(ints);
-                self.narrow_grid(right, ends, grid)?;
+                self.narrow_grid(left, ints.plus(b))?;
+                self.narrow_grid(right, a.minus(ints))?;
                 self.facts.differ(left, right, ints.wide());
                 Ok(())
             }
@@ -413,7 +394,7 @@ impl Walk<'_> {
             },
             BinaryOp::Mod => match (b.single(), ints.single()) {
                 (Some(by), Some(rest)) if by != 0 => {
-                    self.narrow_grid(left, (-END, END), (i128::from(by).abs(), rest.into()))
+                    self.narrow_grid(left, ((-END, END), (i128::from(by).abs(), rest.into())))
                 }
                 _ => Ok(()),
             },
@@ -436,45 +417,25 @@ impl Walk<'_> {
         self.narrow_ints(id, (low, high))
     }
 
-    fn refine_items(&mut self, items: &[TermId], extent: &Extent) -> Learned {
-        match extent.items() {
-            Some(known) => items.iter().zip(known).try_for_each(|(&item, known)| self.narrow(item, known)),
-            None => Ok(()),
-        }
-    }
-
-    fn refine_dims(&mut self, tensor: u32, dims: &[Extent]) -> Learned {
-        for (axis, dim) in (0_u32..).zip(dims) {
-            if let Some(id) = self.terms.find(&Term::Dim(tensor, axis)) {
-                self.narrow(id, dim.clone())?;
-            }
-        }
-        Ok(())
-    }
-
     fn refine_numel(&mut self, tensor: u32, numel: Ints) -> Learned {
-        let Some(rank) = self.env.rank(tensor) else { return Ok(()) };
-        let Ok(rank) = u32::try_from(rank) else { return Ok(()) };
+        let Some(rank) = self.env.rank(tensor).and_then(|rank| u32::try_from(rank).ok()) else {
+            return Ok(());
+        };
         for axis in 0..rank {
             let Some(id) = self.terms.find(&Term::Dim(tensor, axis)) else { continue };
-            let others = self.product_of_dims(tensor, (0..rank).filter(|&other| other != axis))?;
+            let others = (0..rank).filter(|&other| other != axis);
+            let others = cut_product(others.map(|other| self.range_of_dim(tensor, other)));
             self.factor(id, numel, others)?;
         }
         Ok(())
     }
 
-    /// The range of a product of dimensions, cut above what fits.
-    fn product_of_dims(&self, tensor: u32, axes: impl Iterator<Item = u32>) -> Result<(i128, i128), Stop> {
-        const CUT: i128 = 1 << 63;
-        let mut all = (1_i128, 1_i128);
-        for axis in axes {
-            let (low, high) = self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX));
-            let known = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)?.ints());
-            let low = known.map_or(low, |known| known.low.max(low)).max(0);
-            let high = known.map_or(high, |known| known.high.min(high)).max(0);
-            all = ((all.0 * i128::from(low)).min(CUT), (all.1 * i128::from(high)).min(CUT));
-        }
-        Ok(all)
+    fn range_of_dim(&self, tensor: u32, axis: u32) -> Wide {
+        let (low, high) = self.env.dim(tensor, axis as usize).unwrap_or((0, i64::MAX));
+        let known = self.terms.find(&Term::Dim(tensor, axis)).and_then(|id| self.facts.known(id)?.ints());
+        let low = known.map_or(low, |known| known.low.max(low)).max(0);
+        let high = known.map_or(high, |known| known.high.min(high)).max(0);
+        (low.into(), high.into())
     }
 
     fn refine_index(&mut self, array: TermId, index: TermId, extent: &Extent) -> Learned {
@@ -493,10 +454,8 @@ impl Walk<'_> {
 
     fn refine_call(&mut self, builtin: Builtin, args: &[TermId], extent: &Extent) -> Learned {
         if let (Builtin::Len, [array]) = (builtin, args) {
-            return match extent.ints() {
-                Some(length) => self.narrow(*array, Extent::list(Extent::Any, length)),
-                None => Ok(()),
-            };
+            let length = extent.ints();
+            return length.map_or(Ok(()), |length| self.narrow(*array, Extent::list(Extent::Any, length)));
         }
         let Some(ints) = extent.ints() else { return Ok(()) };
         let (low, high) = ints.wide();
@@ -520,31 +479,22 @@ impl Walk<'_> {
     }
 
     fn every_element(&mut self, array: TermId, element: Extent) -> Learned {
-        match self.glance(array)?.length() {
-            Some(length) => self.narrow(array, Extent::List(Box::new(element), length)),
-            None => Ok(()),
-        }
+        let length = self.glance(array)?.length();
+        length.map_or(Ok(()), |length| self.narrow(array, Extent::List(Box::new(element), length)))
     }
 
     fn refine_product(&mut self, array: TermId, product: Ints) -> Learned {
         const MOST: usize = 64;
         let Some(Term::Array(items)) = self.terms.get(array) else { return Ok(()) };
-        let Some(extents) = self.glance(array)?.items() else { return Ok(()) };
-        let Some(ranges) = extents.iter().map(Extent::ints).collect::<Option<Vec<Ints>>>() else {
-            return Ok(());
-        };
+        let extents = self.glance(array)?.items().unwrap_or_default();
+        let ranges: Vec<Ints> = extents.iter().map_while(Extent::ints).collect();
         if ranges.len() > MOST || ranges.len() != items.len() || ranges.iter().any(|range| range.low < 0) {
             return Ok(());
         }
         self.charge(ranges.len() * ranges.len())?;
         for (at, &item) in items.iter().enumerate() {
-            const CUT: i128 = 1 << 63;
-            let others =
-                ranges.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, range)| range.wide());
-            let others = others.fold((1_i128, 1_i128), |all, range| {
-                ((all.0 * range.0).min(CUT), (all.1 * range.1).min(CUT))
-            });
-            self.factor(item, product, others)?;
+            let others = ranges.iter().enumerate().filter(|(other, _)| *other != at);
+            self.factor(item, product, cut_product(others.map(|(_, range)| range.wide())))?;
         }
         Ok(())
     }
@@ -601,4 +551,10 @@ impl Walk<'_> {
             Err(stop) => Err(stop),
         }
     }
+}
+
+/// The product of ranges of integers that are not negative, cut above what fits.
+fn cut_product(ranges: impl Iterator<Item = Wide>) -> Wide {
+    const CUT: i128 = 1 << 63;
+    ranges.fold((1, 1), |all, range| ((all.0 * range.0).min(CUT), (all.1 * range.1).min(CUT)))
 }

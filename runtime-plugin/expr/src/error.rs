@@ -45,28 +45,34 @@ pub struct ExprError {
     pub is_about_size: bool,
 }
 
-/// Declares a constructor for each class.
-macro_rules! constructors {
-    ($($name:ident: $class:ident;)*) => {
-        $(pub(super) fn $name(
-            span: Range<usize>,
-            message: impl Into<String>,
-            label: impl Into<String>,
-        ) -> ExprError {
-            let class = ErrorClass::$class;
-            ExprError { class, span, message: message.into(), label: label.into(), help: None, about: Vec::new(), also: None, function: None, is_about_size: false }
-        })*
-    };
-}
-
 impl ExprError {
-    constructors! {
-        unknown_name: UnknownName;
-        syntax: Syntax;
-        wrong_kind: WrongKind;
-        no_value: NoValue;
-        out_of_place: OutOfPlace;
-        bad_call: BadCall;
+    pub(super) fn new(
+        class: ErrorClass,
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> ExprError {
+        let (message, label) = (message.into(), label.into());
+        let (about, is_about_size) = (Vec::new(), false);
+        ExprError {
+            class,
+            span,
+            message,
+            label,
+            help: None,
+            about,
+            also: None,
+            function: None,
+            is_about_size,
+        }
+    }
+
+    pub(super) fn syntax(
+        span: Range<usize>,
+        message: impl Into<String>,
+        label: impl Into<String>,
+    ) -> ExprError {
+        ExprError::new(ErrorClass::Syntax, span, message, label)
     }
 
     /// What an expression exceeds: a syntax error about its size.
@@ -77,6 +83,11 @@ impl ExprError {
     pub(super) fn help(mut self, help: impl Into<String>) -> ExprError {
         self.help = Some(help.into());
         self
+    }
+
+    /// Says which name may have been meant; other help if there is none.
+    pub(super) fn help_near(self, near: Option<&str>, other: &str) -> ExprError {
+        self.help(near.map_or_else(|| other.to_owned(), |near| format!("did you mean `{near}`?")))
     }
 
     pub(super) fn about(mut self, name: impl Into<String>) -> ExprError {
@@ -157,7 +168,7 @@ mod tests {
     fn names_that_are_equally_near_are_all_said() {
         let help = |name: &str| {
             let names = ["words", "wordy", "world", "other"];
-            ExprError::unknown_name(0..1, "", "").did_you_mean(name, names.into_iter()).help
+            ExprError::syntax(0..1, "", "").did_you_mean(name, names.into_iter()).help
         };
         assert_eq!(help("word").as_deref(), Some("did you mean `words`, `wordy` or `world`?"));
         assert_eq!(help("wordys").as_deref(), Some("did you mean `words` or `wordy`?"));

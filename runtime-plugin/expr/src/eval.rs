@@ -2,7 +2,6 @@
 //!
 //! Total: it answers any list of nodes, valid or not, in bounded time and stack. Never converts between kinds.
 
-use super::bind::cost_of;
 use super::node::{BinaryOp, Builtin, DeviceFact, Expr, Node, NodeId};
 use super::ops::{self, ARRAY_LIMIT, EvalError, STEP_LIMIT};
 use crate::value::Value;
@@ -146,7 +145,7 @@ impl<'a> Evaluator<'a> {
             return Ok(Value::Str(text.clone()));
         }
         // The size is charged before the copy is made: a copy of a copy of a large array must not be free.
-        let size = self.held(id)?.map_or(0, |value| cost_of(value, STEP_LIMIT));
+        let size = self.held(id)?.map_or(0, |value| value.cost(STEP_LIMIT));
         self.charge(size)?;
         self.held(id)?.cloned().ok_or(EvalError::Malformed)
     }
@@ -232,7 +231,7 @@ impl<'a> Evaluator<'a> {
                 Some(other) => return Err(ops::wrong_kind("[]", &[other])),
                 None => return Err(EvalError::Malformed),
             };
-            let (size, item) = (cost_of(item, STEP_LIMIT), item.clone());
+            let (size, item) = (item.cost(STEP_LIMIT), item.clone());
             self.charge(size)?;
             return Ok(item);
         }

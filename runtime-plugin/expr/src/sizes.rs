@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::error::ExprError;
+use super::error::{ErrorClass, ExprError};
 use super::node::{Expr, Node, NodeId};
 use super::print::Names;
 use super::scope::Scope;
@@ -54,7 +54,7 @@ pub(super) fn misplaced(
     let span = spans.get(index).unwrap_or(whole).clone();
     let name = Names::tensor(scope, tensor).unwrap_or("size");
     let message = format!("nothing can be computed with the size that `{name}` holds");
-    ExprError::out_of_place(span, message, "known once the kernels have run").help(format!(
+    ExprError::new(ErrorClass::OutOfPlace, span, message, "known once the kernels have run").help(format!(
         "TensorRT takes it only as a dimension by itself: an output's shape is an array such as `[{name}, 4]`, and a kernel can write \
          a size that needs no arithmetic"
     ))

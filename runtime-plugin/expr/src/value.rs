@@ -51,6 +51,27 @@ impl Value {
         Value::Array(items.iter().copied().map(Value::Int).collect())
     }
 
+    /// How many nodes write it out, as far as `limit`.
+    pub(super) fn nodes(&self, limit: usize) -> usize {
+        self.size(limit, usize::MAX)
+    }
+
+    /// What a copy costs, as far as `limit`: one for each element, and one for 16 bytes of text.
+    pub(super) fn cost(&self, limit: usize) -> usize {
+        self.size(limit, 16)
+    }
+
+    fn size(&self, limit: usize, text_bytes: usize) -> usize {
+        match self {
+            Value::Array(items) if items.len() > limit => items.len(),
+            Value::Array(items) => {
+                items.iter().fold(1, |total: usize, item| total.saturating_add(item.size(limit, text_bytes)))
+            }
+            Value::Str(text) => 1 + text.len() / text_bytes,
+            _ => 1,
+        }
+    }
+
     /// The kind's name, as errors say it.
     #[must_use]
     pub fn kind_name(&self) -> &'static str {

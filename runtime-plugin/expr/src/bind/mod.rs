@@ -14,7 +14,6 @@ use super::node::{BinaryOp, Builtin, Expr, Node, NodeId};
 use super::ops::{self, EvalError};
 use super::print::{Anonymous, Names};
 use crate::value::Value;
-pub(crate) use write::cost_of;
 
 /// Replaces everything that `env` knows (attributes, ranks; shapes too, where it has them) by its value and folds.
 ///
@@ -164,7 +163,7 @@ impl<'a> Folder<'a> {
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
                     // Charged before it is copied; nothing is unrolled without work left.
-                    let left = self.work.checked_sub(cost_of(value, self.work)).ok_or(TooLarge)?;
+                    let left = self.work.checked_sub(value.cost(self.work)).ok_or(TooLarge)?;
                     let value = value.clone();
                     self.work = left;
                     known(value)
@@ -198,7 +197,7 @@ impl<'a> Folder<'a> {
         let value = match *node {
             // A list that is beyond what is left is not copied first: an engine may have a long one, and ask for it often.
             Node::Attribute(attribute) => {
-                env.attribute(attribute).filter(|value| cost_of(value, self.work) <= self.work).cloned()
+                env.attribute(attribute).filter(|value| value.cost(self.work) <= self.work).cloned()
             }
             Node::Shape(tensor) => env.shape(tensor).map(Value::of_ints),
             Node::Rank(tensor) => self.rank(tensor),
@@ -223,7 +222,7 @@ impl<'a> Folder<'a> {
 
     /// Pays for a known value; nothing is folded any more once the work is spent.
     fn afford(&mut self, value: &Value) -> bool {
-        let left = self.work.checked_sub(cost_of(value, self.work));
+        let left = self.work.checked_sub(value.cost(self.work));
         self.work = left.unwrap_or(self.work);
         left.is_some()
     }

@@ -1,6 +1,6 @@
 //! Comprehensions: unrolled where the array is known and what they leave stays small, else folded inside.
 
-use super::write::{LITERAL_LIMIT, nodes_of};
+use super::write::LITERAL_LIMIT;
 use super::{Binding, Fold, Folder, Part};
 use crate::node::{Node, NodeId};
 use crate::value::Value;
@@ -83,7 +83,7 @@ impl Folder<'_> {
         if let Some(values) = values.collect() {
             let value = Value::Array(values);
             // A long value would be copied from its source, and there is none that stands alone here.
-            let small = nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT;
+            let small = value.nodes(LITERAL_LIMIT) <= LITERAL_LIMIT;
             return Ok(small.then_some(Part::Known(value, source)));
         }
         let mut ids = Vec::with_capacity(parts.len());
@@ -91,9 +91,7 @@ impl Folder<'_> {
             // The element's variable is no longer bound, so its source cannot be copied.
             ids.push(match part {
                 Part::Node(id) => id,
-                Part::Known(value, _) if nodes_of(&value, UNROLL_LIMIT) <= UNROLL_LIMIT => {
-                    self.literal(value)?
-                }
+                Part::Known(value, _) if value.nodes(UNROLL_LIMIT) <= UNROLL_LIMIT => self.literal(value)?,
                 Part::Known(..) => return Ok(None),
             });
         }

@@ -27,7 +27,7 @@ impl Folder<'_> {
         match part {
             Part::Node(id) => Ok(id),
             Part::Known(value, source) => {
-                if nodes_of(&value, LITERAL_LIMIT) <= LITERAL_LIMIT {
+                if value.nodes(LITERAL_LIMIT) <= LITERAL_LIMIT {
                     self.literal(value)
                 } else {
                     self.written(source)
@@ -82,7 +82,7 @@ impl Folder<'_> {
             Node::Local(slot) => match self.binding(*slot) {
                 Some(Binding::Element(value)) => {
                     let value = value.clone();
-                    if nodes_of(&value, LITERAL_LIMIT) > LITERAL_LIMIT {
+                    if value.nodes(LITERAL_LIMIT) > LITERAL_LIMIT {
                         return Err(TooLarge);
                     }
                     return self.literal(value);
@@ -115,26 +115,5 @@ impl Folder<'_> {
         let slot = self.slots;
         self.slots += 1;
         slot
-    }
-}
-
-/// How many nodes write `value` out, as far as `limit`.
-pub(super) fn nodes_of(value: &Value, limit: usize) -> usize {
-    size_of(value, limit, usize::MAX)
-}
-
-/// What a copy of `value` costs, as far as `limit`: one for each element, and one for 16 bytes of text.
-pub(crate) fn cost_of(value: &Value, limit: usize) -> usize {
-    size_of(value, limit, 16)
-}
-
-fn size_of(value: &Value, limit: usize, text_bytes: usize) -> usize {
-    match value {
-        Value::Array(items) if items.len() > limit => items.len(),
-        Value::Array(items) => {
-            items.iter().fold(1, |total: usize, item| total.saturating_add(size_of(item, limit, text_bytes)))
-        }
-        Value::Str(text) => 1 + text.len() / text_bytes,
-        _ => 1,
     }
 }

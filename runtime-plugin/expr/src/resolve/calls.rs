@@ -6,8 +6,8 @@
 
 use std::ops::Range;
 
-use super::types::Type;
-use super::{Argument, Operand, Resolver, wrong_count};
+use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
+use super::{Argument, Operand, Resolver};
 use crate::error::ExprError;
 use crate::foreign;
 use crate::node::{Builtin, Node, NodeId};
@@ -32,7 +32,7 @@ impl Resolver<'_> {
                     return self.builtin(builtin, args, span);
                 }
                 if self.inlining.iter().any(|caller| caller == function) {
-                    return self.recursion(function, span);
+                    return self.reject(Recursion { name: function }.with_span(span), span);
                 }
                 match self.scope.helper(function) {
                     Some((name, helper)) => self.inline(name, helper, args, span),
@@ -49,23 +49,10 @@ impl Resolver<'_> {
         }
     }
 
-    fn recursion(&mut self, function: &str, span: &Range<usize>) -> Operand {
-        let error = ExprError::bad_call(span.clone(), format!("`{function}` calls itself"), "recursive call");
-        self.reject(
-            error.help("functions are inlined: use a comprehension over `range(n)` to repeat something"),
-            Type::Unknown,
-            span,
-        )
-    }
-
     fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
         let known = self.entity(function).is_some() || self.locals.iter().any(|local| local.name == function);
         let error = if known {
-            let error = ExprError::wrong_kind(
-                span.clone(),
-                format!("`{function}` is not a function"),
-                "cannot be called",
-            );
+            let error = NotAFunction { name: function }.with_span(span);
             match self.entity(function) {
                 Some(Entity::Attribute { kind: Kind::Array(_), .. }) => {
                     error.help(format!("an element is `{function}[i]`"))
@@ -74,11 +61,7 @@ impl Resolver<'_> {
                 _ => error,
             }
         } else {
-            let error = ExprError::unknown_name(
-                span.clone(),
-                format!("unknown function `{function}`"),
-                "not known here",
-            );
+            let error = UnknownFunction { name: function }.with_span(span);
             let builtins =
                 Builtin::ALL.into_iter().map(|builtin| -> &str { builtin.name() }).chain(BUILTIN_FORMS);
             let names = builtins.chain(self.scope.helpers());
@@ -100,7 +83,7 @@ impl Resolver<'_> {
             let wanted = function.params.len();
             let usage = format!("`{name}({})`", function.params.join(", "));
             let error = wrong_count(name, (wanted, wanted), args.len(), &usage, span);
-            return self.reject(error.about(name), Type::Unknown, span);
+            return self.reject(error.about(name), span);
         }
         // The body sees its parameters and the scope, not the variables around the call.
         let params = function.params.iter().cloned().zip(args).collect();
@@ -149,4 +132,21 @@ impl Resolver<'_> {
 fn listed_functions<'a>(names: impl Iterator<Item = &'a str>) -> String {
     let names: Vec<String> = names.take(40).map(|name| format!("`{name}`")).collect();
     format!("the functions are {}", names.join(", "))
+}
+
+/// The error for a call with too few or too many arguments.
+pub(super) fn wrong_count(
+    name: &str,
+    wanted: (usize, usize),
+    found: usize,
+    usage: &str,
+    span: &Range<usize>,
+) -> ExprError {
+    let wanted = match wanted {
+        (1, 1) => "1 argument".to_owned(),
+        (least, most) if least == most => format!("{least} arguments"),
+        (least, usize::MAX) => format!("at least {least} argument"),
+        (least, most) => format!("{least} to {most} arguments"),
+    };
+    WrongCount { name, wanted, found, usage }.with_span(span)
 }

@@ -5,8 +5,11 @@
 
 use std::ops::Range;
 
+use super::calls::wrong_count;
+use super::errors::{AddressOutsideGuard, AlignmentTooSlow, AlwaysFails, HostAddress, LateAlignment};
+use super::errors::{LessThanAByte, NotATensor, NotAType, NotAnAlignment, UnknownType};
 use super::types::Type;
-use super::{Operand, Resolver, ScopeFacts, wrong_count};
+use super::{Operand, Resolver, ScopeFacts};
 use crate::data_type::DataType;
 use crate::error::ExprError;
 use crate::eval;
@@ -38,8 +41,7 @@ impl Resolver<'_> {
         let before = self.errors.len();
         let value = self.value(arg);
         if self.errors.len() == before {
-            let message = format!("`{form}` takes a tensor, found {}", value.ty);
-            let error = ExprError::wrong_kind(arg.span.clone(), message, "not a tensor");
+            let error = NotATensor { form, found: value.ty }.with_span(&arg.span);
             self.error(ExprError { help: help.map(str::to_owned), ..error });
         }
         Named::Wrong
@@ -47,11 +49,7 @@ impl Resolver<'_> {
 
     pub(super) fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [arg] = args else {
-            return self.reject(
-                wrong_count("numel", (1, 1), args.len(), "`numel(x)`", span),
-                Type::Unknown,
-                span,
-            );
+            return self.reject(wrong_count("numel", (1, 1), args.len(), "`numel(x)`", span), span);
         };
         let help = "the length of an array is `len(a)`, the product of its elements `prod(a)`";
         match self.tensor_named("numel", arg, Some(help)) {
@@ -65,11 +63,7 @@ impl Resolver<'_> {
 
     pub(super) fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [arg] = args else {
-            return self.reject(
-                wrong_count("sizeof", (1, 1), args.len(), "`sizeof(T)`", span),
-                Type::Unknown,
-                span,
-            );
+            return self.reject(wrong_count("sizeof", (1, 1), args.len(), "`sizeof(T)`", span), span);
         };
         if let SyntaxKind::Name(name) = &arg.kind {
             let ty = match self.entity(name) {
@@ -87,53 +81,33 @@ impl Resolver<'_> {
         }
         let error = match &arg.kind {
             SyntaxKind::Name(name) if self.entity(name).is_none() => {
-                ExprError::unknown_name(arg.span.clone(), format!("unknown type `{name}`"), "not known here")
+                UnknownType { name }.with_span(&arg.span)
             }
-            _ => ExprError::wrong_kind(arg.span.clone(), "`sizeof` takes a type", "not a type"),
+            _ => NotAType {}.with_span(&arg.span),
         };
-        self.reject(error.help("name a type parameter, or a type such as `f32`"), Type::Unknown, span)
+        self.reject(error, span)
     }
 
     /// The size of a type of which several elements share a byte.
     fn without_size(&mut self, name: &str, ty: DataType, span: &Range<usize>) -> Operand {
-        let share = 8 / ty.bits();
-        let is = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
-        let message = format!("{is}`{}` has no size in bytes: {share} elements share a byte", ty.name());
-        let error = ExprError::no_value(span.clone(), message, "less than a byte");
-        self.reject(
-            error.help(format!("the bytes of `n` elements are `ceil_div(n, {share})`")),
-            Type::Unknown,
-            span,
-        )
+        let prefix = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
+        let error = LessThanAByte { prefix, ty: ty.name(), share: 8 / ty.bits() };
+        self.reject(error.with_span(span), span)
     }
 
     /// `aligned(x, 16)`.
     pub(super) fn aligned(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
         let [tensor, bytes] = args else {
-            return self.reject(
-                wrong_count("aligned", (2, 2), args.len(), "`aligned(x, 16)`", span),
-                Type::Unknown,
-                span,
-            );
+            return self.reject(wrong_count("aligned", (2, 2), args.len(), "`aligned(x, 16)`", span), span);
         };
         let tensor = self.tensor_named("aligned", tensor, None);
         let bytes = self.alignment(bytes);
         if !self.addresses {
-            let error =
-                ExprError::out_of_place(span.clone(), "only a guard can ask for addresses", "not known here");
-            return self.reject(
-                error.help(
-                    "addresses are known when a kernel is launched: move this to the `guard` of a variant",
-                ),
-                Type::Unknown,
-                span,
-            );
+            return self.reject(AddressOutsideGuard {}.with_span(span), span);
         }
         match (tensor, bytes) {
             (Named::Tensor(_, TensorKind::ShapeInput | TensorKind::UnseenShapeInput), _) => {
-                let message = "a shape input lies in the host's memory: kernels do not get its address";
-                let error = ExprError::wrong_kind(span.clone(), message, "not on the device");
-                self.reject(error.help("leave it out"), Type::Unknown, span)
+                self.reject(HostAddress {}.with_span(span), span)
             }
             (Named::Tensor(tensor, _), Some(bytes)) => {
                 self.emit(Node::Aligned { tensor, bytes }, Type::Bool, span)
@@ -155,36 +129,23 @@ impl Resolver<'_> {
             return None;
         }
         let found = eval::evaluate_within(&expr, &ScopeFacts(self.scope), &mut self.alignment_steps);
-        let span = operand.span;
         let error = match found {
-            Ok(Value::Int(bytes)) => {
-                match u32::try_from(bytes).ok().filter(|&bytes| Node::is_alignment(bytes)) {
-                    Some(bytes) => return Some(bytes),
-                    None => {
-                        let most = Node::ALIGNMENT_LIMIT;
-                        let message =
-                            format!("an alignment is a power of two from 1 to {most}, found {bytes}");
-                        let error = ExprError::no_value(span, message, format!("this is {bytes}"));
-                        error.help(format!(
-                            "TensorRT asks applications for tensors at multiples of {most} bytes, no more"
-                        ))
-                    }
+            Ok(Value::Int(found)) => {
+                let bytes = u32::try_from(found).ok().filter(|&bytes| Node::is_alignment(bytes));
+                if bytes.is_some() {
+                    return bytes;
                 }
+                NotAnAlignment { most: Node::ALIGNMENT_LIMIT, found }.with_span(&operand.span)
             }
             Ok(_) | Err(EvalError::Kind { .. }) => return None,
             Err(error) if error.is_about_values() => {
-                ExprError::no_value(span, error.to_string(), "this always fails")
+                AlwaysFails { error: error.to_string() }.with_span(&operand.span)
             }
             Err(EvalError::TooManySteps) => {
                 self.alignment_steps = 0;
-                let message = "the alignments of this expression take too long to compute";
-                ExprError::syntax(span, message, "too many steps").help("write the number")
+                AlignmentTooSlow {}.with_span(&operand.span)
             }
-            Err(_) => {
-                let message = "an alignment must be known when the plugin is compiled";
-                let error = ExprError::out_of_place(span, message, "known later");
-                error.help("use numbers, constants and `sizeof`, such as `VEC * sizeof(T)`")
-            }
+            Err(_) => LateAlignment {}.with_span(&operand.span),
         };
         self.error(error);
         None

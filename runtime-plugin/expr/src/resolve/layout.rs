@@ -4,9 +4,9 @@
 
 use std::ops::Range;
 
+use super::errors::FormatUnknown;
 use super::types::Type;
 use super::{Operand, Resolver};
-use crate::error::ExprError;
 use crate::format::Format;
 use crate::node::{BinaryOp, Builtin, Node, NodeId};
 
@@ -20,11 +20,7 @@ impl Resolver<'_> {
         span: &Range<usize>,
     ) -> Operand {
         let Some(format) = self.scope.format(tensor) else {
-            let message = format!("`{field}` is not known here");
-            let error = ExprError::out_of_place(name_span.clone(), message, "depends on the tensor's format");
-            return self.reject(error.help(
-                "TensorRT asks for shapes before it chooses formats: only guards and launches can look at them",
-            ), Type::Unknown, span);
+            return self.reject(FormatUnknown { field }.with_span(name_span), span);
         };
         match field {
             "format" => self.emit(Node::Str(format.name().to_owned()), Type::Str, span),

@@ -4,9 +4,11 @@
 //! converts silently after this module. (Beyond 2^53 that rounds.)
 
 mod calls;
+mod errors;
 mod forms;
 mod layout;
 mod names;
+mod operators;
 mod types;
 
 use std::ops::Range;
@@ -22,6 +24,7 @@ use crate::scope::{BindingTime, Entity, Function, Kind, Scope};
 use crate::sizes;
 use crate::syntax::{Syntax, SyntaxKind};
 use crate::value::Value;
+use errors::{AlwaysFails, DifferentKinds, WrongType};
 use types::Type;
 
 /// A resolved expression with what is known about its value.
@@ -64,7 +67,7 @@ pub fn compile_syntax(syntax: &Syntax, scope: &Scope) -> Result<Typed, Vec<ExprE
     }
     for (node, error) in folded.failures {
         let span = spans.get(node as usize).cloned().unwrap_or_else(|| syntax.span.clone());
-        let error = ExprError::no_value(span, error.to_string(), "this always fails");
+        let error = AlwaysFails { error: error.to_string() }.with_span(&span);
         if !errors.contains(&error) {
             errors.push(error);
         }
@@ -135,24 +138,6 @@ impl Environment for ScopeFacts<'_> {
     }
 }
 
-/// The error for a call with too few or too many arguments.
-fn wrong_count(
-    name: &str,
-    wanted: (usize, usize),
-    found: usize,
-    usage: &str,
-    span: &Range<usize>,
-) -> ExprError {
-    let wanted = match wanted {
-        (1, 1) => "1 argument".to_owned(),
-        (least, most) if least == most => format!("{least} arguments"),
-        (least, usize::MAX) => format!("at least {least} argument"),
-        (least, most) => format!("{least} to {most} arguments"),
-    };
-    let message = format!("`{name}` takes {wanted}, found {found}");
-    ExprError::bad_call(span.clone(), message, "wrong number of arguments").help(format!("write {usage}"))
-}
-
 /// A variable of a comprehension.
 struct Local {
     name: String,
@@ -171,6 +156,13 @@ struct Operand {
     id: NodeId,
     ty: Type,
     span: Range<usize>,
+}
+
+impl Operand {
+    /// The error for an operand of the wrong type.
+    fn wrong_type(&self, rule: &str) -> ExprError {
+        WrongType { rule, found: &self.ty }.with_span(&self.span)
+    }
 }
 
 /// What a parameter stands for in a function's body.
@@ -302,10 +294,10 @@ impl<'a> Resolver<'a> {
         self.anything(Type::Unknown, span)
     }
 
-    /// Reports an error; something of the type that is expected stands for what is wrong.
-    fn reject(&mut self, error: ExprError, ty: Type, span: &Range<usize>) -> Operand {
+    /// Reports an error; something of any kind stands for what is wrong.
+    fn reject(&mut self, error: ExprError, span: &Range<usize>) -> Operand {
         self.error(error);
-        self.anything(ty, span)
+        self.nothing(span)
     }
 
     /// Something of a type whose value depends on what a parameter stands for.
@@ -375,12 +367,8 @@ impl<'a> Resolver<'a> {
             match common.unify(&operand.ty) {
                 Some(ty) => common = ty,
                 None => {
-                    let message = format!("{what} must be of one kind, found {common} and {}", operand.ty);
-                    self.error(ExprError::wrong_kind(
-                        operand.span.clone(),
-                        message,
-                        format!("{}", operand.ty),
-                    ));
+                    let error = DifferentKinds { what, common: &common, found: &operand.ty };
+                    self.error(error.with_span(&operand.span));
                     return (operands, Type::Unknown);
                 }
             }
@@ -403,8 +391,7 @@ impl<'a> Resolver<'a> {
         match wanted.unify(&operand.ty) {
             Some(ty) if ty == *wanted || operand.ty.is_unknown() => self.converted(operand, wanted),
             _ => {
-                let message = format!("{by} must be {}, found {}", wanted.with_article(), operand.ty);
-                let error = ExprError::wrong_kind(operand.span.clone(), message, operand.ty.to_string());
+                let error = operand.wrong_type(&format!("{by} must be {}", wanted.with_article()));
                 self.error(match (wanted, &operand.ty) {
                     (Type::Bool, Type::Int) => error.help("compare it: `a != 0`"),
                     (Type::Int, Type::Float) => error.help("round it: `int(a)` goes towards zero"),
@@ -422,8 +409,7 @@ impl<'a> Resolver<'a> {
             UnaryOp::Not => (self.wanted(operand, &Type::Bool, "the operand of `not`"), Type::Bool),
             UnaryOp::Neg => {
                 if !operand.ty.is_number() {
-                    let message = format!("the operand of `-` must be a number, found {}", operand.ty);
-                    self.error(ExprError::wrong_kind(operand.span.clone(), message, operand.ty.to_string()));
+                    self.error(operand.wrong_type("the operand of `-` must be a number"));
                 }
                 let ty = operand.ty.clone();
                 (operand, ty)
@@ -468,8 +454,7 @@ impl<'a> Resolver<'a> {
         let index = self.value(index);
         let index = self.wanted(index, &Type::Int, "an index");
         if !array.ty.is_array() {
-            let message = format!("only an array has elements, found {}", array.ty);
-            self.error(ExprError::wrong_kind(array.span.clone(), message, array.ty.to_string()));
+            self.error(array.wrong_type("only an array has elements"));
         }
         let ty = array.ty.element();
         self.emit(Node::Index { array: array.id, index: index.id }, ty, span)
@@ -485,8 +470,7 @@ impl<'a> Resolver<'a> {
     ) -> Operand {
         let over = self.value(over);
         if !over.ty.is_array() {
-            let message = format!("`for` goes over an array, found {}", over.ty);
-            let error = ExprError::wrong_kind(over.span.clone(), message, over.ty.to_string());
+            let error = over.wrong_type("`for` goes over an array");
             self.error(if over.ty == Type::Int { error.help("write `range(n)`") } else { error });
         }
         let slot = self.slot();

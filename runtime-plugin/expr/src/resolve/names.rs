@@ -4,6 +4,9 @@
 
 use std::ops::Range;
 
+use super::errors::{DeviceAsValue, DeviceInShape, FieldOfValue, ShapeFromData, SizeInExpression};
+use super::errors::{TensorAsValue, TypeAsValue, TypesCompared, UnknownFact, UnknownField, UnknownVariable};
+use super::errors::{UnseenShapeInput, ValuesOfTensor};
 use super::types::Type;
 use super::{Argument, ERROR_LIMIT, Operand, Resolver};
 use crate::data_type::DataType;
@@ -60,37 +63,21 @@ impl Resolver<'_> {
                 if self.sizes {
                     return self.emit(Node::Size(index), Type::Int, span);
                 }
-                let message = format!("the size that `{name}` holds is not known here");
-                let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
-                self.reject(
-                    error.help("it can only be a dimension in the `shape` of an output"),
-                    Type::Unknown,
-                    span,
-                )
+                self.reject(SizeInExpression { name }.with_span(span), span)
             }
             Some(Entity::Tensor { kind, .. }) => {
-                let error =
-                    ExprError::wrong_kind(span.clone(), format!("`{name}` is a tensor"), "not a value");
-                self.reject(
-                    error.help(match kind {
-                        TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
-                        TensorKind::UnseenShapeInput => {
-                            "its values are known to the shapes of outputs alone".to_owned()
-                        }
-                        _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
-                    }),
-                    Type::Unknown,
-                    span,
-                )
+                let help = match kind {
+                    TensorKind::ShapeInput => format!("one of its values is `{name}.values[0]`"),
+                    TensorKind::UnseenShapeInput => {
+                        "its values are known to the shapes of outputs alone".to_owned()
+                    }
+                    _ => format!("write `{name}.shape`, `{name}.rank` or `numel({name})`"),
+                };
+                self.reject(TensorAsValue { name, help }.with_span(span), span)
             }
-            Some(Entity::Type(_)) => {
-                let error = ExprError::wrong_kind(span.clone(), format!("`{name}` is a type"), "not a value");
-                self.reject(error.help(format!("its size in bytes is `sizeof({name})`")), Type::Unknown, span)
-            }
+            Some(Entity::Type(_)) => self.reject(TypeAsValue { name }.with_span(span), span),
             None if name == DEVICE => {
-                let message = "`device` is not a value";
-                let error = ExprError::wrong_kind(span.clone(), message, "needs a field");
-                self.reject(error.help(DEVICE_FACTS), Type::Unknown, span)
+                self.reject(DeviceAsValue { facts: DEVICE_FACTS }.with_span(span), span)
             }
             None => {
                 self.unknown_name(name, span);
@@ -102,52 +89,32 @@ impl Resolver<'_> {
     /// `device.sms`.
     fn device(&mut self, name: &str, name_span: &Range<usize>, span: &Range<usize>) -> Operand {
         let Some(fact) = DeviceFact::from_name(name) else {
-            let message = format!("nothing is known of a device by the name `{name}`");
-            let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
+            let error = UnknownFact { name }.with_span(name_span);
             let near = nearest(name, DeviceFact::ALL.into_iter().map(DeviceFact::name));
-            return self.reject(
-                match near {
-                    Some(near) => error.help(format!("did you mean `{near}`?")),
-                    None => error.help(DEVICE_FACTS),
-                },
-                Type::Unknown,
-                span,
-            );
+            return self.reject(error.help_near(near, DEVICE_FACTS), span);
         };
         if !self.device {
-            let message = format!("`{fact}` is not known here");
-            let error = ExprError::out_of_place(span.clone(), message, "known when a kernel is launched");
-            return self.reject(
-                error.help("it can stand in guards and launches; shapes are the same on every device"),
-                Type::Unknown,
-                span,
-            );
+            return self.reject(DeviceInShape { fact }.with_span(span), span);
         }
         self.emit(Node::Device(fact), Type::Int, span)
     }
 
     /// Reports a look at the shape of an output that depends on data.
     pub(super) fn shape_of_data(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
-        let name = Names::tensor(self.scope, tensor).unwrap_or("it").to_owned();
-        let message = format!("the shape of `{name}` depends on data: it is not known here");
-        let error = ExprError::out_of_place(span.clone(), message, "known once the kernels have run");
-        let help =
-            format!("its rank is `{name}.rank`, and no dimension is larger than the `upper` of its size");
-        self.reject(error.help(help), ty, span)
+        let name = Names::tensor(self.scope, tensor).unwrap_or("it");
+        self.error(ShapeFromData { name }.with_span(span));
+        self.anything(ty, span)
     }
 
     /// Reports a look at a shape input where launches are made.
     pub(super) fn unseen(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
-        let message = format!("what `{name}` holds is not known when kernels are launched");
-        let error = ExprError::out_of_place(span.clone(), message, "known to the shapes of outputs alone");
-        let help = "TensorRT uses shape inputs for shapes and keeps them from what runs: ask for an extent that follows from them, such as `y.shape[0]`";
-        self.reject(error.help(help), ty, span)
+        self.error(UnseenShapeInput { name }.with_span(span));
+        self.anything(ty, span)
     }
 
     fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
-        let mut error =
-            ExprError::unknown_name(span.clone(), format!("unknown name `{name}`"), "not known here");
+        let mut error = UnknownVariable { name }.with_span(span);
         let is_function = Builtin::from_name(name).is_some()
             || BUILTIN_FORMS.contains(&name)
             || self.scope.helper(name).is_some();
@@ -239,15 +206,13 @@ impl Resolver<'_> {
                 self.emit(Node::Values(tensor), Type::array(Type::Int), span)
             }
             ("values", Some((_, kind, text))) => {
-                let message = format!("the values of `{text}` are not known when shapes are");
-                let error = ExprError::out_of_place(span.clone(), message, "not a shape input");
-                self.reject(if kind == TensorKind::Plain {
-                    error.help(
-                        "only those of a shape input are, an input of a few integers: say `shape_input = true` where it is declared",
-                    )
+                let help = if kind == TensorKind::Plain {
+                    "only those of a shape input are, an input of a few integers: say `shape_input = true` where it is declared"
                 } else {
-                    error.help("only those of a shape input are")
-                }, Type::array(Type::Int), span)
+                    "only those of a shape input are"
+                };
+                self.error(ValuesOfTensor { name: text, help }.with_span(span));
+                self.anything(Type::array(Type::Int), span)
             }
             ("shape" | "values" | "padded", None) => self.anything(Type::array(Type::Int), span),
             ("format" | "vector" | "padded", Some((tensor, ..))) => {
@@ -256,19 +221,11 @@ impl Resolver<'_> {
             ("format", None) => self.anything(Type::Str, span),
             ("vector" | "rank", None) => self.anything(Type::Int, span),
             (_, tensor) => {
-                let message = format!("a tensor has no field `{name}`");
-                let error = ExprError::unknown_name(name_span.clone(), message, "unknown field");
                 let has_values = tensor.is_none_or(|(_, kind, _)| kind == TensorKind::ShapeInput);
                 let fields = ["shape", "rank", "format", "vector", "padded"].into_iter();
-                self.reject(
-                    match nearest(name, fields.chain(has_values.then_some("values"))) {
-                        Some(near) => error.help(format!("did you mean `{near}`?")),
-                        None => error
-                            .help("a tensor has `shape` and `rank`; its number of elements is `numel(x)`"),
-                    },
-                    Type::Unknown,
-                    span,
-                )
+                let near = nearest(name, fields.chain(has_values.then_some("values")));
+                let help = "a tensor has `shape` and `rank`; its number of elements is `numel(x)`";
+                self.reject(UnknownField { name }.with_span(name_span).help_near(near, help), span)
             }
         }
     }
@@ -278,8 +235,7 @@ impl Resolver<'_> {
         let before = self.errors.len();
         let value = self.value(object);
         if self.errors.len() == before {
-            let message = format!("only a tensor has fields, found {}", value.ty);
-            let error = ExprError::wrong_kind(span.clone(), message, format!("no field `{name}`"));
+            let error = FieldOfValue { name, found: &value.ty }.with_span(span);
             self.error(if value.ty.is_array() {
                 error.help("the length of an array is `len(a)`")
             } else {
@@ -307,14 +263,8 @@ impl Resolver<'_> {
             if self.is_type(left) { (name(left), name(right)) } else { (name(right), name(left)) };
         let parameter = parameter.unwrap_or_default();
         let ty = ty.filter(|ty| DataType::from_name(ty).is_some()).unwrap_or_else(|| "f16".to_owned());
-        let error = ExprError::wrong_kind(span.clone(), "types cannot be compared", "not values");
-        self.reject(
-            error.help(format!(
-                "a variant says which types it serves: `types = {{ {parameter} = [\"{ty}\"] }}`"
-            )),
-            Type::Bool,
-            span,
-        )
+        self.error(TypesCompared { parameter, ty }.with_span(span));
+        self.anything(Type::Bool, span)
     }
 
     /// A name that is not known and like none that is, beside a string that has a name: its quotes are missing.

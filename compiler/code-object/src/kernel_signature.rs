@@ -72,6 +72,19 @@ pub enum ParamType {
     },
 }
 
+impl From<ScalarType> for ParamType {
+    fn from(scalar: ScalarType) -> ParamType {
+        match scalar {
+            ScalarType::Int { bytes } => ParamType::Int { bytes },
+            ScalarType::UInt { bytes } => ParamType::UInt { bytes },
+            ScalarType::F32 => ParamType::F32,
+            ScalarType::F64 => ParamType::F64,
+            ScalarType::Bool => ParamType::Bool,
+            ScalarType::Natural { .. } => ParamType::Enum(scalar),
+        }
+    }
+}
+
 /// What all parts of a pointee are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Leaf {

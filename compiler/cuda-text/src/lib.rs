@@ -2,10 +2,11 @@
 
 pub mod cuda;
 pub mod directives;
+mod errors;
 pub mod manifest_names;
 
 use cubinder_code_object::kernel_signature;
-use cubinder_source::{diagnostic, rules};
+use cubinder_source::diagnostic;
 
 #[cfg(test)]
 #[path = "../../testing"]

@@ -1,8 +1,6 @@
 //! The names that a CUDA text takes from the generated header.
 //!
-//! Two light readers. [`manifest_names`] serves warnings: it rather finds a name too many, in a comment say, than one too few. [`names_taken`]
-//! serves headers, which leave out what nobody takes: it says where it cannot know. What neither sees are names that macros of files without
-//! the word `manifest` make of that word itself (`mani ## fest`).
+//! Not found are names that macros of files without the word `manifest` make of that word itself (`mani ## fest`).
 
 use std::collections::BTreeSet;
 
@@ -58,24 +56,10 @@ fn of_tokens(text: &str, tokens: &[Token], names: &mut BTreeSet<String>) -> Opti
     Some(())
 }
 
-/// The names that a text takes from the generated header: those after `manifest::`. Where it takes `manifest` in another way
-/// (an alias, a macro that joins names), every name of the text counts.
+/// Returns the names that a text uses of the generated header; every name of the text if it uses `manifest` in a way that hides them.
 #[must_use]
 pub fn manifest_names(text: &str) -> BTreeSet<String> {
-    let words: Vec<(usize, &str)> = words(text).collect();
-    let mut names = BTreeSet::new();
-    for (index, (at, _)) in words.iter().enumerate().filter(|(_, (_, word))| *word == "manifest") {
-        let rest = &text[at + "manifest".len()..];
-        let member = rest.trim_start().strip_prefix("::").map(str::trim_start);
-        let next = words.get(index + 1).map(|(_, word)| *word);
-        match (member, next) {
-            (Some(member), Some(next)) if member.starts_with(next) && !is_in_a_macro(text, *at) => {
-                names.insert(next.to_owned());
-            }
-            _ => return words.into_iter().map(|(_, word)| word.to_owned()).collect(),
-        }
-    }
-    names
+    names_taken(text).unwrap_or_else(|| words(text).map(str::to_owned).collect())
 }
 
 /// The names that a generated header uses outside of comments and preprocessor lines. An option that defines one as a macro would
@@ -84,32 +68,14 @@ pub fn manifest_names(text: &str) -> BTreeSet<String> {
 pub fn header_names(header: &str) -> BTreeSet<String> {
     let code = header.lines().map(|line| line.split("//").next().unwrap_or_default());
     let code = code.filter(|line| !line.starts_with('#'));
-    let names = code.flat_map(|line| words(line).map(|(_, word)| word.to_owned()));
-    names.filter(|name| !name.starts_with(|c: char| c.is_ascii_digit())).collect()
+    let names = code.flat_map(words).filter(|name| !name.starts_with(|c: char| c.is_ascii_digit()));
+    names.map(str::to_owned).collect()
 }
 
 /// The identifiers of a text, and what looks like one in comments and strings.
-fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let mut position = 0;
-    std::iter::from_fn(move || {
-        let start = position + text[position..].find(is_word)?;
-        let rest = &text[start..];
-        let length = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
-        position = start + length;
-        Some((start, &rest[..length]))
-    })
-}
-
-/// Whether a place is in the definition of a macro; only its own line is looked at, and those that continue it.
-fn is_in_a_macro(text: &str, at: usize) -> bool {
-    let before = &text[..at];
-    let mut start = before.rfind('\n').map_or(0, |newline| newline + 1);
-    while before[..start].trim_end_matches(['\n', '\r']).ends_with('\\') && start > 0 {
-        start = before[..start - 1].rfind('\n').map_or(0, |newline| newline + 1);
-    }
-    let line = before[start..].trim_start();
-    line.strip_prefix('#').is_some_and(|line| line.trim_start().starts_with("define"))
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    words.filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]

@@ -311,12 +311,8 @@ impl<'d> Entries<'d> {
         match entry.tag {
             gimli::DW_TAG_pointer_type => self.pointer(entry.ty, leaves),
             gimli::DW_TAG_base_type => match scalar(entry) {
-                Some(ScalarType::Int { bytes }) => ParamType::Int { bytes },
-                Some(ScalarType::UInt { bytes }) => ParamType::UInt { bytes },
-                Some(ScalarType::F32) => ParamType::F32,
-                Some(ScalarType::F64) => ParamType::F64,
-                Some(ScalarType::Bool) => ParamType::Bool,
                 Some(ScalarType::Natural { .. }) | None => other(),
+                Some(scalar) => scalar.into(),
             },
             gimli::DW_TAG_enumeration_type => match entry.size.and_then(|size| u8::try_from(size).ok()) {
                 Some(bytes @ (1 | 2 | 4 | 8)) => ParamType::Enum(of_enumeration(entry.named, bytes)),

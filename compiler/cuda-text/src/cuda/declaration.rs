@@ -2,7 +2,7 @@
 //!
 //! Owns which words can stand around a kernel's name. Each word that is not known may be a macro, and makes the kernel unsure.
 
-use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
+use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, is_in, word};
 use super::parameter;
 use super::surroundings::{Macro, Surroundings};
 use super::{Certainty, Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
@@ -13,41 +13,21 @@ pub(super) enum Outcome {
     Kernel(Box<Kernel>),
     /// `template __global__ void k<float>(...)`: it declares nothing new.
     Instantiation,
-    /// Not understood.
-    Unknown,
 }
 
 /// Words that say nothing about what the kernel takes.
-const SPECIFIERS: [&str; 11] = [
-    "static",
-    "inline",
-    "extern",
-    "constexpr",
-    "void",
-    "auto",
-    "__global__",
-    "__noinline__",
-    "__inline__",
-    "__forceinline__",
-    "__device_builtin__",
-];
+const SPECIFIERS: &str = "
+    static inline extern constexpr void auto __global__ __noinline__ __inline__ __forceinline__ __device_builtin__
+";
 
 /// Words with an argument list that say nothing about it either.
-const ATTRIBUTES: [&str; 8] = [
-    "__launch_bounds__",
-    "__maxnreg__",
-    "__block_size__",
-    "__cluster_dims__",
-    "__attribute__",
-    "__declspec",
-    "__align__",
-    "alignas",
-];
+const ATTRIBUTES: &str = "
+    __launch_bounds__ __maxnreg__ __block_size__ __cluster_dims__ __attribute__ __declspec __align__ alignas
+";
 
-/// Reads the tokens before the body or the semicolon.
-pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Outcome {
-    let reader = Reader { text, tokens, around, at: 0, template: None, doubt: None };
-    reader.read()
+/// Reads the tokens before the body or the semicolon; `None` if they are not understood.
+pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Option<Outcome> {
+    Reader { text, tokens, around, at: 0, template: None, doubt: None }.read()
 }
 
 struct Reader<'t> {
@@ -79,36 +59,31 @@ impl Reader<'_> {
         self.doubt.get_or_insert(doubt);
     }
 
-    fn read(mut self) -> Outcome {
+    fn read(mut self) -> Option<Outcome> {
         while self.at < self.tokens.len() {
             match self.word(self.at) {
-                "template" if self.word(self.at + 1) != "<" => return Outcome::Instantiation,
-                "template" => {
-                    if self.template().is_none() {
-                        return Outcome::Unknown;
-                    }
-                }
+                "template" if self.word(self.at + 1) != "<" => return Some(Outcome::Instantiation),
+                "template" => self.template()?,
                 "extern" if self.word(self.at + 1).starts_with('"') => self.at += 2,
-                specifier if SPECIFIERS.contains(&specifier) => self.at += 1,
-                attribute if ATTRIBUTES.contains(&attribute) => {
-                    if self.attribute().is_none() {
-                        return Outcome::Unknown;
+                specifier if is_in(SPECIFIERS, specifier) => self.at += 1,
+                attribute if is_in(ATTRIBUTES, attribute) => match self.word(self.at + 1) {
+                    "(" => self.at = after_group(self.text, self.tokens, self.at + 1)?,
+                    _ => {
+                        self.doubt(Doubt::Syntax);
+                        self.at += 1;
                     }
-                }
-                "[" => match after_group(self.text, self.tokens, self.at) {
-                    Some(end) => self.at = end,
-                    None => return Outcome::Unknown,
                 },
+                "[" => self.at = after_group(self.text, self.tokens, self.at)?,
                 "::" => self.at += 1,
                 name if self.around.macro_of(name) == Some(Macro::Nothing) => self.at += 1,
                 _ => match self.name() {
-                    Some(name) => return self.kernel(name),
-                    None if self.doubt.is_none() => return Outcome::Unknown,
+                    Some(name) => return Some(self.kernel(name)),
+                    None if self.doubt.is_none() => return None,
                     None => {}
                 },
             }
         }
-        Outcome::Unknown
+        None
     }
 
     /// `template <...>`; nothing where it does not end.
@@ -154,18 +129,6 @@ impl Reader<'_> {
         let name = before.iter().skip(1).rev().find(is_name).map(|token| word(text, Some(token)));
         let name = name.filter(|name| !parameter::is_fundamental(name)).unwrap_or_default().to_owned();
         TemplateParam { name, kind, has_default: equals.is_some() }
-    }
-
-    /// A word with an argument list.
-    fn attribute(&mut self) -> Option<()> {
-        let open = self.at + 1;
-        if self.word(open) != "(" {
-            self.doubt(Doubt::Syntax);
-            self.at += 1;
-            return Some(());
-        }
-        self.at = after_group(self.text, self.tokens, open)?;
-        Some(())
     }
 
     /// The kernel's name, if it stands here. Anything else is a doubt, and stepped over; it is also nothing where the

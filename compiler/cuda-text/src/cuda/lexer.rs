@@ -41,6 +41,11 @@ pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
+/// Whether a list of words contains one.
+pub(super) fn is_in(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|listed| listed == word)
+}
+
 /// The token after the group that the bracket at `open` begins; nothing where it does not end. Brackets of all kinds count as
 /// one: where they do not match, the text is no C++.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {
@@ -114,36 +119,26 @@ pub struct Lexed {
 
 /// Takes a text apart.
 pub fn lex(text: &str) -> Lexed {
-    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, is_odd: false };
+    let mut lexer = Lexer { bytes: text.as_bytes(), at: 0, begins_line: true, is_odd: false };
     let mut lexed = Lexed::default();
-    let mut begins_line = true;
-    loop {
-        match lexer.next() {
-            Piece::End => break,
-            Piece::LineBreak => begins_line = true,
-            Piece::Token(token) if begins_line && &text[token.range.clone()] == "#" => {
-                let tokens = lexer.rest_of_line();
-                lexed.directives.push(Directive { before: lexed.tokens.len(), tokens });
-            }
-            Piece::Token(token) => {
-                lexed.tokens.push(token);
-                begins_line = false;
-            }
+    while let Some(token) = lexer.next(false) {
+        if lexer.begins_line && &text[token.range.clone()] == "#" {
+            let tokens = std::iter::from_fn(|| lexer.next(true)).collect();
+            lexed.directives.push(Directive { before: lexed.tokens.len(), tokens });
+        } else {
+            lexed.tokens.push(token);
+            lexer.begins_line = false;
         }
     }
     lexed.is_odd = lexer.is_odd;
     lexed
 }
 
-enum Piece {
-    Token(Token),
-    LineBreak,
-    End,
-}
-
 struct Lexer<'t> {
     bytes: &'t [u8],
     at: usize,
+    /// Whether no token of the line was read.
+    begins_line: bool,
     is_odd: bool,
 }
 
@@ -152,30 +147,25 @@ impl Lexer<'_> {
         self.bytes.get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// The tokens up to the end of a preprocessor line.
-    fn rest_of_line(&mut self) -> Vec<Token> {
-        let mut tokens = Vec::new();
-        while let Piece::Token(token) = self.next() {
-            tokens.push(token);
-        }
-        tokens
-    }
-
-    fn next(&mut self) -> Piece {
+    /// Reads a token, `in_line` up to the end of the line.
+    fn next(&mut self, in_line: bool) -> Option<Token> {
         while let Some(&byte) = self.bytes.get(self.at) {
             match byte {
                 b'\n' => {
                     self.at += 1;
-                    return Piece::LineBreak;
+                    self.begins_line = true;
+                    if in_line {
+                        return None;
+                    }
                 }
                 b'\\' if self.continuation(self.at).is_some() => self.join(),
                 b'/' if self.peek(1) == b'/' => self.line_comment(),
                 b'/' if self.peek(1) == b'*' => self.block_comment(),
                 byte if byte.is_ascii_whitespace() || byte == 0x0b => self.at += 1,
-                _ => return Piece::Token(self.token(byte)),
+                _ => return Some(self.token(byte)),
             }
         }
-        Piece::End
+        None
     }
 
     /// Where the next line begins, if a backslash at `at` joins it to this one. Compilers allow blanks between the two.

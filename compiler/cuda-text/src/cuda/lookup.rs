@@ -8,7 +8,10 @@ use super::lexer::{lex, word};
 use super::name::{self, Argument, Name};
 use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
-use crate::rules;
+use crate::errors::{
+    FileWithoutKernels, KernelIsFunction, KernelMissing, KernelOfMacro, ManifestTypeAsArgument,
+    TemplateMisfit, UndeclaredArgument,
+};
 
 /// The result of a lookup.
 pub enum Found<'k> {
@@ -109,82 +112,63 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     })
 }
 
-/// Why a compiler knows no such kernel, where the text tells; `said` is what the compiler said about it.
+/// Explains from the text why a compiler knows no such kernel; `messages` are the compiler's about it.
 #[must_use]
 pub fn explain_unknown(
     kernel: &str,
     span: &Span,
     source: &Arc<Source>,
     file: &str,
-    said: &[String],
+    messages: &[String],
 ) -> Diagnostic {
     let kernels = read(&source.text);
-    let with_said = |diagnostic: Diagnostic| {
-        said.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC says: {text}")))
-    };
-    match find(&kernels, kernel) {
-        // The compiler's words for this are noise.
-        Found::Missing => missing_in(kernel, span, file, &kernels),
-        Found::TemplateMisfit(found, problem) => {
-            with_said(template_misfit(kernel, span, source, found, &problem))
+    let diagnostic = match find(&kernels, kernel) {
+        // The compiler's messages add nothing.
+        Found::Missing => return missing_in(kernel, span, file, &kernels),
+        Found::TemplateMisfit(found, problem) => template_misfit(kernel, span, source, found, &problem),
+        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => {
+            KernelOfMacro { kernel, file, span: span.clone(), name }.into()
         }
-        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => with_said(
-            not_a_kernel(kernel, span, file)
-                .note(format!("the macro `{name}` makes kernels"))
-                .help(format!("name the kernel as `{name}` spells it")),
-        ),
         Found::Kernel(..) | Found::Unsure(_) => {
             let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
             let is_undefined = |argument: &&Argument| {
-                let undefined = format!("identifier `{}` is undefined", argument.text);
-                said.contains(&undefined)
+                messages.contains(&format!("identifier `{}` is undefined", argument.text))
             };
-            with_said(match arguments.iter().find(is_undefined) {
+            match arguments.iter().find(is_undefined) {
                 Some(argument) => unknown(&argument.text, span, file, &[]),
                 None => missing_in(kernel, span, file, &kernels),
-            })
+            }
         }
-    }
+    };
+    messages.iter().fold(diagnostic, |diagnostic, text| diagnostic.note(format!("NVRTC says: {text}")))
 }
 
-/// The error for a kernel that the text does not have.
+/// Returns the error for a kernel that the text does not have.
 pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
-    const MOST: usize = 16;
-    let diagnostic = not_a_kernel(kernel, span, file);
+    const MAX_LISTED: usize = 16;
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
+    let span = span.clone();
+    if kernels.functions.contains(&path) {
+        return KernelIsFunction { kernel, file, span, path }.into();
+    }
     let mut usages: Vec<String> = Vec::new();
     for kernel in &kernels.kernels {
         let usage = kernel.usage();
-        if usages.len() < MOST && !usages.contains(&usage) {
+        if usages.len() < MAX_LISTED && !usages.contains(&usage) {
             usages.push(usage);
         }
     }
-    if kernels.functions.contains(&path) {
-        return diagnostic
-            .note(format!("`{path}` is a function there, and no kernel"))
-            .help("mark it with `__global__`");
-    }
-    if usages.is_empty() {
-        return diagnostic
-            .note("the file has no `__global__` function")
-            .help("mark the kernel with `__global__`");
-    }
-    let listed: Vec<String> = usages.iter().map(|usage| format!("`{usage}`")).collect();
-    let kernel_list = format!("the file has the kernels {}", listed.join(", "));
-    let diagnostic = match usages.as_slice() {
-        [only] => diagnostic.note(format!("the file has the kernel `{only}`")),
-        _ => diagnostic.note(kernel_list),
+    let existing = match usages.as_slice() {
+        [] => return FileWithoutKernels { kernel, file, span }.into(),
+        [only] => format!("kernel `{only}`"),
+        usages => format!("kernels {}", quoted(usages)),
     };
-    match near(&path, kernels) {
-        Some(kernel) => diagnostic.help(format!("did you mean `{}`?", as_written(kernel, span))),
-        None => diagnostic.help("name one of them, with an argument for each of its template parameters"),
-    }
+    let near = near(&path, kernels).map(|kernel| as_written(kernel, &span));
+    KernelMissing { kernel, file, span, existing, near }.into()
 }
 
-fn not_a_kernel(kernel: &str, span: &Span, file: &str) -> Diagnostic {
-    Diagnostic::error(format!("`{kernel}` is not a kernel of `{file}`"))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(span.clone(), "no such kernel")
+fn quoted<T: std::fmt::Display>(names: &[T]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
 }
 
 /// A kernel with the template arguments that the manifest gives it, where their number fits.
@@ -204,19 +188,17 @@ fn as_written(kernel: &Kernel, span: &Span) -> String {
 fn near<'k>(path: &str, kernels: &'k Kernels) -> Option<&'k Kernel> {
     let last = path.rsplit("::").next().unwrap_or_default();
     let all = &kernels.kernels;
-    if let Some(kernel) = all.iter().find(|kernel| kernel.name == last) {
-        return Some(kernel);
-    }
-    let paths: Vec<String> = all.iter().map(Kernel::path).collect();
-    let found = suggest(path, paths.iter().map(String::as_str)).map(str::to_owned);
-    if let Some(found) = found {
-        return all.iter().find(|kernel| kernel.path() == found);
-    }
-    let name = suggest(last, all.iter().map(|kernel| kernel.name.as_str()))?;
-    all.iter().find(|kernel| kernel.name == name)
+    let nearly = |word: &str, names: Vec<String>| {
+        let found = suggest(word, names.iter().map(String::as_str))?;
+        all.iter().zip(&names).find(|(_, name)| *name == found).map(|(kernel, _)| kernel)
+    };
+    all.iter()
+        .find(|kernel| kernel.name == last)
+        .or_else(|| nearly(path, all.iter().map(Kernel::path).collect()))
+        .or_else(|| nearly(last, all.iter().map(|kernel| kernel.name.clone()).collect()))
 }
 
-/// The error for template arguments that do not fit.
+/// Returns the error for template arguments that do not fit.
 pub fn template_misfit(
     name: &str,
     span: &Span,
@@ -224,57 +206,35 @@ pub fn template_misfit(
     kernel: &Kernel,
     problem: &str,
 ) -> Diagnostic {
-    let usage = kernel.usage();
-    let help = match &kernel.template {
-        Some(params) if !params.is_empty() => format!(
-            "the kernel is `{usage}`: write a type parameter, a constant or a number of yours for each of its template parameters"
-        ),
-        _ => format!("write `{usage}`"),
-    };
-    Diagnostic::error(problem)
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(span.clone(), format!("this is `{name}`"))
-        .related(Span::new(source, kernel.name_range.clone()), "the kernel")
-        .help(help)
+    let (usage, kernel_span) = (kernel.usage(), Span::new(source, kernel.name_range.clone()));
+    let has_parameters = kernel.template.as_ref().is_some_and(|params| !params.is_empty());
+    let parameters = Some(usage.as_str()).filter(|_| has_parameters);
+    let span = span.clone();
+    TemplateMisfit { problem, name, span, kernel: kernel_span, usage: &usage, parameters }.into()
 }
 
-/// A template argument that nothing declares. `declared` is what a kernel's template arguments can name of the manifest.
+/// Returns the error for a template argument that nothing declares. `declared` is what a kernel's template arguments can name of the
+/// manifest.
 pub fn unknown(name: &str, span: &Span, file: &str, declared: &[&str]) -> Diagnostic {
-    let at = word_in(span, name);
-    let ty = DataType::from_name(name).map(DataType::cuda_name);
-    let message = match ty {
-        Some(_) => format!("`{name}` is not a C++ name, and `{file}` does not declare it"),
-        None => format!("`{name}` is declared neither in the manifest nor in `{file}`"),
-    };
-    let error = Diagnostic::error(message).code(rules::KERNEL_NOT_FOUND).at(at, "this template argument");
-    if let Some(ty) = ty {
-        return error.note(format!("`{name}` is called `{ty}` in C++")).help(format!(
-            "declare a type parameter, `T = [\"{name}\"]` under `[types]`, and write `T` here; or write `{ty}`"
-        ));
+    let span = word_in(span, name);
+    if let Some(ty) = DataType::from_name(name).map(DataType::cuda_name) {
+        return ManifestTypeAsArgument { name, file, span, ty }.into();
     }
-    let listed: Vec<String> = declared.iter().map(|name| format!("`{name}`")).collect();
-    let error = match listed.as_slice() {
-        [] => error,
-        listed => error.note(format!("the manifest declares {}", listed.join(", "))),
-    };
-    match suggest(name, declared.iter().copied()) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("declare it under `[types]` or `[constants]`, or write what it stands for"),
-    }
+    let near = suggest(name, declared.iter().copied());
+    let declared = (!declared.is_empty()).then(|| quoted(declared));
+    UndeclaredArgument { name, file, span, declared, near }.into()
 }
 
-/// The place of a word in a place; all of it where it is not there.
+/// Returns the place of a word in a place; the place itself if it does not contain the word.
 pub fn word_in(span: &Span, name: &str) -> Span {
     let text = span.source.text.get(span.range.clone()).unwrap_or_default();
-    let lexed = lex(text.trim_matches(['"', '\'']));
-    let shift = text.len() - text.trim_start_matches(['"', '\'']).len();
-    let inner = text.trim_matches(['"', '\'']);
+    let inner = text.trim_start_matches(['"', '\'']);
+    let start = span.range.start + text.len() - inner.len();
+    let inner = inner.trim_end_matches(['"', '\'']);
+    let lexed = lex(inner);
     let token = lexed.tokens.iter().rev().find(|token| word(inner, Some(token)) == name);
-    match token {
-        Some(token) => {
-            let start = span.range.start + shift + token.range.start;
-            Span::new(&span.source, start..start + name.len())
-        }
-        None => span.clone(),
-    }
+    token.map_or_else(
+        || span.clone(),
+        |token| Span::new(&span.source, start + token.range.start..start + token.range.end),
+    )
 }

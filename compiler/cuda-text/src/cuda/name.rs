@@ -49,7 +49,7 @@ fn argument(text: &str, tokens: &[Token]) -> Argument {
         ["true" | "false"] => Some(TemplateKind::Value),
         [_] if tokens.first().is_some_and(is_number) => Some(TemplateKind::Value),
         ["-", _] if tokens.last().is_some_and(is_number) => Some(TemplateKind::Value),
-        [one] if pointee(one).is_some() => Some(TemplateKind::Type),
+        [one] if element(one).is_some() => Some(TemplateKind::Type),
         words if !words.is_empty() && words.iter().all(|word| parameter::is_fundamental(word)) => {
             Some(TemplateKind::Type)
         }
@@ -104,7 +104,7 @@ impl Meanings<'_> {
 /// What a kernel's parameter is in a row.
 pub fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
     let own_types = meanings.own_types;
-    let pointee = |name: &str| pointee(name).filter(|_| !own_types.iter().any(|own| own == name));
+    let pointee = |name: &str| element(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
     let constness = if ty.is_const { "const " } else { "" };
     // Only one level of `const` is kept, and it is that of the outermost pointer.
@@ -166,27 +166,18 @@ fn value(base: &str, pointee: &dyn Fn(&str) -> Option<Parts>) -> Option<ParamTyp
         let len = len.trim().parse().ok()?;
         return is_number.then_some(ParamType::Array { element: scalar, len });
     }
-    match pointee(base)?.0 {
-        Leaf::Scalar(ScalarType::Int { bytes }) if is_single(base) => Some(ParamType::Int { bytes }),
-        Leaf::Scalar(ScalarType::UInt { bytes }) if is_single(base) => Some(ParamType::UInt { bytes }),
-        Leaf::Scalar(ScalarType::F32) if is_single(base) => Some(ParamType::F32),
-        Leaf::Scalar(ScalarType::F64) if is_single(base) => Some(ParamType::F64),
-        Leaf::Scalar(ScalarType::Bool) => Some(ParamType::Bool),
-        Leaf::Half | Leaf::Bfloat16 | Leaf::Float8 => {
-            Some(ParamType::Other { name: base.to_owned(), size: pointee(base)?.1.unwrap_or(0) })
+    match pointee(base)? {
+        (Leaf::Scalar(scalar), Some(size)) if size == scalar.size() => Some(scalar.into()),
+        (Leaf::Half | Leaf::Bfloat16 | Leaf::Float8, size) => {
+            Some(ParamType::Other { name: base.to_owned(), size: size.unwrap_or(0) })
         }
         _ => None,
     }
 }
 
-/// Whether the type is one number, no vector.
-fn is_single(base: &str) -> bool {
-    matches!(pointee(base), Some((leaf, size)) if leaf.size() == size)
-}
-
 /// Whether every CUDA text knows a type of this name.
 pub fn is_known_type(name: &str) -> bool {
-    pointee(name).is_some()
+    element(name).is_some()
 }
 
 /// What a type is made of, and its size in bytes where it has one.
@@ -194,7 +185,7 @@ type Parts = (Leaf, Option<u32>);
 
 /// What types that need no declaration of the author's are made of, and their size in bytes: C++'s own, those of `<cstdint>`,
 /// CUDA's vectors (`vector_types.h` 13.0), its numbers of 16 and 8 bits, and the generated header's pairs of 4 bits. `long` is that of Linux: 8 bytes.
-fn pointee(name: &str) -> Option<Parts> {
+pub fn element(name: &str) -> Option<Parts> {
     let scalar = |scalar: ScalarType| Some((Leaf::Scalar(scalar), Some(scalar.size())));
     let int = |bytes: u8| scalar(ScalarType::Int { bytes });
     let uint = |bytes: u8| scalar(ScalarType::UInt { bytes });
@@ -207,6 +198,7 @@ fn pointee(name: &str) -> Option<Parts> {
         "__nv_fp8_e4m3" => return Some((Leaf::Float8, Some(1))),
         "__nv_fp8x2_e4m3" => return Some((Leaf::Float8, Some(2))),
         "__nv_fp8x4_e4m3" => return Some((Leaf::Float8, Some(4))),
+        "__nv_fp8_e5m2" | "__nv_fp8_e8m0" => return Some((Leaf::OtherFloat8, Some(1))),
         "cubinder::i4x2" => return uint(1),
         "int8_t" => return int(1),
         "int16_t" => return int(2),
@@ -225,46 +217,38 @@ fn pointee(name: &str) -> Option<Parts> {
 }
 
 fn fundamental(name: &str) -> Option<ScalarType> {
-    let count = |wanted: &str| name.split(' ').filter(|word| *word == wanted).count();
-    let has = |wanted: &str| count(wanted) > 0;
-    if has("float") {
-        return (name == "float").then_some(ScalarType::F32);
-    }
     match name {
+        "float" => return Some(ScalarType::F32),
         "double" => return Some(ScalarType::F64),
         "bool" => return Some(ScalarType::Bool),
         _ => {}
     }
-    let is_other =
-        ["double", "bool", "void", "wchar_t", "char8_t", "char16_t", "char32_t"].into_iter().any(has);
-    let bytes = match (count("long"), has("short"), has("char")) {
-        _ if is_other => return None,
-        (0, false, false) => 4,
-        (0, true, false) => 2,
-        (0, false, true) => 1,
-        (1 | 2, false, false) => 8,
+    let width = name.split(' ').filter(|word| !matches!(*word, "int" | "signed" | "unsigned"));
+    let bytes = match width.collect::<Vec<_>>().as_slice() {
+        ["char"] => 1,
+        ["short"] => 2,
+        [] => 4,
+        ["long"] | ["long", "long"] => 8,
         _ => return None,
     };
-    Some(if has("unsigned") { ScalarType::UInt { bytes } } else { ScalarType::Int { bytes } })
+    let is_unsigned = name.split(' ').any(|word| word == "unsigned");
+    Some(if is_unsigned { ScalarType::UInt { bytes } } else { ScalarType::Int { bytes } })
 }
 
 /// `float4`, `uchar2`
 fn vector(name: &str) -> Option<Parts> {
     let (element, count) = name.split_at_checked(name.len().checked_sub(1)?)?;
     let count: u32 = count.parse().ok().filter(|count| (1..=4).contains(count))?;
-    let scalar = match element {
-        "char" => ScalarType::Int { bytes: 1 },
-        "uchar" => ScalarType::UInt { bytes: 1 },
-        "short" => ScalarType::Int { bytes: 2 },
-        "ushort" => ScalarType::UInt { bytes: 2 },
-        "int" => ScalarType::Int { bytes: 4 },
-        "uint" => ScalarType::UInt { bytes: 4 },
-        "long" | "longlong" => ScalarType::Int { bytes: 8 },
-        "ulong" | "ulonglong" => ScalarType::UInt { bytes: 8 },
-        "float" => ScalarType::F32,
-        "double" => ScalarType::F64,
+    let scalar = fundamental(match element {
+        "char" | "short" | "int" | "long" | "float" | "double" => element,
+        "uchar" => "unsigned char",
+        "ushort" => "unsigned short",
+        "uint" => "unsigned",
+        "ulong" => "unsigned long",
+        "longlong" => "long long",
+        "ulonglong" => "unsigned long long",
         _ => return None,
-    };
+    })?;
     Some((Leaf::Scalar(scalar), Some(scalar.size() * count)))
 }
 
@@ -297,7 +281,7 @@ mod tests {
 
     #[test]
     fn types_have_their_sizes() {
-        let size = |name: &str| pointee(name).map(|(leaf, size)| (leaf.size(), size));
+        let size = |name: &str| element(name).map(|(leaf, size)| (leaf.size(), size));
         assert_eq!(size("unsigned"), Some((Some(4), Some(4))));
         assert_eq!(size("long long int"), Some((Some(8), Some(8))));
         assert_eq!(size("signed char"), Some((Some(1), Some(1))));

@@ -1,30 +1,19 @@
 //! One parameter of a kernel: its type and its name.
 
-use super::lexer::{Token, TokenKind, after_angles, after_group, word};
+use super::lexer::{Token, TokenKind, after_angles, after_group, is_in, word};
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Param, Type};
 
 /// Words of which the names of C++'s own types are made.
-const FUNDAMENTAL: [&str; 14] = [
-    "void", "bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "wchar_t",
-    "char8_t", "char16_t", "char32_t",
-];
+const FUNDAMENTAL: &str =
+    "void bool char short int long signed unsigned float double wchar_t char8_t char16_t char32_t";
 
 /// Words that say nothing about what is passed.
-const QUALIFIERS: [&str; 8] = [
-    "volatile",
-    "register",
-    "__restrict__",
-    "__restrict",
-    "__grid_constant__",
-    "typename",
-    "struct",
-    "class",
-];
+const QUALIFIERS: &str = "volatile register __restrict__ __restrict __grid_constant__ typename struct class";
 
 /// Whether the word is part of the name of one of C++'s own types.
 pub(super) fn is_fundamental(word: &str) -> bool {
-    FUNDAMENTAL.contains(&word)
+    is_in(FUNDAMENTAL, word)
 }
 
 /// Whether a template parameter of this declaration takes a number for certain.
@@ -53,39 +42,19 @@ pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Resul
     let (Some(first), Some(last)) = (declared.first(), declared.last()) else { return Err(Doubt::Syntax) };
     let range = first.range.start..last.range.end;
     let mut reader = Reader { text, tokens: declared, around, at: 0 };
-    let base = reader.base()?;
-    let declarator = reader.declarator(base.is_const)?;
+    let (base, is_const, is_fundamental) = reader.base()?;
+    let is_restrict =
+        declared.iter().any(|token| matches!(word(text, Some(token)), "__restrict__" | "__restrict"));
+    let mut ty = Type { base, pointers: 0, is_const: false, is_other: false, is_restrict };
+    let name = reader.declarator(&mut ty, is_const)?;
     if reader.at < declared.len() {
         return Err(reader.left_over());
     }
     // A single unknown word may be a macro that stands for the type and the name, or for several parameters.
-    if declarator.name.is_empty() && declarator.pointers == 0 && !base.is_fundamental {
-        return Err(Doubt::Macro(base.name));
+    if name.is_empty() && ty.pointers == 0 && !is_fundamental {
+        return Err(Doubt::Macro(ty.base));
     }
-    let ty = Type {
-        base: base.name,
-        pointers: declarator.pointers,
-        is_const: declarator.is_const,
-        is_other: declarator.is_other,
-        is_restrict: declared
-            .iter()
-            .any(|token| matches!(word(text, Some(token)), "__restrict__" | "__restrict")),
-    };
-    Ok(Param { name: declarator.name, range, ty })
-}
-
-struct Base {
-    name: String,
-    is_const: bool,
-    is_fundamental: bool,
-}
-
-struct Declarator {
-    name: String,
-    pointers: u8,
-    /// Whether what the outermost pointer points to is `const`.
-    is_const: bool,
-    is_other: bool,
+    Ok(Param { name, range, ty })
 }
 
 struct Reader<'t> {
@@ -114,10 +83,10 @@ impl Reader<'_> {
         loop {
             match self.word() {
                 "const" => is_const = true,
-                qualifier if QUALIFIERS.contains(&qualifier) => {}
+                qualifier if is_in(QUALIFIERS, qualifier) => {}
                 name if self.around.macro_of(name) == Some(Macro::Nothing) => {}
                 "[" if word(self.text, self.tokens.get(self.at + 1)) == "[" => {
-                    self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+                    self.skip_group()?;
                     continue;
                 }
                 _ => return Ok(is_const),
@@ -126,8 +95,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The type before the pointers.
-    fn base(&mut self) -> Result<Base, Doubt> {
+    /// Reads the type before the pointers; whether it is `const`, and one of C++'s own.
+    fn base(&mut self) -> Result<(String, bool, bool), Doubt> {
         let mut is_const = self.qualifiers()?;
         let mut words: Vec<&str> = Vec::new();
         while is_fundamental(self.word()) {
@@ -136,7 +105,7 @@ impl Reader<'_> {
             is_const |= self.qualifiers()?;
         }
         if !words.is_empty() {
-            return Ok(Base { name: words.join(" "), is_const, is_fundamental: true });
+            return Ok((words.join(" "), is_const, true));
         }
         if matches!(self.word(), "auto" | "decltype" | "enum" | "union" | "alignas" | "__align__") {
             return Err(Doubt::Syntax);
@@ -163,48 +132,51 @@ impl Reader<'_> {
             self.at += 1;
         }
         is_const |= self.qualifiers()?;
-        Ok(Base { name, is_const, is_fundamental: false })
+        Ok((name, is_const, false))
     }
 
-    fn declarator(&mut self, base_is_const: bool) -> Result<Declarator, Doubt> {
-        let mut declarator =
-            Declarator { name: String::new(), pointers: 0, is_const: false, is_other: false };
-        // Whether what has been read so far is const.
-        let mut is_const = base_is_const;
+    /// Reads pointers and arrays, and returns the name. `is_const` is whether the type so far is.
+    fn declarator(&mut self, ty: &mut Type, mut is_const: bool) -> Result<String, Doubt> {
         loop {
             match self.word() {
                 "*" => {
                     self.at += 1;
-                    declarator.pointers = declarator.pointers.saturating_add(1);
-                    declarator.is_const = is_const;
+                    ty.pointers = ty.pointers.saturating_add(1);
+                    ty.is_const = is_const;
                     is_const = self.qualifiers()?;
                 }
                 "&" => {
                     self.at += 1;
-                    declarator.is_other = true;
+                    ty.is_other = true;
                     self.qualifiers()?;
                 }
                 _ => break,
             }
         }
+        let mut name = String::new();
         if self.is_name() {
-            declarator.name = self.word().to_owned();
+            name = self.word().to_owned();
             self.at += 1;
         } else if self.word() == "(" {
             // A pointer to a function or to arrays.
             return Err(Doubt::Syntax);
         }
         if self.word() == "[" {
-            declarator.pointers = declarator.pointers.saturating_add(1);
-            declarator.is_const = is_const;
-            self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
-            // What it points to is an array.
-            declarator.is_other |= self.word() == "[";
+            ty.pointers = ty.pointers.saturating_add(1);
+            ty.is_const = is_const;
+            self.skip_group()?;
+            // It points to an array.
+            ty.is_other |= self.word() == "[";
             while self.word() == "[" {
-                self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+                self.skip_group()?;
             }
         }
-        Ok(declarator)
+        Ok(name)
+    }
+
+    fn skip_group(&mut self) -> Result<(), Doubt> {
+        self.at = after_group(self.text, self.tokens, self.at).ok_or(Doubt::Syntax)?;
+        Ok(())
     }
 }
 

@@ -165,7 +165,7 @@ impl<'t> Reader<'t> {
             return;
         }
         match declaration::read(self.text, head, &self.around) {
-            Outcome::Kernel(mut kernel) => {
+            Some(Outcome::Kernel(mut kernel)) => {
                 self.seen += open.globals;
                 kernel.has_body = has_body;
                 let mut namespaces = self.namespaces.clone();
@@ -177,8 +177,8 @@ impl<'t> Reader<'t> {
                 }
                 self.found.kernels.push(*kernel);
             }
-            Outcome::Instantiation => self.seen += open.globals,
-            Outcome::Unknown => {}
+            Some(Outcome::Instantiation) => self.seen += open.globals,
+            None => {}
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Doubt;
-use super::lexer::{Directive, Lexed, TokenKind, word};
+use super::lexer::{Directive, Lexed, TokenKind, is_in, word};
 
 /// A macro, by what it can do to a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,41 +31,19 @@ pub(super) struct Surroundings {
 }
 
 /// Headers that bring no kernels and no macros that stand for declarations: Cubinder's own, and those of CUDA and C.
-const HEADERS: [&str; 26] = [
-    "assert.h",
-    "cooperative_groups.h",
-    "cuComplex.h",
-    "cubinder.h",
-    "cuda.h",
-    "cuda_awbarrier.h",
-    "cuda_bf16.h",
-    "cuda_fp16.h",
-    "cuda_fp4.h",
-    "cuda_fp6.h",
-    "cuda_fp8.h",
-    "cuda_pipeline.h",
-    "cuda_pipeline_primitives.h",
-    "cuda_runtime.h",
-    "curand_kernel.h",
-    "device_launch_parameters.h",
-    "float.h",
-    "limits.h",
-    "math.h",
-    "math_constants.h",
-    "mma.h",
-    "stddef.h",
-    "stdint.h",
-    "stdio.h",
-    "string.h",
-    "vector_types.h",
-];
+const HEADERS: &str = "
+    assert.h cooperative_groups.h cuComplex.h cubinder.h cuda.h cuda_awbarrier.h cuda_bf16.h
+    cuda_fp16.h cuda_fp4.h cuda_fp6.h cuda_fp8.h cuda_pipeline.h cuda_pipeline_primitives.h
+    cuda_runtime.h curand_kernel.h device_launch_parameters.h float.h limits.h math.h
+    math_constants.h mma.h stddef.h stdint.h stdio.h string.h vector_types.h
+";
 
 /// Folders of CUDA's own headers.
 const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thrust/"];
 
 /// Whether a header is one of CUDA's by its name.
 pub fn is_cuda_header(name: &str) -> bool {
-    HEADERS.contains(&name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
+    is_in(HEADERS, name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
 impl Surroundings {

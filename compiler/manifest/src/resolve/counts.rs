@@ -1,104 +1,79 @@
 //! How many of each thing a plugin may have: as many as the runtime reads from a library or an engine.
 //!
-//! The limits are those of [`cubinder_model::validate`]. They bound what everything after this has to do, so a manifest beyond them is
-//! looked at no further.
+//! The limits are those of [`cubinder_model::validate`]. They bound all later work, so a manifest that exceeds them is not checked
+//! further.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
-use std::sync::Arc;
 
-use cubinder_model::Guard;
 use cubinder_model::model::MAX_ARGUMENTS;
 use cubinder_model::validate::{
     MAX_ALIGNMENTS, MAX_ALLOWED_VALUES, MAX_ATTRIBUTES, MAX_REQUIREMENTS, MAX_SCRATCH, MAX_STEPS,
     MAX_TENSORS, alignments,
 };
 
-use super::rows::Row;
-use crate::diagnostic::{Diagnostic, Source, Span};
-use crate::manifest::{Manifest, StepDecl};
-use crate::rules;
+use super::declarations::{Declarations, tensors};
+use super::errors::TooMany;
+use super::rows::Candidate;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::StepDecl;
 
-/// The most tables of data. Their texts are part of what is compiled.
+/// The maximum number of tables of data. Their texts are part of what is compiled.
 const MAX_TABLES: usize = 64;
 
-/// The most type and format parameters, and the most combinations of them: every choice is compared with each.
+/// The maximum numbers of type and format parameters, and of combinations of them: every choice is compared with each.
 const MAX_PARAMETERS: usize = 256;
 const MAX_COMBINATIONS: usize = 1024;
 
 /// Reports what there is too much of, at the first that is one too many.
-pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
-    let inputs = manifest.inputs.iter().map(|decl| &decl.name.range);
-    let tensors = inputs.chain(manifest.outputs.iter().map(|decl| &decl.name.range));
-    let attributes = manifest.attributes.iter().map(|decl| &decl.name.range);
-    let require = manifest.plugin.require.iter().map(|decl| &decl.expr.range);
-    let mut found: Vec<Diagnostic> = [
-        beyond("the plugin", "attributes", attributes, MAX_ATTRIBUTES, source),
-        beyond("the plugin", "inputs and outputs", tensors, MAX_TENSORS, source),
-        beyond("the plugin", "requirements", require, MAX_REQUIREMENTS, source),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
-    let steps = manifest.launches.iter().map(|decl| &decl.range);
-    found.extend(beyond("the plugin", "steps", steps, MAX_STEPS, source));
-    let tables = manifest.tables.iter().map(|decl| &decl.name.range);
-    found.extend(beyond("the plugin", "tables", tables, MAX_TABLES, source));
+pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
+    let manifest = declared.manifest;
     let formats = manifest.formats.iter().map(|decl| &decl.name.range);
     let parameters = manifest.types.iter().map(|decl| &decl.name.range).chain(formats);
-    let what = "type and format parameters";
-    found.extend(beyond("the plugin", what, parameters, MAX_PARAMETERS, source));
-    let combinations = manifest.combinations.iter().map(|decl| &decl.range);
-    found.extend(beyond("the plugin", "combinations", combinations, MAX_COMBINATIONS, source));
-    let scratch = manifest.scratch.iter().map(|decl| &decl.name.range);
-    found.extend(beyond("the plugin", "scratch buffers", scratch, MAX_SCRATCH, source));
+    let counted: [(_, Vec<&Range<usize>>, _); 8] = [
+        ("attributes", manifest.attributes.iter().map(|decl| &decl.name.range).collect(), MAX_ATTRIBUTES),
+        ("inputs and outputs", tensors(manifest).map(|tensor| &tensor.name.range).collect(), MAX_TENSORS),
+        (
+            "requirements",
+            manifest.plugin.require.iter().map(|decl| &decl.expr.range).collect(),
+            MAX_REQUIREMENTS,
+        ),
+        ("steps", manifest.launches.iter().map(|decl| &decl.range).collect(), MAX_STEPS),
+        ("tables", manifest.tables.iter().map(|decl| &decl.name.range).collect(), MAX_TABLES),
+        ("type and format parameters", parameters.collect(), MAX_PARAMETERS),
+        ("combinations", manifest.combinations.iter().map(|decl| &decl.range).collect(), MAX_COMBINATIONS),
+        ("scratch buffers", manifest.scratch.iter().map(|decl| &decl.name.range).collect(), MAX_SCRATCH),
+    ];
+    let mut counted: Vec<_> =
+        counted.into_iter().map(|(what, ranges, most)| ("the plugin", what, ranges, most)).collect();
     for launch in manifest.launches.iter().filter_map(StepDecl::launch) {
-        let args = launch.args.iter().flatten().map(|arg| &arg.name.range);
-        found.extend(beyond("the launch", "arguments", args, MAX_ARGUMENTS, source));
+        let args = launch.args.iter().flatten().map(|arg| &arg.name.range).collect();
+        counted.push(("the launch", "arguments", args, MAX_ARGUMENTS));
     }
-    let allowed = manifest.attributes.iter().flat_map(|decl| decl.one_of.iter().chain(&decl.specialize));
-    for values in allowed {
-        let places = values.value.iter().map(|_| &values.range);
-        found.extend(beyond("the attribute", "allowed values", places, MAX_ALLOWED_VALUES, source));
+    for values in manifest.attributes.iter().flat_map(|decl| decl.one_of.iter().chain(&decl.specialize)) {
+        let ranges = vec![&values.range; values.value.len()];
+        counted.push(("the attribute", "allowed values", ranges, MAX_ALLOWED_VALUES));
     }
-    found
+    let too_many = |(owner, what, ranges, most): (_, _, Vec<&Range<usize>>, usize)| {
+        let span = declared.span(ranges.get(most)?);
+        Some(TooMany { owner, what, count: ranges.len(), most, span }.into())
+    };
+    counted.into_iter().filter_map(too_many).collect()
 }
 
-fn beyond<'m>(
-    whose: &str,
-    what: &str,
-    mut places: impl Iterator<Item = &'m Range<usize>>,
-    most: usize,
-    source: &Arc<Source>,
-) -> Option<Diagnostic> {
-    let first = places.nth(most)?.clone();
-    let count = most + 1 + places.count();
-    Some(too_many(whose, what, count, most, Span::new(source, first)))
-}
-
-fn too_many(whose: &str, what: &str, count: usize, most: usize, span: Span) -> Diagnostic {
-    Diagnostic::error(format!("{whose} has {count} {what}, more than {most}"))
-        .code(rules::WRONG_VALUE)
-        .at(span, format!("at most {most} {what} fit into a plugin"))
-}
-
-/// Reports guards that ask too many questions about addresses, each once for its place, and takes them out.
-pub(super) fn check_guards(
-    manifest: &Manifest,
-    rows: &[Row],
-    guards: &mut [Option<Guard>],
-    source: &Arc<Source>,
-) -> Vec<Diagnostic> {
-    let mut found: Vec<Diagnostic> = Vec::new();
-    for (row, guard) in rows.iter().zip(guards) {
+/// Reports guards that ask too many questions about addresses, each once for its place, and removes them.
+pub(super) fn check_guards(declared: Declarations<'_>, candidates: &mut [Candidate]) -> Vec<Diagnostic> {
+    let mut found = Vec::new();
+    let mut reported = BTreeSet::new();
+    for Candidate { row, guard, .. } in candidates {
         let count = guard.as_ref().map_or(0, |guard| alignments(&guard.expr).len());
-        let decl = manifest.variants.get(row.variant).and_then(|decl| decl.guard.as_ref());
+        let decl = declared.manifest.variants.get(row.variant).and_then(|decl| decl.guard.as_ref());
         let Some(text) = decl.filter(|_| count > MAX_ALIGNMENTS) else { continue };
         *guard = None;
-        let span = Span::new(source, text.range.clone());
-        let is_known = |known: &Diagnostic| known.primary.as_ref().is_some_and(|label| label.span == span);
-        if !found.iter().any(is_known) {
+        if reported.insert(row.variant) {
             let what = "different questions `aligned`";
-            found.push(too_many("the guard", what, count, MAX_ALIGNMENTS, span));
+            let span = declared.span(&text.range);
+            found.push(TooMany { owner: "the guard", what, count, most: MAX_ALIGNMENTS, span }.into());
         }
     }
     found

@@ -1,21 +1,18 @@
 //! The kernel's name with its template arguments: `circ_pad<T, VEC>` becomes `circ_pad<float, 4>`.
 //!
-//! Reads just enough of C++ to replace names and to keep what is no template argument out of the translation unit.
+//! Reads just enough of C++ to replace names and to accept template arguments only.
 
 use std::ops::Range;
 
+use cubinder_cuda_text::cuda::{TokenKind, lex, word};
 use cubinder_expr::Value;
 
+use super::errors::{
+    BadArgumentCharacter, NoTemplateArgument, NotAKernelName, UnbalancedArguments, UnclosedArguments,
+};
 use super::rows::Row;
-
-/// A mistake in the kernel's name: bytes of the text, message, label, help.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct KernelError {
-    pub(super) range: Range<usize>,
-    pub(super) message: String,
-    pub(super) label: String,
-    pub(super) help: Option<String>,
-}
+use crate::diagnostic::{Diagnostic, Span};
+use crate::manifest::form::{found, is_identifier};
 
 /// The kernel as C++ names it for a row, and which of the manifest's names it used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,60 +21,65 @@ pub(super) struct Kernel {
     pub(super) used: Vec<String>,
 }
 
-/// Replaces type and format parameters, constants and attributes that the row is compiled for among the template arguments.
-pub(super) fn instantiate(text: &str, row: &Row) -> Result<Kernel, KernelError> {
-    let (base, arguments) = split(text)?;
-    check_base(text, base)?;
-    let mut kernel = Kernel { name: base.trim().to_owned(), used: Vec::new() };
-    let Some(arguments) = arguments else { return Ok(kernel) };
-    check_characters(text, &arguments)?;
-    check_nesting(text, &arguments)?;
-    let mut position = arguments.start;
-    for word in words(text, &arguments) {
-        let name = text.get(word.clone()).unwrap_or_default();
-        kernel.name.push_str(text.get(position..word.start).unwrap_or_default());
-        position = word.end;
-        match replacement(text, name, &word, row)? {
-            Some(replacement) => {
-                kernel.used.push(name.to_owned());
-                kernel.name.push_str(&replacement);
-            }
-            None => kernel.name.push_str(name),
-        }
+/// Replaces type and format parameters, constants and attributes that the row is compiled for among the template arguments. `span`
+/// returns the place of bytes of the text.
+pub(super) fn instantiate(
+    text: &str,
+    row: &Row,
+    span: &dyn Fn(Range<usize>) -> Span,
+) -> Result<Kernel, Box<Diagnostic>> {
+    let end = text.trim_end().len();
+    let open = text.find('<').unwrap_or(text.len());
+    if open < end && !text.trim_end().ends_with('>') {
+        return Err(boxed(UnclosedArguments { span: span(open..end) }));
     }
-    kernel.name.push_str(text.get(position..arguments.end).unwrap_or_default());
+    let base = text[..open].trim();
+    // `name` or `outer::name`.
+    if !base.strip_prefix("::").unwrap_or(base).split("::").all(is_identifier) {
+        let end = text[..open].trim_end().len().max(usize::from(!text.is_empty()));
+        return Err(boxed(NotAKernelName { span: span(0..end), found: found(base) }));
+    }
+    let mut kernel = Kernel { name: base.to_owned(), used: Vec::new() };
+    let arguments = text.get(open..end).unwrap_or_default();
+    let span = |range: Range<usize>| span(open + range.start..open + range.end);
+    check_characters(arguments, &span)?;
+    check_nesting(arguments, &span)?;
+    let mut copied = 0;
+    for token in lex(arguments).tokens.iter().filter(|token| token.kind == TokenKind::Word) {
+        let (name, range) = (word(arguments, Some(token)), token.range.clone());
+        let is_qualified = arguments[..range.start].trim_end().ends_with("::")
+            || arguments[range.end..].trim_start().starts_with("::");
+        let Some(replacement) = (if is_qualified { None } else { replacement(name, row) }) else { continue };
+        let replacement = replacement.map_err(|value| {
+            let (kind, span) = (value.kind_name(), span(range.clone()));
+            boxed(NoTemplateArgument { name, kind, value, span })
+        })?;
+        kernel.name.push_str(&arguments[copied..range.start]);
+        kernel.name.push_str(&replacement);
+        kernel.used.push(name.to_owned());
+        copied = range.end;
+    }
+    kernel.name.push_str(&arguments[copied..]);
     Ok(kernel)
 }
 
-/// What a name among the template arguments stands for; nothing where it is C++'s own.
-fn replacement(
-    text: &str,
-    name: &str,
-    word: &Range<usize>,
-    row: &Row,
-) -> Result<Option<String>, KernelError> {
-    let qualified = text.get(..word.start).is_some_and(|before| before.trim_end().ends_with("::"))
-        || text.get(word.end..).is_some_and(|after| after.trim_start().starts_with("::"));
-    if qualified {
-        return Ok(None);
-    }
+fn boxed(error: impl Into<Diagnostic>) -> Box<Diagnostic> {
+    Box::new(error.into())
+}
+
+/// Returns the C++ text that a name among the template arguments stands for, or a value that has none; `None` if the name is C++'s own.
+fn replacement<'r>(name: &str, row: &'r Row) -> Option<Result<String, &'r Value>> {
     if let Some((_, ty)) = row.types.iter().find(|(parameter, _)| parameter == name) {
-        return Ok(Some(ty.cuda_name().to_owned()));
+        return Some(Ok(ty.cuda_name().to_owned()));
     }
     if let Some((_, format)) = row.formats.iter().find(|(parameter, _)| parameter == name) {
-        return Ok(Some(format!("cubinder::format::{}", format.name())));
+        return Some(Ok(format!("cubinder::format::{}", format.name())));
     }
-    match row.values().find(|(constant, _)| *constant == name) {
-        None => Ok(None),
-        Some((_, Value::Int(value))) => Ok(Some(integer(*value))),
-        Some((_, Value::Bool(value))) => Ok(Some(value.to_string())),
-        Some((_, value)) => Err(KernelError {
-            range: word.clone(),
-            message: format!("the constant `{name}` cannot be a template argument"),
-            label: format!("this is a {}: {value}", value.kind_name()),
-            help: Some(format!("use `manifest::{name}` in the kernel, or pass it in `[launches.args]`")),
-        }),
-    }
+    row.values().find(|(constant, _)| *constant == name).map(|(_, value)| match value {
+        Value::Int(value) => Ok(integer(*value)),
+        Value::Bool(value) => Ok(value.to_string()),
+        value => Err(value),
+    })
 }
 
 /// An integer as one operand of C++, so that `-LOW` does not become a decrement. C++ has no literal for the least one.
@@ -90,113 +92,48 @@ fn integer(value: i64) -> String {
     }
 }
 
-/// The name before the template arguments and the range of these, angle brackets included.
-fn split(text: &str) -> Result<(&str, Option<Range<usize>>), KernelError> {
-    let Some(open) = text.find('<') else { return Ok((text, None)) };
-    let end = text.trim_end().len();
-    let base = text.get(..open).unwrap_or_default();
-    if text.trim_end().ends_with('>') {
-        return Ok((base, Some(open..end)));
-    }
-    Err(KernelError {
-        range: open..end,
-        message: "the template arguments do not end".to_owned(),
-        label: "expected `>` at the end".to_owned(),
-        help: None,
-    })
-}
-
-/// `name` or `outer::name`.
-fn check_base(text: &str, base: &str) -> Result<(), KernelError> {
-    let path = base.trim();
-    let path = path.strip_prefix("::").unwrap_or(path);
-    if path.split("::").all(crate::manifest::form::is_identifier) {
-        return Ok(());
-    }
-    Err(KernelError {
-        range: 0..base.trim_end().len().max(usize::from(!text.is_empty())),
-        message: "`kernel` must be the name of a kernel".to_owned(),
-        label: crate::manifest::form::found(base.trim()),
-        help: Some("write it as C++ names it: `scale`, `detail::scale`, `scale<T, 4>`".to_owned()),
-    })
-}
-
-fn check_characters(text: &str, arguments: &Range<usize>) -> Result<(), KernelError> {
+fn check_characters(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result<(), Box<Diagnostic>> {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "_<>:,()+-*/%&|!=.?^~' ".contains(c);
-    let body = text.get(arguments.clone()).unwrap_or_default();
-    match body.char_indices().find(|&(_, c)| !allowed(c)) {
+    match arguments.char_indices().find(|&(_, c)| !allowed(c)) {
         None => Ok(()),
         Some((at, c)) => {
-            let start = arguments.start + at;
-            Err(KernelError {
-                range: start..start + c.len_utf8(),
-                message: format!("`{}` cannot stand in template arguments", c.escape_default()),
-                label: String::new(),
-                help: None,
-            })
+            let span = span(at..at + c.len_utf8());
+            Err(boxed(BadArgumentCharacter { character: c.escape_default().to_string(), span }))
         }
     }
 }
 
 /// Round brackets close, and angle brackets outside of them: nothing can end the argument list early.
-fn check_nesting(text: &str, arguments: &Range<usize>) -> Result<(), KernelError> {
-    let body = text.get(arguments.clone()).unwrap_or_default();
+fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result<(), Box<Diagnostic>> {
     let mut open: Vec<u8> = Vec::new();
-    for (at, byte) in body.bytes().enumerate() {
+    for (at, byte) in arguments.bytes().enumerate() {
+        let in_round = open.last() == Some(&b'(');
         let matches = match byte {
-            b'(' => {
-                open.push(byte);
-                true
-            }
-            b'<' if open.last() != Some(&b'(') => {
+            b'<' if in_round => true,
+            b'(' | b'<' => {
                 open.push(byte);
                 true
             }
             b')' => open.pop() == Some(b'('),
             // The last bracket closes the list; before that it must not be closed.
-            b'>' if open.last() != Some(&b'(') => {
-                open.pop() == Some(b'<') && (!open.is_empty() || at + 1 == body.len())
-            }
+            b'>' if !in_round => open.pop() == Some(b'<') && (!open.is_empty() || at + 1 == arguments.len()),
             _ => true,
         };
         if !matches {
-            // What is missing or too much can be anywhere before.
-            return Err(unbalanced(
-                arguments.start..arguments.start + at + 1,
-                "up to here one has no partner",
-            ));
+            // A missing or surplus bracket can be anywhere before.
+            return Err(boxed(UnbalancedArguments {
+                span: span(0..at + 1),
+                problem: "up to here one has no partner",
+            }));
         }
     }
-    if open.is_empty() { Ok(()) } else { Err(unbalanced(arguments.clone(), "one is never closed")) }
-}
-
-fn unbalanced(range: Range<usize>, label: &str) -> KernelError {
-    KernelError {
-        range,
-        message: "the brackets of the template arguments do not match".to_owned(),
-        label: label.to_owned(),
-        help: None,
-    }
-}
-
-/// The ranges of the identifiers; digits begin numbers, whose letters (`4u`, `0xff`) are none.
-fn words(text: &str, range: &Range<usize>) -> Vec<Range<usize>> {
-    let mut words = Vec::new();
-    let mut start: Option<usize> = None;
-    let body = text.get(range.clone()).unwrap_or_default();
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    for (at, byte) in body.bytes().enumerate() {
-        match start {
-            None if is_word(byte) => start = Some(at),
-            Some(from) if !is_word(byte) => {
-                words.push(range.start + from..range.start + at);
-                start = None;
-            }
-            _ => {}
+    match open.is_empty() {
+        true => Ok(()),
+        false => {
+            let span = span(0..arguments.len());
+            Err(boxed(UnbalancedArguments { span, problem: "one is never closed" }))
         }
     }
-    words.retain(|word| !text.as_bytes().get(word.start).is_some_and(u8::is_ascii_digit));
-    words
 }
 
 #[cfg(test)]
@@ -204,6 +141,7 @@ mod tests {
     use cubinder_expr::DataType;
 
     use super::*;
+    use crate::diagnostic::Source;
 
     fn row() -> Row {
         Row::of(
@@ -217,13 +155,18 @@ mod tests {
         )
     }
 
+    fn kernel(text: &str) -> Result<Kernel, (String, Range<usize>)> {
+        let source = Source::new("m.toml", text);
+        let kernel = instantiate(text, &row(), &|range| Span::new(&source, range));
+        kernel.map_err(|error| (error.message, error.primary.expect("it has a place").span.range))
+    }
+
     fn name(text: &str) -> String {
-        instantiate(text, &row()).expect("it is a kernel").name
+        kernel(text).expect("it is a kernel").name
     }
 
     fn mistake(text: &str) -> (String, Range<usize>) {
-        let error = instantiate(text, &row()).expect_err("it is no kernel");
-        (error.message, error.range)
+        kernel(text).expect_err("it is no kernel")
     }
 
     #[test]
@@ -243,7 +186,7 @@ mod tests {
 
     #[test]
     fn remembers_what_it_used() {
-        let used = instantiate("f<T, int, VEC, VEC>", &row()).expect("it is a kernel").used;
+        let used = kernel("f<T, int, VEC, VEC>").expect("it is a kernel").used;
         assert_eq!(used, ["T", "VEC", "VEC"]);
     }
 
@@ -264,8 +207,8 @@ mod tests {
     #[test]
     fn any_text_is_answered() {
         proptest::proptest!(|(text in "[a-zT<>(): ,é0-9]{0,24}")| {
-            if let Err(error) = instantiate(&text, &row()) {
-                proptest::prop_assert!(text.get(error.range).is_some());
+            if let Err((_, range)) = kernel(&text) {
+                proptest::prop_assert!(text.get(range).is_some());
             }
         });
     }

@@ -6,13 +6,14 @@ use std::sync::Arc;
 use cubinder_expr::DataType;
 use cubinder_expr::{Expr, Kind, Node};
 use cubinder_model::Launch;
-use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
+use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 
-use super::expression::{Compiler, Expected, Place};
+use super::declarations::tensors;
+use super::errors::{BlockTooLarge, ClusterTooLarge, LaunchLimitExceeded, ShapeInputPassed};
+use super::expression::{Compiler, Expected, RowScope};
 use super::rows::{self, Row, known_type};
-use super::steps::scratch_buffer;
 use super::{ArgDraft, ArgDraftValue, Unit, beside, foreign, kernel};
-use crate::diagnostic::{Code, Diagnostic};
+use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::form::is_identifier;
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
 use crate::rules;
@@ -21,288 +22,225 @@ use crate::rules;
 pub(super) struct RowLaunch {
     pub(super) launch: Launch,
     pub(super) unit: Unit,
-    /// Whether nothing in it is wrong. What stands for a wrong part keeps to every rule.
+    /// Whether nothing in it is wrong. Replacements of wrong parts satisfy every rule.
     pub(super) is_right: bool,
 }
 
-/// The most blocks of a cluster.
-const MAX_CLUSTER: i64 = cubinder_model::cuda_limits::MAX_CLUSTER as i64;
-
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Compiles a launch's expressions for a row. The unit's places among the steps and its tables are the caller's to say.
+/// Compiles a launch's expressions for a row. The caller numbers the unit among the steps and adds its tables.
 pub(super) fn resolve(
     compiler: &mut Compiler<'_>,
     decl: &LaunchDecl,
     row: &Row,
     plugin_types: &[DataType],
-    place: &Place,
-    index: usize,
+    scope: &RowScope,
 ) -> RowLaunch {
-    let foreign = if decl.is_of_code { foreign::resolve(compiler, decl, row, index) } else { None };
+    let manifest = compiler.declared.manifest;
+    let foreign = if decl.is_of_code { foreign::resolve(compiler, decl, row) } else { None };
     let kernel = match &foreign {
         Some(code) => Some(code.signature.kernel.clone()),
-        None => decl.kernel.as_ref().and_then(|text| kernel_name(compiler, text, row, index)),
+        None => decl.kernel.as_ref().and_then(|text| kernel_name(compiler, text, row)),
     };
-    let grid = dimensions(compiler, &decl.grid, "grid", place, index);
-    let block = dimensions(compiler, &decl.block, "block", place, index);
-    let block_is_right = block.1 && threads_of_block(compiler, decl, &block.0, index);
-    let shared_bytes = match &decl.shared_bytes {
-        None => Some(constant(0)),
-        Some(text) => {
-            let limits = (0, MAX_SHARED_BYTES, rules::SHARED_MEMORY_LIMIT);
-            integer(compiler, text, "shared_bytes", limits, place, index)
-        }
-    };
-    let cluster = decl.cluster.as_ref().map(|texts| dimensions(compiler, texts, "cluster", place, index));
-    let cluster_is_right = match &cluster {
-        Some((sizes, is_right)) => *is_right && blocks_of_cluster(compiler, decl, sizes, index),
-        None => true,
-    };
+    let mut launch = LaunchExpressions { compiler, row, scope, is_right: true };
+    let grid = launch.dimensions(&decl.grid, "grid", MAX_GRID, rules::GRID_LIMIT);
+    let block = launch.dimensions(&decl.block, "block", MAX_BLOCK, rules::BLOCK_LIMIT);
+    launch.check_product(&decl.block, &block, MAX_THREADS, |span, sizes, threads| {
+        BlockTooLarge { most: MAX_THREADS, span, sizes, threads }.into()
+    });
+    let shared_bytes = decl.shared_bytes.as_ref().map_or_else(
+        || constant(0),
+        |text| {
+            let most = MAX_SHARED_BYTES;
+            let bytes = launch.integer(text, "shared_bytes", 0, most, rules::SHARED_MEMORY_LIMIT);
+            bytes.unwrap_or_else(|| constant(0))
+        },
+    );
+    let cluster = decl.cluster.as_ref().map(|texts| {
+        let most = i64::from(MAX_CLUSTER);
+        let cluster = launch.dimensions(texts, "cluster", [most; 3], rules::CLUSTER_LIMIT);
+        launch.check_product(texts, &cluster, most, |span, sizes, blocks| {
+            ClusterTooLarge { most, span, sizes, blocks }.into()
+        });
+        cluster
+    });
+    let sizes_are_right = launch.is_right;
     let declared = decl.args.as_deref().unwrap_or_default();
-    // What is no identifier was told, and may have been meant as any parameter.
+    // A name that is no identifier was reported, and may have been meant as any parameter.
     let named: Vec<&ArgDecl> = declared.iter().filter(|arg| is_identifier(&arg.name.value)).collect();
     let args_are_known = decl.args.is_some() && named.len() == declared.len();
-    let args: Vec<ArgDraft> = named.into_iter().map(|arg| argument(compiler, arg, row, place)).collect();
-    let are_right = args.iter().all(|arg| arg.broken.is_none());
-    let args = if decl.is_of_code { foreign::passed(compiler.manifest, decl, row, args) } else { args };
-    let is_right = kernel.is_some()
+    let args: Vec<ArgDraft> = named.into_iter().map(|arg| argument(compiler, arg, row, scope)).collect();
+    let is_right = sizes_are_right
+        && kernel.is_some()
         && (decl.source.is_some() || foreign.is_some())
-        && grid.1
-        && block_is_right
-        && shared_bytes.is_some()
-        && cluster_is_right
         && args_are_known
-        && are_right;
+        && args.iter().all(|arg| arg.broken.is_none());
+    let args = if decl.is_of_code { foreign::passed(manifest, decl, row, args) } else { args };
     let launch = Launch {
         kernel: kernel.clone().unwrap_or_default(),
-        grid: grid.0,
-        block: block.0,
-        shared_bytes: shared_bytes.unwrap_or_else(|| constant(0)),
-        cluster: cluster.map(|(sizes, _)| sizes),
-        cooperative: decl.cooperative.as_ref().is_some_and(|said| said.value),
-        programmatic: decl.programmatic.as_ref().is_some_and(|said| said.value),
+        grid: replaced(grid),
+        block: replaced(block),
+        shared_bytes,
+        cluster: cluster.map(replaced),
+        cooperative: decl.cooperative.as_ref().is_some_and(|cooperative| cooperative.value),
+        programmatic: decl.programmatic.as_ref().is_some_and(|programmatic| programmatic.value),
         args: Vec::new(),
         code: Vec::new(),
     };
     let source = decl.source.as_ref();
-    let span_of = |text: Option<&Text>| compiler.span(text.map_or(0..0, |text| text.range.clone()));
+    let code_span = decl.code.as_ref().map(|code| &code.range);
+    let kernel_range = code_span.or(decl.kernel.as_ref().map(|text| &text.range));
     let unit = Unit {
-        variant: index,
+        variant: row.index,
         step: 0,
         decl: 0,
-        source: source.map(|source| beside(compiler.source, &source.value)).unwrap_or_default(),
-        source_span: span_of(source),
+        source: source.map(|it| beside(compiler.declared.source, &it.value)).unwrap_or_default(),
+        source_span: compiler.span(source.map_or(&(0..0), |text| &text.range)),
         kernel: kernel.unwrap_or_default(),
-        kernel_span: match &decl.code {
-            Some(code) => compiler.span(code.range.clone()),
-            None => span_of(decl.kernel.as_ref()),
-        },
+        kernel_span: compiler.span(kernel_range.unwrap_or(&(0..0))),
         foreign,
-        block_span: decl
-            .block
-            .first()
-            .zip(decl.block.last())
-            .map(|(first, last)| compiler.span(first.range.start..last.range.end)),
-        grid_spans: decl.grid.iter().map(|text| compiler.span(text.range.clone())).collect(),
+        block_span: span_of_all(compiler, &decl.block),
+        grid_spans: compiler.declared.spans(decl.grid.iter().map(|text| &text.range)),
         types: row.types.clone(),
         formats: row.formats.clone(),
-        has_formats: rows::has_formats(compiler.manifest),
+        has_formats: rows::has_formats(manifest),
         plugin_types: plugin_types.to_vec(),
         constants: row.values().map(|(name, value)| (name.to_owned(), value.clone())).collect(),
         tables: Arc::new([]),
         args,
-        args_span: compiler.span(decl.args_range.clone()),
+        args_span: compiler.span(&decl.args_range),
         shared_outputs: Vec::new(),
         args_are_known,
     };
     RowLaunch { launch, unit, is_right }
 }
 
-/// The kernel as C++ names it; nothing where it is wrong, and where it depends on a name that is: then that was told.
-fn kernel_name(compiler: &mut Compiler<'_>, text: &Text, row: &Row, index: usize) -> Option<String> {
-    match kernel::instantiate(&text.value, row) {
+/// Returns the kernel as C++ names it; `None` if it or a name in it is wrong, which was reported.
+fn kernel_name(compiler: &mut Compiler<'_>, text: &Text, row: &Row) -> Option<String> {
+    let span = |range| compiler.span(&text.locate(range));
+    match kernel::instantiate(&text.value, row, &span) {
         Ok(kernel) => {
-            for name in &kernel.used {
-                compiler.use_name(name);
-            }
+            kernel.used.iter().for_each(|name| compiler.use_name(name));
             let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
             let arguments = text.value.split_once('<').map_or("", |(_, arguments)| arguments);
             let is_unclear = arguments.split(|c| !is_part(c)).any(|name| compiler.is_unclear(name));
             (!is_unclear).then_some(kernel.name)
         }
         Err(error) => {
-            let span = compiler.span(text.locate(error.range));
-            let diagnostic =
-                Diagnostic::error(error.message).code(rules::BAD_KERNEL_NAME).at(span, error.label);
-            let diagnostic = match error.help {
-                Some(help) => diagnostic.help(help),
-                None => diagnostic,
-            };
-            compiler.report(diagnostic, Some(index));
+            compiler.report(*error, Some(row.index));
             None
         }
     }
 }
 
-/// Grid or block, and whether it is right: what is not given is 1, and what is wrong too.
-fn dimensions(
-    compiler: &mut Compiler<'_>,
-    texts: &[Text],
-    key: &str,
-    place: &Place,
-    index: usize,
-) -> ([Expr; 3], bool) {
-    let (limits, code) = match key {
-        "grid" => (MAX_GRID, rules::GRID_LIMIT),
-        "cluster" => ([MAX_CLUSTER; 3], rules::CLUSTER_LIMIT),
-        _ => (MAX_BLOCK, rules::BLOCK_LIMIT),
-    };
-    let mut whole = true;
-    let mut result = [constant(1), constant(1), constant(1)];
-    for (axis, text) in texts.iter().enumerate().take(3) {
-        let key = format!("{key}.{}", AXES[axis]);
-        match integer(compiler, text, &key, (1, limits[axis], code), place, index) {
-            Some(expr) => result[axis] = expr,
-            None => whole = false,
+/// Compiles the sizes of a launch.
+struct LaunchExpressions<'c, 'm> {
+    compiler: &'c mut Compiler<'m>,
+    row: &'c Row,
+    scope: &'c RowScope,
+    is_right: bool,
+}
+
+impl LaunchExpressions<'_, '_> {
+    /// Compiles a grid, block or cluster. A missing axis is 1, a wrong one `None`.
+    fn dimensions(&mut self, texts: &[Text], key: &str, most: [i64; 3], code: Code) -> [Option<Expr>; 3] {
+        std::array::from_fn(|axis| match texts.get(axis) {
+            Some(text) => self.integer(text, &format!("{key}.{}", AXES[axis]), 1, most[axis], code),
+            None => Some(constant(1)),
+        })
+    }
+
+    /// Compiles an integer; a constant is at least `least` and at most `most`.
+    fn integer(&mut self, text: &Text, key: &str, least: i64, most: i64, code: Code) -> Option<Expr> {
+        let expr = self.compiler.expression(text, key, Expected::Int, self.scope).map(|typed| typed.expr);
+        let value = expr.as_ref().and_then(value_of).filter(|value| !(least..=most).contains(value));
+        if let Some(value) = value {
+            let span = self.compiler.span(&text.range);
+            let error = Diagnostic::from(LaunchLimitExceeded { key, least, most, span, value }).code(code);
+            self.report(error, std::slice::from_ref(text));
         }
+        self.is_right &= expr.is_some() && value.is_none();
+        expr.filter(|_| value.is_none())
     }
-    (result, whole)
-}
 
-/// An integer; where it is a constant, within the limits: the least, the greatest, the rule that says so.
-fn integer(
-    compiler: &mut Compiler<'_>,
-    text: &Text,
-    key: &str,
-    limits: (i64, i64, Code),
-    place: &Place,
-    index: usize,
-) -> Option<Expr> {
-    let typed = compiler.expression(text, key, Expected::Int, place)?;
-    let (least, most, code) = limits;
-    match value_of(&typed.expr) {
-        Some(value) if value < least || value > most => {
-            let diagnostic = Diagnostic::error(format!("`{key}` must be from {least} to {most}"))
-                .code(code)
-                .at(compiler.span_of(text), format!("this is {value}"));
-            let diagnostic = compiler.with_values(diagnostic, text, Some(index));
-            compiler.report(diagnostic, Some(index));
-            None
-        }
-        _ => Some(typed.expr),
-    }
-}
-
-/// Whether a block of constants has no more threads than it can have.
-fn threads_of_block(compiler: &mut Compiler<'_>, decl: &LaunchDecl, block: &[Expr; 3], index: usize) -> bool {
-    let Some(sizes) = block.iter().map(value_of).collect::<Option<Vec<i64>>>() else { return true };
-    // Each is at most 1024, so the product fits.
-    let threads: i64 = sizes.iter().product();
-    let (Some(first), Some(last)) = (decl.block.first(), decl.block.last()) else { return true };
-    if threads > MAX_THREADS {
-        let span = compiler.span(first.range.start..last.range.end);
+    /// Checks the product of constant sizes, each of which is within its limits.
+    fn check_product(
+        &mut self,
+        texts: &[Text],
+        sizes: &[Option<Expr>; 3],
+        most: i64,
+        error: impl FnOnce(Span, String, i64) -> Diagnostic,
+    ) {
+        let sizes = sizes.iter().map(|size| value_of(size.as_ref()?));
+        let Some(sizes) = sizes.collect::<Option<Vec<i64>>>() else { return };
+        let product: i64 = sizes.iter().product();
+        let Some(span) = span_of_all(self.compiler, texts).filter(|_| product > most) else { return };
         let sizes = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-        let diagnostic = Diagnostic::error(format!("a block has at most {MAX_THREADS} threads"))
-            .code(rules::BLOCK_LIMIT)
-            .at(span, format!("these are {sizes} = {threads}"));
-        let with_values = |diagnostic, text| compiler.with_values(diagnostic, text, Some(index));
-        let diagnostic = decl.block.iter().fold(diagnostic, with_values);
-        compiler.report(diagnostic, Some(index));
+        self.report(error(span, sizes, product), texts);
+        self.is_right = false;
     }
-    threads <= MAX_THREADS
+
+    /// Reports an error with the declarations that decide the values of `texts`.
+    fn report(&mut self, error: Diagnostic, texts: &[Text]) {
+        let row = Some(self.row.index);
+        let error = texts.iter().fold(error, |error, text| self.compiler.with_values(error, text, row));
+        self.compiler.report(error, row);
+    }
 }
 
-/// Whether a cluster of constants has no more blocks than it can have.
-fn blocks_of_cluster(
-    compiler: &mut Compiler<'_>,
-    decl: &LaunchDecl,
-    sizes: &[Expr; 3],
-    index: usize,
-) -> bool {
-    let Some(sizes) = sizes.iter().map(value_of).collect::<Option<Vec<i64>>>() else { return true };
-    // Each is at most 8.
-    let blocks: i64 = sizes.iter().product();
-    let texts = decl.cluster.as_deref().unwrap_or_default();
-    let (Some(first), Some(last)) = (texts.first(), texts.last()) else { return true };
-    if blocks > MAX_CLUSTER {
-        let span = compiler.span(first.range.start..last.range.end);
-        let sizes = sizes.iter().map(ToString::to_string).collect::<Vec<_>>().join(" x ");
-        let diagnostic = Diagnostic::error(format!("a cluster has at most {MAX_CLUSTER} blocks"))
-            .code(rules::CLUSTER_LIMIT)
-            .at(span, format!("these are {sizes} = {blocks}"));
-        let with_values = |diagnostic, text| compiler.with_values(diagnostic, text, Some(index));
-        let diagnostic = texts.iter().fold(diagnostic, with_values);
-        compiler.report(diagnostic, Some(index));
-    }
-    blocks <= MAX_CLUSTER
+/// Replaces wrong sizes by 1.
+fn replaced(sizes: [Option<Expr>; 3]) -> [Expr; 3] {
+    sizes.map(|size| size.unwrap_or_else(|| constant(1)))
 }
 
-fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, place: &Place) -> ArgDraft {
-    let value = value(compiler, arg, row, place);
+fn span_of_all(compiler: &Compiler<'_>, texts: &[Text]) -> Option<Span> {
+    let (first, last) = (texts.first()?, texts.last()?);
+    Some(compiler.span(&(first.range.start..last.range.end)))
+}
+
+fn argument(compiler: &mut Compiler<'_>, arg: &ArgDecl, row: &Row, scope: &RowScope) -> ArgDraft {
+    let value = value(compiler, arg, row, scope);
     let broken = value.as_ref().err().cloned();
-    let stand_in = |_| ArgDraftValue::Expr { expr: constant(0), kind: Kind::Int };
-    let value_range = arg.value.as_ref().map_or(arg.name.range.clone(), |value| value.range.clone());
     ArgDraft {
         name: arg.name.value.clone(),
-        name_span: compiler.span(arg.name.range.clone()),
-        value: value.unwrap_or_else(stand_in),
-        value_span: compiler.span(value_range),
+        name_span: compiler.span(&arg.name.range),
+        value: value.unwrap_or_else(|_| ArgDraftValue::Expr { expr: constant(0), kind: Kind::Int }),
+        value_span: compiler.span(arg.value.as_ref().map_or(&arg.name.range, |value| &value.range)),
         broken,
     }
 }
 
-/// What is passed; where that is wrong, the tensors that may have been meant.
+/// Returns the passed value; if it is wrong, the tensors that may have been meant.
 fn value(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
     row: &Row,
-    place: &Place,
+    scope: &RowScope,
 ) -> Result<ArgDraftValue, Range<u32>> {
     let Some(text) = &arg.value else { return Err(0..u32::MAX) };
-    if let Some(tensor) = tensor(compiler, text) {
-        compiler.use_name(text.value.trim());
-        let ty = known_type(compiler.manifest, row, tensor as usize);
-        let is_clear =
-            ty.is_some_and(|ty| !compiler.is_unclear(ty)) && !compiler.is_unclear(text.value.trim());
-        if is_clear && let Some(diagnostic) = host_memory(compiler, text, tensor) {
-            compiler.report(diagnostic, None);
+    let (manifest, name) = (compiler.declared.manifest, text.value.trim());
+    if let Some((tensor, _)) = (0..).zip(tensors(manifest)).find(|(_, tensor)| tensor.name.value == name) {
+        compiler.use_name(name);
+        let ty = known_type(manifest, row, tensor as usize);
+        if ty.is_none_or(|ty| compiler.is_unclear(ty)) || compiler.is_unclear(name) {
+            return Err(tensor..tensor + 1);
+        }
+        if let Some(input) = compiler.declared.input(name).filter(|input| input.values.is_some()) {
+            let (span, input) = (compiler.span(&text.range), compiler.span(&input.name.range));
+            compiler.report(ShapeInputPassed { name, span, input }, None);
             return Err(0..0);
         }
-        return if is_clear { Ok(ArgDraftValue::Tensor(tensor)) } else { Err(tensor..tensor + 1) };
+        return Ok(ArgDraftValue::Tensor(tensor));
     }
-    if let Some(buffer) = scratch_buffer(compiler.manifest, text) {
-        let name = text.value.trim();
+    if let Some(buffer) = compiler.declared.scratch_buffer(name) {
         compiler.use_name(name);
         return if compiler.is_unclear(name) { Err(0..u32::MAX) } else { Ok(ArgDraftValue::Scratch(buffer)) };
     }
-    match compiler.expression(text, &arg.name.value, Expected::Argument, place) {
+    match compiler.expression(text, &arg.name.value, Expected::Argument, scope) {
         Some(typed) => Ok(ArgDraftValue::Expr { expr: typed.expr, kind: typed.kind }),
-        None if is_identifier(text.value.trim()) => Err(0..u32::MAX),
+        None if is_identifier(name) => Err(0..u32::MAX),
         None => Err(0..0),
     }
-}
-
-/// The error for a shape input that is passed as memory.
-fn host_memory(compiler: &Compiler<'_>, text: &Text, tensor: u32) -> Option<Diagnostic> {
-    let input = compiler.manifest.inputs.get(tensor as usize).filter(|input| input.values.is_some())?;
-    let name = &input.name.value;
-    Some(
-        Diagnostic::error(format!("`{name}` is a shape input: its memory is the host's"))
-            .code(rules::SHAPE_INPUT)
-            .at(compiler.span_of(text), "a kernel cannot read it there")
-            .related(compiler.span(input.name.range.clone()), "declared here")
-            .help("TensorRT uses it for the shapes of outputs and keeps it from kernels: pass an extent that follows from it, such as `y.shape[0]`"),
-    )
-}
-
-/// The index of the tensor that the text names, over inputs, then outputs.
-fn tensor(compiler: &Compiler<'_>, text: &Text) -> Option<u32> {
-    let manifest = compiler.manifest;
-    let inputs = manifest.inputs.iter().map(|input| &input.name);
-    let mut names = inputs.chain(manifest.outputs.iter().map(|output| &output.name));
-    let position = names.position(|name| name.value == text.value.trim())?;
-    u32::try_from(position).ok()
 }
 
 pub(super) fn constant(value: i64) -> Expr {

@@ -1,138 +1,116 @@
 //! Whether TensorRT has the layouts that rows ask for: by the types of the tensors and by their ranks.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use cubinder_expr::{DataType, Format};
 
-use super::rows::{Row, Tensor, tensors};
-use crate::diagnostic::{Diagnostic, Source, Span};
+use super::declarations::{Declarations, Tensor, tensors};
+use super::errors::{NoLayout, TooFewDimensions};
+use super::restrict::leaves;
+use super::rows::Row;
+use crate::diagnostic::Diagnostic;
 use crate::manifest::form::list;
-use crate::manifest::{InputDecl, Located, Manifest};
-use crate::rules;
+use crate::manifest::{CombinationDecl, InputDecl, Located};
 
-/// Reports tensors that some row wants in a format that their type or rank cannot have. Nothing is said of parameters that are not
-/// clear.
-pub(super) fn check(
-    manifest: &Manifest,
-    rows: &[Row],
-    unclear: &BTreeSet<String>,
-    source: &Arc<Source>,
-) -> Vec<Diagnostic> {
+/// Reports tensors that some row wants in a format that their type or rank cannot have. Unclear parameters are exempt.
+pub(super) fn check(declared: Declarations<'_>, rows: &[Row], unclear: &BTreeSet<String>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    let mut told: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for (index, tensor) in tensors(manifest).enumerate() {
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    for (index, tensor) in tensors(declared.manifest).enumerate() {
         let Some(format) = tensor.format else { continue };
         let is_unclear =
-            |name: &Located<String>| unclear.contains(&name.value) || manifest.broken.contains(&name.value);
+            |name: &Located<String>| unclear.contains(&name.value) || declared.is_broken(&name.value);
         if is_unclear(format) || is_unclear(tensor.ty) {
             continue;
         }
-        let formats = rows.iter().filter_map(|row| row.tensor_formats.get(index));
-        let formats: BTreeSet<Format> = formats.copied().collect();
-        let pairs = rows
+        let layouts = rows
             .iter()
             .filter_map(|row| Some((*row.tensor_types.get(index)?, *row.tensor_formats.get(index)?)));
-        let pairs: BTreeSet<(DataType, Format)> = pairs.collect();
+        let layouts: BTreeSet<(DataType, Format)> = layouts.collect();
         let misfits: Vec<(DataType, Format)> =
-            pairs.into_iter().filter(|(ty, format)| !format.suits(*ty)).collect();
-        // Tensors that share parameters share what is wrong with them.
-        if !misfits.is_empty() && told.insert((&tensor.ty.value, &format.value)) {
-            diagnostics.push(no_layout(manifest, tensor, format, &misfits, source));
+            layouts.iter().copied().filter(|(ty, format)| !format.suits(*ty)).collect();
+        // Tensors with the same parameters have the same misfits.
+        if !misfits.is_empty() && seen.insert((&tensor.ty.value, &format.value)) {
+            diagnostics.push(no_layout(declared, tensor, format, &misfits));
         }
-        if let Some(input) = manifest.inputs.get(index) {
-            diagnostics.extend(rank(input, format, &formats, source));
+        if let Some(input) = declared.manifest.inputs.get(index) {
+            diagnostics.extend(rank(declared, input, format, layouts.into_iter().map(|(_, format)| format)));
         }
     }
     diagnostics
 }
 
 fn no_layout(
-    manifest: &Manifest,
+    declared: Declarations<'_>,
     tensor: Tensor<'_>,
     format: &Located<String>,
     misfits: &[(DataType, Format)],
-    source: &Arc<Source>,
 ) -> Diagnostic {
+    let manifest = declared.manifest;
     let (ty, first) = misfits.first().copied().unwrap_or((DataType::F32, Format::Linear));
-    let has = |misfits: &[(DataType, Format)]| -> Vec<String> {
-        misfits.iter().skip(1).map(|(ty, format)| format!("`{}` as `{}`", ty.name(), format.name())).collect()
+    let others = misfits.iter().skip(1).map(|(ty, format)| format!("`{}` as `{}`", ty.name(), format.name()));
+    let others: Vec<String> = others.collect();
+    let has_it = |combination: &&CombinationDecl| {
+        leaves(&combination.types, &tensor.ty.value, &ty)
+            && leaves(&combination.formats, &format.value, &first)
     };
-    let mut diagnostic = Diagnostic::error(format!(
-        "TensorRT has no tensors of `{}` in the format `{}`",
-        ty.name(),
-        first.name()
-    ))
-    .code(rules::NO_SUCH_LAYOUT)
-    .at(Span::new(source, format.range.clone()), format!("the format of `{}`", tensor.name.value))
-    .related(Span::new(source, tensor.ty.range.clone()), "its type");
-    for combination in manifest.combinations.iter().filter(|combination| {
-        let types = combination.types.iter().find(|it| it.name.value == tensor.ty.value);
-        let formats = combination.formats.iter().find(|it| it.name.value == format.value);
-        types.is_none_or(|it| it.alternatives.contains(&ty))
-            && formats.is_none_or(|it| it.alternatives.contains(&first))
-    }) {
-        let places = combination.types.iter().map(|it| &it.range);
-        let places = places.chain(combination.formats.iter().map(|it| &it.range));
-        diagnostic = places.fold(diagnostic, |diagnostic, range| {
-            diagnostic.related(Span::new(source, range.clone()), "this combination has it")
-        });
-    }
+    let combinations = manifest.combinations.iter().filter(has_it).flat_map(|combination| {
+        let types = combination.types.iter().map(|it| &it.range);
+        types.chain(combination.formats.iter().map(|it| &it.range))
+    });
     let types: BTreeSet<DataType> = misfits.iter().map(|(ty, _)| *ty).collect();
-    for ty in types {
+    let possible = types.into_iter().map(|ty| {
         let formats: Vec<&str> =
             Format::ALL.into_iter().filter(|format| format.suits(ty)).map(Format::name).collect();
-        diagnostic = diagnostic.note(format!("the formats of `{}` are {}", ty.name(), list(&formats)));
-    }
-    if misfits.len() > 1 {
-        diagnostic = diagnostic.note(format!("nor is there {}", has(misfits).join(", ")));
-    }
-    let type_parameter = manifest.types.iter().find(|decl| decl.name.value == tensor.ty.value);
-    let format_parameter = manifest.formats.iter().find(|decl| decl.name.value == format.value);
-    match (type_parameter, format_parameter) {
-        (Some(types), Some(formats)) => {
-            let fitting = types.alternatives.iter().find(|ty| first.suits(**ty)).copied();
-            diagnostic.help(match fitting {
-                Some(fitting) => format!(
-                    "say with `[[combinations]]` which there are: one of them `types = {{ {} = [\"{}\"] }}` with `formats = {{ {} = [\"{}\"] }}`",
-                    types.name.value,
-                    fitting.name(),
-                    formats.name.value,
-                    first.name()
-                ),
-                None => format!("leave `{}` out of `{}`", first.name(), formats.name.value),
-            })
-        }
-        (None, Some(formats)) => {
-            diagnostic.help(format!("leave `{}` out of `{}`", first.name(), formats.name.value))
-        }
-        (Some(types), None) => {
-            diagnostic.help(format!("leave `{}` out of `{}`", ty.name(), types.name.value))
-        }
-        (None, None) => diagnostic,
-    }
+        format!("the formats of `{}` are {}", ty.name(), list(&formats))
+    });
+    let types = manifest.types.iter().find(|decl| decl.name.value == tensor.ty.value);
+    let formats = manifest.formats.iter().find(|decl| decl.name.value == format.value);
+    let fitting = types.and_then(|types| types.alternatives.iter().find(|ty| first.suits(**ty)));
+    let advice = match (types, formats, fitting) {
+        (Some(types), Some(formats), Some(fitting)) => Some(format!(
+            "say with `[[combinations]]` which there are: one of them `types = {{ {} = [\"{}\"] }}` with `formats = {{ {} = [\"{}\"] }}`",
+            types.name.value,
+            fitting.name(),
+            formats.name.value,
+            first.name()
+        )),
+        (_, Some(formats), _) => Some(format!("leave `{}` out of `{}`", first.name(), formats.name.value)),
+        (Some(types), None, _) => Some(format!("leave `{}` out of `{}`", ty.name(), types.name.value)),
+        (None, None, _) => None,
+    };
+    let error = NoLayout {
+        ty: ty.name(),
+        format: first.name(),
+        span: declared.span(&format.range),
+        tensor: &tensor.name.value,
+        ty_span: declared.span(&tensor.ty.range),
+        combinations: declared.spans(combinations),
+        possible: possible.collect(),
+        others: (!others.is_empty()).then(|| others.join(", ")),
+        advice,
+    };
+    error.into()
 }
 
-/// An input that never has the dimensions that one of its formats needs. Where it may have fewer, TensorRT gives it another format.
+/// An input that never has the dimensions that one of its formats needs. If it may have fewer, TensorRT uses another format.
 fn rank(
+    declared: Declarations<'_>,
     input: &InputDecl,
     format: &Located<String>,
-    formats: &BTreeSet<Format>,
-    source: &Arc<Source>,
+    formats: impl Iterator<Item = Format>,
 ) -> Option<Diagnostic> {
-    let most = formats.iter().copied().max_by_key(|format| format.min_rank())?;
-    if usize::from(input.rank.1) >= most.min_rank() {
-        return None;
-    }
-    let least = most.min_rank();
-    let diagnostic =
-        Diagnostic::error(format!("the format `{}` needs at least {least} dimensions", most.name()))
-            .code(rules::NO_SUCH_LAYOUT)
-            .at(Span::new(source, format.range.clone()), format!("the format of `{}`", input.name.value));
-    Some(match &input.rank_range {
-        Some(range) => {
-            diagnostic.related(Span::new(source, range.clone()), format!("it has at most {}", input.rank.1))
-        }
-        None => diagnostic,
+    let formats: BTreeSet<Format> = formats.collect();
+    let needy = formats.into_iter().max_by_key(|format| format.min_rank())?;
+    (usize::from(input.rank.1) < needy.min_rank()).then(|| {
+        let error = TooFewDimensions {
+            format: needy.name(),
+            least: needy.min_rank(),
+            span: declared.span(&format.range),
+            tensor: &input.name.value,
+            most: input.rank.1,
+            rank: input.rank_range.as_ref().map(|range| declared.span(range)),
+        };
+        error.into()
     })
 }

@@ -7,22 +7,25 @@
 mod choices;
 mod counts;
 mod cpp_names;
+mod declaration_labels;
+mod declarations;
+mod errors;
+mod excluded_rows;
 mod expression;
 mod foreign;
+mod free_names;
 mod kernel;
 mod launch;
 mod layouts;
-mod left_out;
 mod messages;
 mod names;
-mod origin;
 mod output_types;
+mod placeholders;
 mod restrict;
 mod rows;
 mod steps;
 mod tables;
 mod tensor_kinds;
-mod unsaid;
 mod usage;
 
 use std::borrow::Borrow;
@@ -33,15 +36,15 @@ use std::sync::Arc;
 
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_expr::{Expr, Kind};
-use cubinder_model::{Attribute, Guard, Input, Plugin, Variant};
+use cubinder_model::{Attribute, Input, Plugin, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
-use crate::manifest::{self, MAX_RANK, Manifest, TableData, TableType};
-use crate::rules;
+use crate::manifest::{self, Manifest, TableData, TableType};
+use declarations::Declarations;
 use expression::Compiler;
 pub use foreign::element;
 pub use foreign::{ForeignCode, ForeignFile};
-use rows::Row;
+use rows::{Candidate, Exclusion, Row};
 pub use usage::UnusedName;
 
 /// A plugin before its kernels are compiled.
@@ -177,8 +180,8 @@ pub enum ArgDraftValue {
     },
 }
 
-/// A manifest that is right; or, as the `sketch` of a [`Wrong`] one, what could be made of it. There a stand-in that keeps to
-/// every rule takes the place of what is wrong and of what depends on it: a guard that is not there, a requirement that always holds, a
+/// A manifest that is right; or, as the `sketch` of an [`Unresolved`] one, a partially resolved one. There, replacements that satisfy
+/// every rule stand for wrong parts and those that depend on them: a guard that is not there, a requirement that always holds, a
 /// shape of one element without limits, a grid and block of 1, no shared memory. So more cases are possible than the author meant:
 /// what is proved of all of them holds, and a single case tells nothing.
 #[derive(Debug, Clone, PartialEq)]
@@ -203,12 +206,12 @@ pub struct Resolved {
     pub shapes_are_known: bool,
 }
 
-/// A manifest with mistakes.
+/// A manifest with errors.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Wrong {
-    /// Every mistake that can be told apart from the others, in order of place, with the warnings of its form between them.
+pub struct Unresolved {
+    /// Every independent error, in order of place, with the warnings of its form between them.
     pub errors: Vec<Diagnostic>,
-    /// What could be made of it: it serves only to look for more mistakes. See [`Resolved`].
+    /// The partially resolved manifest: it serves only to find more errors. See [`Resolved`].
     pub sketch: Option<Box<Resolved>>,
 }
 
@@ -225,94 +228,87 @@ impl Resolved {
 /// Reads and resolves a manifest.
 ///
 /// # Errors
-/// Every mistake that can be told apart from the others, in order of place, with the warnings between them.
+/// Every independent error, in order of place, with the warnings between them.
 pub fn compile(source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
-    read(source).map_err(|wrong| wrong.errors)
+    read(source).map_err(|unresolved| unresolved.errors)
 }
 
 /// Reads and resolves a manifest, as far as it can be.
 ///
 /// # Errors
-/// The mistakes, with what could be made of the manifest beside them.
-pub fn read(source: &Arc<Source>) -> Result<Resolved, Wrong> {
-    if let Some(error) = unsaid::check(source) {
-        return Err(Wrong { errors: vec![error], sketch: None });
+/// The errors, with the partially resolved manifest.
+pub fn read(source: &Arc<Source>) -> Result<Resolved, Unresolved> {
+    if let Some(error) = placeholders::check(source) {
+        return Err(Unresolved { errors: vec![error], sketch: None });
     }
     let read = manifest::read(source);
-    let Some(manifest) = read.manifest else { return Err(Wrong { errors: read.diagnostics, sketch: None }) };
-    let resolved = sketch(&manifest, source);
+    let Some(manifest) = read.manifest else {
+        return Err(Unresolved { errors: read.diagnostics, sketch: None });
+    };
+    let resolved = resolve(&manifest, source);
     if read.diagnostics.is_empty() {
         return resolved;
     }
     let (errors, sketch) = match resolved {
         Ok(resolved) => (Vec::new(), Some(Box::new(resolved))),
-        Err(wrong) => (wrong.errors, wrong.sketch),
+        Err(unresolved) => (unresolved.errors, unresolved.sketch),
     };
     let mut diagnostics = read.diagnostics;
-    // What is only a warning may follow from the mistakes of form.
+    // Warnings may follow from the errors of form.
     diagnostics.extend(errors.into_iter().filter(|diagnostic| diagnostic.severity == Severity::Error));
     sort(&mut diagnostics);
-    let sketch = sketch.map(|sketch| {
-        Box::new(Resolved {
-            is_read: false,
-            cases_are_known: false,
-            shapes_are_known: false,
-            warnings: Vec::new(),
-            ..*sketch
-        })
+    let sketch = sketch.map(|mut sketch| {
+        (sketch.is_read, sketch.cases_are_known, sketch.shapes_are_known) = (false, false, false);
+        sketch.warnings.clear();
+        sketch
     });
-    Err(Wrong { errors: diagnostics, sketch })
+    Err(Unresolved { errors: diagnostics, sketch })
 }
 
-/// Gives names, types and expressions their meaning.
-///
-/// # Errors
-/// Every mistake that can be told apart from the others, in order of place. For a manifest that was read with errors
-/// there may be none left to tell.
-pub fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Vec<Diagnostic>> {
-    sketch(manifest, source).map_err(|wrong| wrong.errors)
-}
-
-fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> {
-    let too_many = counts::check(manifest, source);
+/// Resolves names, types and expressions. A manifest that was read with errors may have no further ones.
+fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unresolved> {
+    let declared = Declarations { manifest, source };
+    let too_many = counts::check(declared);
     if !too_many.is_empty() {
-        return Err(Wrong { errors: too_many, sketch: None });
+        return Err(Unresolved { errors: too_many, sketch: None });
     }
-    let mut diagnostics = names::check(manifest, source);
-    diagnostics.extend(tensor_kinds::check(manifest, source));
-    diagnostics.extend(foreign::check(manifest, source));
-    let rows::Table { rows, unclear } = rows::expand(manifest, source, &mut diagnostics);
-    let mut compiler = Compiler::new(manifest, source, &rows, unclear);
+    let mut diagnostics = names::check(declared);
+    diagnostics.extend(tensor_kinds::check(declared));
+    diagnostics.extend(foreign::check(declared));
+    let rows::ExpandedRows { rows, unclear } = rows::expand(declared, &mut diagnostics);
+    let mut compiler = Compiler::new(declared, &rows, unclear);
     let (require, require_is_right) = compiler.require();
     let (outputs, outputs_are_right) = compiler.outputs();
     let (tables, tables_are_right) = tables::resolve(&mut compiler);
-    let by_rules = left_out::by_rules(&rows, &require);
-    let guards = rows.iter().enumerate().zip(&by_rules);
-    let mut guards: Vec<Option<Guard>> =
-        guards.map(|((index, row), is_gone)| (!is_gone).then(|| compiler.guard(row, index))?).collect();
-    compiler.settle(by_rules.iter().filter(|is_gone| !**is_gone).count());
-    diagnostics.extend(counts::check_guards(manifest, &rows, &mut guards, source));
-    let by_guards = left_out::by_guards(&rows, &guards, &by_rules);
-    let excluded = left_out::excluded(manifest, &rows, &by_rules, source);
-    let unserved = left_out::unserved(manifest, &rows, &by_rules, &by_guards, source);
-    let narrowed = rows.iter().zip(&by_guards).filter(|(_, is_gone)| **is_gone).map(|(row, _)| row.id);
-    let narrowed: BTreeSet<i32> = narrowed.collect();
-    let is_there: Vec<bool> = by_rules.iter().zip(&by_guards).map(|(a, b)| !a && !b).collect();
-    let there: Vec<(usize, &Row)> = rows.iter().enumerate().filter(|(index, _)| is_there[*index]).collect();
-    let guards_are_known = guards_are_known(manifest, &rows, &guards, &by_rules);
-    if guards_are_known {
-        let can_run =
-            |(index, _): &&(usize, &Row)| !left_out::never_holds(guards.get(*index).and_then(Option::as_ref));
-        let left: Vec<&Row> = there.iter().filter(can_run).map(|(_, row)| *row).collect();
-        diagnostics.extend(output_types::check(manifest, &left, |name| compiler.is_unclear(name), source));
+    let candidates = rows.into_iter().map(|row| Candidate { row, guard: None, exclusion: None });
+    let mut candidates: Vec<Candidate> = candidates.collect();
+    excluded_rows::by_requirements(&mut candidates, &require);
+    let mut checked = 0;
+    for Candidate { row, guard, .. } in candidates.iter_mut().filter(|it| it.exclusion.is_none()) {
+        *guard = compiler.guard(row);
+        checked += 1;
     }
-    let plugin_types = rows::types(there.iter().map(|(_, row)| *row));
-    let resolve = |(index, row): &(usize, &Row)| steps::resolve(&mut compiler, row, &plugin_types, *index);
-    let steps: Vec<steps::RowSteps> = there.iter().map(resolve).collect();
-    steps::never_done(&mut compiler, &there, &steps);
-    let (messages, unused) = compiler.finish(&rows, there.len());
-    diagnostics.extend(excluded);
-    diagnostics.extend(unserved);
+    compiler.settle(checked);
+    diagnostics.extend(counts::check_guards(declared, &mut candidates));
+    excluded_rows::by_guards(&mut candidates);
+    diagnostics.extend(excluded_rows::check(declared, &candidates));
+    let by_guard = candidates.iter().filter(|candidate| candidate.exclusion == Some(Exclusion::Guard));
+    let narrowed: BTreeSet<i32> = by_guard.map(|candidate| candidate.row.id).collect();
+    let active: Vec<&Candidate> = candidates.iter().filter(|it| it.exclusion.is_none()).collect();
+    let has_guard = |row: &Row| manifest.variants.get(row.variant).is_some_and(|decl| decl.guard.is_some());
+    // A guard that is written down and has no meaning leaves open which rows remain.
+    if active.iter().all(|candidate| candidate.guard.is_some() || !has_guard(&candidate.row)) {
+        let can_run = active.iter().filter(|it| !excluded_rows::never_holds(it.guard.as_ref()));
+        let rows: Vec<&Row> = can_run.map(|candidate| &candidate.row).collect();
+        diagnostics.extend(output_types::check(declared, &rows, |name| compiler.is_unclear(name)));
+    }
+    let active_rows: Vec<&Row> = active.iter().map(|candidate| &candidate.row).collect();
+    let plugin_types = rows::types(active_rows.iter().copied());
+    let steps = active_rows.iter().map(|row| steps::resolve(&mut compiler, row, &plugin_types));
+    let steps: Vec<steps::RowSteps> = steps.collect();
+    steps::report_never_done(&mut compiler, &active_rows, &steps);
+    let describe = |row: usize| Some(candidates.get(row)?.row.describe());
+    let (messages, unused) = compiler.finish(active_rows.len(), &describe);
     diagnostics.extend(messages);
     diagnostics.extend(unused.warnings);
     if has_errors(&diagnostics) {
@@ -320,19 +316,17 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
     }
     sort(&mut diagnostics);
-    let steps_are_right = steps.iter().all(|steps| steps.is_right);
-    let there = rows.into_iter().zip(guards).zip(is_there).filter(|(_, is_there)| *is_there);
-    let table = there.map(|(row, _)| row).zip(steps);
-    let is_right = steps_are_right
+    let is_right = steps.iter().all(|steps| steps.is_right)
         && require_is_right
         && outputs_are_right
         && tables_are_right
         && !has_errors(&diagnostics);
+    let table = candidates.into_iter().filter(|candidate| candidate.exclusion.is_none()).zip(steps);
     let mut resolved = Resolved {
         draft: PluginDraft { narrowed, ..draft(manifest, table, require, outputs, &tables) },
         manifest: manifest.clone(),
         source: Arc::clone(source),
-        name_span: Span::new(source, manifest.plugin.name.range.clone()),
+        name_span: declared.span(&manifest.plugin.name.range),
         warnings: Vec::new(),
         unused_names: unused.names,
         is_read: true,
@@ -343,27 +337,18 @@ fn sketch(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Wrong> 
         resolved.warnings = diagnostics;
         return Ok(resolved);
     }
-    Err(Wrong { errors: diagnostics, sketch: Some(Box::new(resolved)) })
-}
-
-/// Whether every guard that is written down has a meaning, so that it is known which rows are left.
-fn guards_are_known(manifest: &Manifest, rows: &[Row], guards: &[Option<Guard>], is_gone: &[bool]) -> bool {
-    let is_written = |row: &Row| manifest.variants.get(row.variant).is_some_and(|decl| decl.guard.is_some());
-    let is_known = |((row, guard), is_gone): ((&Row, &Option<Guard>), &bool)| {
-        *is_gone || guard.is_some() || !is_written(row)
-    };
-    rows.iter().zip(guards).zip(is_gone).all(is_known)
+    Err(Unresolved { errors: diagnostics, sketch: Some(Box::new(resolved)) })
 }
 
 fn draft(
     manifest: &Manifest,
-    table: impl Iterator<Item = ((Row, Option<Guard>), steps::RowSteps)>,
+    table: impl Iterator<Item = (Candidate, steps::RowSteps)>,
     require: Vec<cubinder_model::Requirement>,
     outputs: Vec<cubinder_model::Output>,
     tables: &Arc<[Table]>,
 ) -> PluginDraft {
     let (mut variants, mut units, mut decls) = (Vec::new(), Vec::new(), Vec::new());
-    for ((row, guard), steps) in table {
+    for (Candidate { row, guard, .. }, steps) in table {
         let placed = |unit| Unit { variant: variants.len(), tables: Arc::clone(tables), ..unit };
         units.extend(steps.units.into_iter().map(placed));
         variants.push(Variant {
@@ -435,30 +420,20 @@ pub fn beside(source: &Source, path: &str) -> PathBuf {
     source.path.parent().unwrap_or(Path::new("")).join(path)
 }
 
-/// Refuses plugins that TensorRT's registry could not tell apart: equal in name, version and namespace.
+/// Rejects plugins that TensorRT's registry could not distinguish: equal in name, version and namespace.
 #[must_use]
 pub fn check_unique<P: Borrow<Resolved>>(plugins: &[P]) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
+    let identity = |resolved: &Resolved| {
+        let plugin = &resolved.draft.plugin;
+        (plugin.name.clone(), plugin.version.clone(), plugin.namespace.clone())
+    };
     for (index, second) in plugins.iter().map(Borrow::borrow).enumerate() {
-        let identity = |resolved: &Resolved| {
-            let plugin = &resolved.draft.plugin;
-            (plugin.name.clone(), plugin.version.clone(), plugin.namespace.clone())
-        };
-        let (name, version, namespace) = identity(second);
-        let first =
-            plugins.iter().map(Borrow::borrow).take(index).find(|first| identity(first) == identity(second));
-        if let Some(first) = first {
-            let message = format!(
-                "two manifests define the plugin `{name}`, version `{version}`, namespace `{namespace}`"
-            );
-            diagnostics.push(
-                Diagnostic::error(message)
-                    .code(rules::PLUGIN_TWICE)
-                    .at(second.name_span.clone(), "the second one")
-                    .related(first.name_span.clone(), "the first one")
-                    .note("TensorRT finds a plugin by name, version and namespace")
-                    .help("give one of them another name, version or namespace"),
-            );
+        let (name, version, namespace) = &identity(second);
+        let mut before = plugins.iter().map(Borrow::borrow).take(index);
+        if let Some(first) = before.find(|first| identity(first) == identity(second)) {
+            let (second, first) = (second.name_span.clone(), first.name_span.clone());
+            diagnostics.push(errors::PluginTwice { name, version, namespace, second, first }.into());
         }
     }
     diagnostics

@@ -2,23 +2,26 @@
 //! specialized for.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use cubinder_expr::{DataType, Format, Value};
+use cubinder_model::Guard;
 
-use super::choices::{self, Choice};
+use super::choices::{self, Choice, product};
+use super::declarations::{Declarations, Tensor, is_declared, nearest, tensors};
+use super::errors::{TooManyVariants, UnknownElementType, VariantIdTwice};
 use super::{layouts, restrict};
-use crate::diagnostic::{Diagnostic, Source, Span, lacking_type, suggest, suggest_type};
+use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
 use crate::manifest::form::list;
-use crate::manifest::{Alternative, Located, Manifest, VariantDecl, no_tensors_of, unknown_format};
-use crate::rules;
+use crate::manifest::{Alternative, Manifest, no_tensors_of, unknown_format};
 
-/// The most rows a manifest may expand to; each is a compile for each target.
+/// The maximum number of rows of a manifest; each is a compile for each target.
 const MAX_ROWS: usize = 1024;
 
 /// One row.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Row {
+    /// Its index among all rows.
+    pub(super) index: usize,
     /// Index of its variant in the manifest.
     pub(super) variant: usize,
     /// The tactic id.
@@ -33,9 +36,9 @@ pub(super) struct Row {
     pub(super) constants: Vec<(String, Value)>,
     /// How many of the constants are shared.
     shared: usize,
-    /// The types of the inputs, then of the outputs. For an unknown type, which was told, another stands.
+    /// The types of the inputs, then of the outputs. An unknown one, which was reported, counts as `f32`.
     pub(super) tensor_types: Vec<DataType>,
-    /// The formats of the inputs, then of the outputs. For an unknown one, which was told, row major stands.
+    /// The formats of the inputs, then of the outputs. An unknown one, which was reported, counts as row major.
     pub(super) tensor_formats: Vec<Format>,
 }
 
@@ -48,36 +51,45 @@ pub(super) struct Specialized {
     pub(super) value: Value,
 }
 
-/// Stands for the type of a tensor that is not known.
-const STAND_IN: DataType = DataType::F32;
+/// A row with its guard, before excluded rows are removed.
+pub(super) struct Candidate {
+    pub(super) row: Row,
+    pub(super) guard: Option<Guard>,
+    pub(super) exclusion: Option<Exclusion>,
+}
+
+/// Why no code is made for a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Exclusion {
+    /// No node can have its values because of a rule of `require`.
+    Requirement,
+    /// Its guard is false for its values.
+    Guard,
+}
 
 impl Row {
-    /// Types, formats, attributes and the variant's own constants, for people.
+    /// Describes types, formats, attributes and the variant's own constants.
     pub(super) fn label(&self) -> String {
-        let constants =
-            self.constants.iter().skip(self.shared).map(|(name, value)| format!("{name}={value}"));
-        self.words_of_nodes().chain(constants).collect::<Vec<_>>().join(" ")
+        let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
+        let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
+        let constants = self.constants.iter().skip(self.shared);
+        let constants = constants.map(|(name, value)| format!("{name}={value}"));
+        types.chain(formats).chain(self.specialized_labels()).chain(constants).collect::<Vec<_>>().join(" ")
     }
 
-    /// What nodes say that it serves, for people: the types of their inputs, and attributes.
+    /// Describes the nodes that it serves: the types of their inputs, and attributes.
     pub(super) fn of_nodes(&self, manifest: &Manifest) -> String {
         let is_of_input = |name: &str| manifest.inputs.iter().any(|input| input.ty.value == name);
         let types = self.types.iter().filter(|(name, _)| is_of_input(name));
         let types = types.map(|(name, ty)| format!("{name}={}", ty.name()));
-        types.chain(self.words_of_values()).collect::<Vec<_>>().join(" ")
+        types.chain(self.specialized_labels()).collect::<Vec<_>>().join(" ")
     }
 
-    fn words_of_values(&self) -> impl Iterator<Item = String> {
+    fn specialized_labels(&self) -> impl Iterator<Item = String> {
         self.specialized.iter().map(|it| format!("{}={}", it.name, it.value))
     }
 
-    fn words_of_nodes(&self) -> impl Iterator<Item = String> {
-        let types = self.types.iter().map(|(name, ty)| format!("{name}={}", ty.name()));
-        let formats = self.formats.iter().map(|(name, format)| format!("{name}={}", format.name()));
-        types.chain(formats).chain(self.words_of_values())
-    }
-
-    /// What it knows by name and value: the constants and the attributes that it is compiled for.
+    /// Returns the attributes that it is compiled for, and the constants.
     pub(super) fn values(&self) -> impl Iterator<Item = (&str, &Value)> {
         let specialized = self.specialized.iter().map(|it| (it.name.as_str(), &it.value));
         specialized.chain(self.constants.iter().map(|(name, value)| (name.as_str(), value)))
@@ -87,6 +99,7 @@ impl Row {
     #[cfg(test)]
     pub(super) fn of(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
         Row {
+            index: 0,
             variant: 0,
             id: 1,
             types: types.iter().map(|(name, ty)| ((*name).to_owned(), *ty)).collect(),
@@ -99,7 +112,7 @@ impl Row {
         }
     }
 
-    /// How messages call it.
+    /// Returns its name in messages.
     pub(super) fn describe(&self) -> String {
         match self.label().as_str() {
             "" => format!("variant {}", self.id),
@@ -117,129 +130,112 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// The rows, and the parameters of which it is not known what they are in each: that was told.
-pub(super) struct Table {
+/// The rows, and the parameters whose values in them are not known: that was reported.
+pub(super) struct ExpandedRows {
     pub(super) rows: Vec<Row>,
     pub(super) unclear: BTreeSet<String>,
 }
 
-/// Expands the table. Where there are errors the rows serve only to look for more.
-pub(super) fn expand(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) -> Table {
-    unique_ids(&manifest.variants, source, diagnostics);
-    tensor_types_are_known(manifest, source, diagnostics);
-    tensor_formats_are_known(manifest, source, diagnostics);
-    let wrong = restrict::check(manifest, source);
+/// Expands the table. If there are errors, the rows serve only to find more.
+pub(super) fn expand(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnostic>) -> ExpandedRows {
+    let manifest = declared.manifest;
+    unique_ids(declared, diagnostics);
+    diagnostics.extend(tensors(manifest).filter_map(|tensor| unknown_type(declared, tensor)));
+    diagnostics.extend(tensors(manifest).filter_map(|tensor| unknown_format_of(declared, tensor)));
+    let (wrong, mut unclear) = restrict::check(declared);
     let is_clear = wrong.is_empty();
     diagnostics.extend(wrong);
-    let mut unclear: BTreeSet<String> = restrict::unclear(manifest).into_iter().collect();
     let choices = choices::of_variants(manifest);
-    let values = manifest.attributes.iter().filter_map(|decl| decl.specialize.as_ref());
-    let values = values.map(|values| values.value.len()).fold(1, usize::saturating_mul);
-    let count = choices.count.saturating_mul(values);
-    let Some(choices) = choices.each.filter(|_| count <= MAX_ROWS) else {
-        diagnostics.push(too_many(manifest, count, source));
-        return Table { rows: Vec::new(), unclear };
+    let specialized = (0..).zip(&manifest.attributes);
+    let specialized: Vec<Vec<Specialized>> = specialized
+        .filter_map(|(attribute, decl)| {
+            let one = |value: &Value| Specialized {
+                attribute,
+                name: decl.name.value.clone(),
+                value: value.clone(),
+            };
+            Some(decl.specialize.as_ref()?.value.iter().map(one).collect())
+        })
+        .collect();
+    let values = specialized.iter().map(Vec::len).fold(1, usize::saturating_mul);
+    let count = choices.as_ref().map_or_else(|count| *count, |choices| choices.iter().map(Vec::len).sum());
+    let count = count.saturating_mul(values);
+    let Some(choices) = choices.ok().filter(|_| count <= MAX_ROWS) else {
+        diagnostics.push(too_many(declared, count));
+        return ExpandedRows { rows: Vec::new(), unclear };
     };
-    // Where no variant has a choice there are no rows, however many values there are.
-    let specialized = if values <= MAX_ROWS { specialized(manifest) } else { Vec::new() };
-    unclear.extend(choices::check(manifest, &choices, is_clear, source, diagnostics));
-    let rows_of = |(variant, choices): (usize, &Vec<Choice>)| -> Vec<Row> {
-        let pairs = choices.iter().flat_map(|choice| specialized.iter().map(move |values| (choice, values)));
-        pairs.map(|(choice, values)| row(manifest, variant, choice, values)).collect()
-    };
-    let rows: Vec<Row> = choices.iter().enumerate().flat_map(rows_of).collect();
-    diagnostics.extend(layouts::check(manifest, &rows, &unclear, source));
-    Table { rows, unclear }
+    // If no variant has a choice there are no rows, however many values there are.
+    let specialized = if values <= MAX_ROWS { product(specialized.into_iter()) } else { Vec::new() };
+    unclear.extend(choices::check(declared, &choices, is_clear, diagnostics));
+    let mut rows = Vec::new();
+    for (variant, choices) in choices.iter().enumerate() {
+        for (choice, values) in
+            choices.iter().flat_map(|choice| specialized.iter().map(move |it| (choice, it)))
+        {
+            rows.push(row(manifest, rows.len(), variant, choice, values));
+        }
+    }
+    diagnostics.extend(layouts::check(declared, &rows, &unclear));
+    ExpandedRows { rows, unclear }
 }
 
-fn too_many(manifest: &Manifest, count: usize, source: &Arc<Source>) -> Diagnostic {
-    let first = manifest.types.first().map(|ty| &ty.name);
-    let first = first.or(manifest.formats.first().map(|format| &format.name));
+fn too_many(declared: Declarations<'_>, count: usize) -> Diagnostic {
+    let manifest = declared.manifest;
+    let has_formats = !manifest.formats.is_empty();
     let specialized = manifest.attributes.iter().find(|decl| decl.specialize.is_some());
+    let mut names = manifest.types.iter().map(|ty| &ty.name);
+    let first = names.next().or(manifest.formats.first().map(|format| &format.name));
     let first = first.or(specialized.map(|decl| &decl.name));
-    let span = first.map_or(0..0, |name| name.range.clone());
-    let label = match specialized {
-        Some(_) => {
-            "every choice of types and formats is multiplied by every variant and every value of `specialize`"
-        }
-        None if manifest.formats.is_empty() => "every choice of types is multiplied by every variant",
-        None => "every choice of types and formats is multiplied by every variant",
+    let error = TooManyVariants {
+        count,
+        most: MAX_ROWS,
+        span: declared.span(first.map_or(&(0..0), |name| &name.range)),
+        choices: if specialized.is_some() || has_formats { "types and formats" } else { "types" },
+        values: if specialized.is_some() { " and every value of `specialize`" } else { "" },
+        keys: match has_formats {
+            true => "`types = { ... }` and `formats = { ... }` in `[[variants]]` say",
+            false => "`types = { ... }` in `[[variants]]` says",
+        },
     };
-    let help = match manifest.formats.is_empty() {
-        true => "`types = { ... }` in `[[variants]]` says which choices a variant serves",
-        false => {
-            "`types = { ... }` and `formats = { ... }` in `[[variants]]` say which choices a variant serves"
-        }
-    };
-    Diagnostic::error(format!("the manifest expands to {count} variants, more than {MAX_ROWS}"))
-        .code(rules::TOO_MANY_VARIANTS)
-        .at(Span::new(source, span), label)
-        .help(help)
+    error.into()
 }
 
-fn row(manifest: &Manifest, variant: usize, choice: &Choice, specialized: &[Specialized]) -> Row {
+fn row(
+    manifest: &Manifest,
+    index: usize,
+    variant: usize,
+    choice: &Choice,
+    specialized: &[Specialized],
+) -> Row {
     let decl = manifest.variants.get(variant);
     let of_variant = decl.iter().flat_map(|decl| &decl.constants);
     let constants = manifest.constants.iter().chain(of_variant);
-    let constants = constants.map(|decl| (decl.name.value.clone(), decl.value.clone()));
+    let ty = |tensor: Tensor<'_>| alternative(&tensor.ty.value, &choice.types).unwrap_or(DataType::F32);
+    let format = |tensor: Tensor<'_>| alternative(&tensor.format?.value, &choice.formats);
     Row {
+        index,
         variant,
         id: decl.map_or(0, |decl| decl.id.value),
         types: choice.types.clone(),
         formats: choice.formats.clone(),
         specialized: specialized.to_vec(),
-        constants: constants.collect(),
+        constants: constants.map(|decl| (decl.name.value.clone(), decl.value.clone())).collect(),
         shared: manifest.constants.len(),
-        tensor_types: choice.tensor_types(manifest),
-        tensor_formats: choice.tensor_formats(manifest),
+        tensor_types: tensors(manifest).map(ty).collect(),
+        tensor_formats: tensors(manifest).map(|tensor| format(tensor).unwrap_or_default()).collect(),
     }
 }
 
-/// Every choice of the values that attributes are specialized for; the last attribute changes fastest.
-fn specialized(manifest: &Manifest) -> Vec<Vec<Specialized>> {
-    let mut all: Vec<Vec<Specialized>> = vec![Vec::new()];
-    for (attribute, decl) in (0..).zip(&manifest.attributes) {
-        let Some(values) = &decl.specialize else { continue };
-        let name = &decl.name.value;
-        let extended = all.iter().flat_map(|chosen| {
-            values.value.iter().map(move |value| {
-                let mut chosen = chosen.clone();
-                chosen.push(Specialized { attribute, name: name.clone(), value: value.clone() });
-                chosen
-            })
-        });
-        all = extended.collect();
-    }
-    all
-}
-
-impl Choice {
-    /// The types of the inputs, then of the outputs.
-    pub(super) fn tensor_types(&self, manifest: &Manifest) -> Vec<DataType> {
-        tensors(manifest).map(|tensor| type_of(&tensor.ty.value, &self.types).unwrap_or(STAND_IN)).collect()
-    }
-
-    /// The formats of the inputs, then of the outputs.
-    pub(super) fn tensor_formats(&self, manifest: &Manifest) -> Vec<Format> {
-        let format = |tensor: Tensor<'_>| tensor.format.and_then(|name| found(&name.value, &self.formats));
-        tensors(manifest).map(|tensor| format(tensor).unwrap_or_default()).collect()
-    }
-}
-
-/// What a name stands for: a parameter or itself.
-fn found<T: Alternative>(name: &str, chosen: &[(String, T)]) -> Option<T> {
-    let parameter = chosen.iter().find(|(parameter, _)| parameter == name).map(|(_, found)| *found);
+/// Returns the alternative that a name stands for: a parameter's or that of this name.
+fn alternative<T: Alternative>(name: &str, chosen: &[(String, T)]) -> Option<T> {
+    let parameter = chosen.iter().find(|(parameter, _)| parameter == name).map(|(_, chosen)| *chosen);
     parameter.or_else(|| T::EACH.iter().copied().find(|known| known.word() == name))
 }
 
-fn type_of(name: &str, types: &[(String, DataType)]) -> Option<DataType> {
-    found(name, types)
-}
-
-/// The name of the type of a tensor, over inputs, then outputs; nothing where no such type is known.
+/// Returns the name of the type of a tensor, over inputs, then outputs; `None` if the type is unknown.
 pub(super) fn known_type<'m>(manifest: &'m Manifest, row: &Row, tensor: usize) -> Option<&'m str> {
     let ty = tensors(manifest).nth(tensor)?.ty;
-    type_of(&ty.value, &row.types).map(|_| ty.value.as_str())
+    alternative(&ty.value, &row.types).map(|_| ty.value.as_str())
 }
 
 /// Whether the manifest has formats: parameters, or a tensor's own.
@@ -247,89 +243,51 @@ pub(super) fn has_formats(manifest: &Manifest) -> bool {
     !manifest.formats.is_empty() || tensors(manifest).any(|tensor| tensor.format.is_some())
 }
 
-/// What an input or an output says of itself.
-#[derive(Clone, Copy)]
-pub(super) struct Tensor<'m> {
-    pub(super) name: &'m Located<String>,
-    pub(super) ty: &'m Located<String>,
-    pub(super) format: Option<&'m Located<String>>,
-}
-
-/// The inputs, then the outputs.
-pub(super) fn tensors(manifest: &Manifest) -> impl Iterator<Item = Tensor<'_>> {
-    let inputs = manifest.inputs.iter().map(|decl| Tensor {
-        name: &decl.name,
-        ty: &decl.ty,
-        format: decl.format.as_ref(),
-    });
-    let outputs = manifest.outputs.iter().map(|decl| Tensor {
-        name: &decl.name,
-        ty: &decl.ty,
-        format: decl.format.as_ref(),
-    });
-    inputs.chain(outputs)
-}
-
-fn unique_ids(variants: &[VariantDecl], source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
-    for (index, second) in variants.iter().enumerate() {
-        if let Some(first) = variants.iter().take(index).find(|first| first.id.value == second.id.value) {
-            diagnostics.push(
-                Diagnostic::error(format!("two variants have the id {}", second.id.value))
-                    .code(rules::DECLARED_TWICE)
-                    .at(Span::new(source, second.id.range.clone()), "the second one")
-                    .related(Span::new(source, first.id.range.clone()), "the first one")
-                    .note("TensorRT remembers the fastest variant by this number"),
-            );
+fn unique_ids(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnostic>) {
+    let ids = declared.manifest.variants.iter().map(|variant| &variant.id);
+    for (index, second) in ids.clone().enumerate() {
+        if let Some(first) = ids.clone().take(index).find(|first| first.value == second.value) {
+            let (span, first) = (declared.span(&second.range), declared.span(&first.range));
+            diagnostics.push(VariantIdTwice { id: second.value, span, first }.into());
         }
     }
 }
 
-fn tensor_types_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
-    let parameters: Vec<&str> = manifest.types.iter().map(|ty| ty.name.value.as_str()).collect();
-    for ty in tensors(manifest).map(|tensor| tensor.ty) {
-        let name = ty.value.as_str();
-        let known = parameters.contains(&name) || DataType::from_name(name).is_some();
-        if known || manifest.broken.iter().any(|broken| broken == name) {
-            continue;
-        }
-        let all: Vec<&str> =
-            parameters.iter().copied().chain(DataType::ALL.iter().map(|ty| ty.name())).collect();
-        let diagnostic = Diagnostic::error(format!("unknown type `{name}`"))
-            .code(rules::UNKNOWN_TYPE)
-            .at(Span::new(source, ty.range.clone()), "neither a type parameter nor an element type")
-            .note(format!("the types are {}", list(&all)));
-        if let Some(lacking) = lacking_type(name, all.iter().copied()) {
-            diagnostics.push(diagnostic.note(no_tensors_of(&lacking)));
-            continue;
-        }
-        diagnostics.push(match suggest_type(name, all.iter().copied()) {
-            Some(near) => {
-                let declared = manifest.types.iter().find(|parameter| parameter.name.value == near);
-                let diagnostic = diagnostic.help(format!("did you mean `{near}`?"));
-                declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
-                    diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
-                })
-            }
-            None => diagnostic,
-        });
+fn unknown_type(declared: Declarations<'_>, tensor: Tensor<'_>) -> Option<Diagnostic> {
+    let (manifest, name) = (declared.manifest, tensor.ty.value.as_str());
+    if is_declared(&manifest.types, name) || declared.is_broken(name) {
+        return None;
     }
+    let parameters = manifest.types.iter().map(|parameter| &parameter.name);
+    let words = parameters.clone().map(|name| name.value.as_str());
+    let all: Vec<&str> = words.chain(DataType::ALL.iter().map(|ty| ty.name())).collect();
+    let lacking = lacking_type(name, all.iter().copied());
+    let near = suggest_type(name, all.iter().copied()).filter(|_| lacking.is_none());
+    let first = parameters.clone().find(|parameter| Some(parameter.value.as_str()) == near);
+    let error = UnknownElementType {
+        name,
+        span: declared.span(&tensor.ty.range),
+        known: list(&all),
+        lacking: lacking.map(|lacking| no_tensors_of(&lacking)),
+        near,
+        first: first.map(|parameter| declared.span(&parameter.range)),
+    };
+    Some(error.into())
 }
 
-fn tensor_formats_are_known(manifest: &Manifest, source: &Arc<Source>, diagnostics: &mut Vec<Diagnostic>) {
-    let parameters: Vec<&str> = manifest.formats.iter().map(|it| it.name.value.as_str()).collect();
-    for format in tensors(manifest).filter_map(|tensor| tensor.format) {
-        let name = format.value.as_str();
-        let is_known = parameters.contains(&name) || Format::from_name(name).is_some();
-        if is_known || manifest.broken.iter().any(|broken| broken == name) {
-            continue;
-        }
-        let all: Vec<&str> = parameters.iter().copied().chain(Format::ALL.map(Format::name)).collect();
-        let diagnostic = unknown_format(name, &all)
-            .at(Span::new(source, format.range.clone()), "neither a format parameter nor a format");
-        let near = suggest(name, parameters.iter().copied());
-        let declared = manifest.formats.iter().find(|it| Some(it.name.value.as_str()) == near);
-        diagnostics.push(declared.into_iter().fold(diagnostic, |diagnostic, parameter| {
-            diagnostic.related(Span::new(source, parameter.name.range.clone()), "declared here")
-        }));
+fn unknown_format_of(declared: Declarations<'_>, tensor: Tensor<'_>) -> Option<Diagnostic> {
+    let (manifest, format) = (declared.manifest, tensor.format?);
+    let name = format.value.as_str();
+    if is_declared(&manifest.formats, name) || declared.is_broken(name) {
+        return None;
     }
+    let parameters = manifest.formats.iter().map(|parameter| &parameter.name);
+    let words = parameters.clone().map(|name| name.value.as_str());
+    let all: Vec<&str> = words.chain(Format::ALL.map(Format::name)).collect();
+    let error = unknown_format(name, &all)
+        .at(declared.span(&format.range), "neither a format parameter nor a format");
+    Some(match nearest(name, parameters) {
+        Some(near) => error.related(declared.span(&near.range), "declared here"),
+        None => error,
+    })
 }

@@ -3,37 +3,22 @@
 use std::sync::Arc;
 
 use cubinder_expr as expr;
-use cubinder_expr::Value;
-use cubinder_expr::{BindingTime, DeviceFact, Environment};
+use cubinder_expr::{BindingTime, Value};
 
+use super::errors::{
+    ElementOfWrongType, TableDependsOnNode, TableIsNoArray, TableOfWrongSize, TableWithoutValue,
+};
+use super::excluded_rows::SpecializedValues;
 use super::expression::{Compiler, Expected};
 use super::{Table, TableFile, beside};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{TableData, TableDecl, TableType, TableValues, Text, table_size_error};
-use crate::rules;
+use crate::manifest::{TableData, TableDecl, TableValues, Text, table_size_error};
 
-/// Knows nothing: what is computed when the manifest is compiled depends on no node.
-struct Nothing;
-
-impl Environment for Nothing {
-    fn attribute(&self, _: u32) -> Option<&Value> {
-        None
-    }
-
-    fn shape(&self, _: u32) -> Option<&[i64]> {
-        None
-    }
-
-    fn device(&self, _: DeviceFact) -> Option<i64> {
-        None
-    }
-}
-
-/// The tables, and whether all are right. What is wrong is left out.
+/// Returns the tables, and whether all are right. Wrong ones are left out.
 pub(super) fn resolve(compiler: &mut Compiler<'_>) -> (Arc<[Table]>, bool) {
-    let manifest = compiler.manifest;
-    let tables: Vec<Table> = manifest.tables.iter().filter_map(|decl| table(compiler, decl)).collect();
-    let are_right = tables.len() == manifest.tables.len();
+    let decls = &compiler.declared.manifest.tables;
+    let tables: Vec<Table> = decls.iter().filter_map(|decl| table(compiler, decl)).collect();
+    let are_right = tables.len() == decls.len();
     (tables.into(), are_right)
 }
 
@@ -42,33 +27,22 @@ fn table(compiler: &mut Compiler<'_>, decl: &TableDecl) -> Option<Table> {
         TableValues::Listed(data) => (data.clone(), None),
         TableValues::Computed(text) => (computed(compiler, decl, text)?, None),
         TableValues::File(name) => {
-            let path = beside(compiler.source, &name.value);
-            (TableData::default(), Some(TableFile { path, span: compiler.span(name.range.clone()) }))
+            let path = beside(compiler.declared.source, &name.value);
+            (TableData::default(), Some(TableFile { path, span: compiler.span(&name.range) }))
         }
     };
     Some(Table { name: decl.name.value.clone(), ty: decl.ty.value, data, file })
 }
 
 fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Option<TableData> {
-    let place = compiler.outside();
-    let typed = compiler.expression(text, "values", Expected::Elements, &place)?;
-    let found = if typed.time > BindingTime::Compile {
-        Err(Diagnostic::error("the elements of a table must be known when the manifest is compiled")
-            .code(rules::OUT_OF_PLACE)
-            .at(compiler.span_of(text), "this depends on attributes or tensors")
-            .help("use constants and functions only; what depends on a node, compute in the kernel"))
-    } else {
-        evaluated(compiler, decl.ty.value, text, &typed.expr)
-    };
-    match found {
+    let scope = compiler.shared_scope();
+    let typed = compiler.expression(text, "values", Expected::Elements, &scope)?;
+    match evaluated(compiler, decl, text, &typed) {
         Ok(data) => Some(data),
-        Err(diagnostic) => {
-            let diagnostic = diagnostic.related(
-                compiler.span(decl.ty.range.clone()),
-                format!("the elements of `{}`", decl.name.value),
-            );
-            let diagnostic = compiler.with_values(diagnostic, text, None);
-            compiler.report(diagnostic, None);
+        Err(error) => {
+            let label = format!("the elements of `{}`", decl.name.value);
+            let error = error.related(compiler.span(&decl.ty.range), label);
+            compiler.report(compiler.with_values(error, text, None), None);
             None
         }
     }
@@ -76,28 +50,30 @@ fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Optio
 
 fn evaluated(
     compiler: &Compiler<'_>,
-    ty: TableType,
+    decl: &TableDecl,
     text: &Text,
-    expr: &expr::Expr,
+    typed: &expr::Typed,
 ) -> Result<TableData, Diagnostic> {
-    let wrong = |message: &str, code, label: String| {
-        Diagnostic::error(message).code(code).at(compiler.span_of(text), label)
+    let (ty, span) = (decl.ty.value, compiler.span(&text.range));
+    if typed.time > BindingTime::Compile {
+        return Err(TableDependsOnNode { span }.into());
+    }
+    let value = match expr::evaluate(&typed.expr, &SpecializedValues(&[])) {
+        Ok(value) => value,
+        Err(error) => return Err(TableWithoutValue { span, problem: error.to_string() }.into()),
     };
-    let value = expr::evaluate(expr, &Nothing)
-        .map_err(|error| wrong("this expression has no value", rules::NO_VALUE, error.to_string()))?;
-    let Value::Array(items) = value else {
-        return Err(wrong("the elements of a table are an array", rules::WRONG_KIND, value.to_string()));
-    };
+    let Value::Array(items) = value else { return Err(TableIsNoArray { span, value }.into()) };
     if let Some(error) = table_size_error(ty, items.len()) {
-        return Err(wrong(&error.message, rules::WRONG_VALUE, error.label));
+        return Err(TableOfWrongSize { span, message: error.message, label: error.label }.into());
     }
     let mut data = TableData::default();
     for (index, item) in items.iter().enumerate() {
-        let bytes = ty.bytes(item).map_err(|why| {
-            let message = format!("an element of the table is not of type `{}`", ty.name());
-            wrong(&message, rules::WRONG_VALUE, format!("element {index} is {item}{why}"))
-        })?;
-        data.push(&bytes);
+        match ty.bytes(item) {
+            Ok(bytes) => data.push(&bytes),
+            Err(reason) => {
+                return Err(ElementOfWrongType { ty: ty.name(), span, index, item, reason }.into());
+            }
+        }
     }
     Ok(data)
 }

@@ -1,7 +1,10 @@
 use std::collections::BTreeSet;
 
+use cubinder_model::Guard;
+
 use super::*;
 use crate::diagnostic::{Colour, render};
+use crate::rules;
 
 const MANIFEST: &str = r#"
 schema = 1
@@ -171,9 +174,9 @@ fn warns_about_what_is_never_used() {
     assert_eq!(
         unused(&["OTHER"]),
         [
+            "the type parameter `V` is never used",
             "the constant `EPSILON` is never used",
             "the constant `W` is never used",
-            "the type parameter `V` is never used",
         ]
     );
     assert_eq!(unused(&["V", "EPSILON", "W"]), [""; 0]);
@@ -194,7 +197,7 @@ fn patched(text: &str, patch: fn(&mut Manifest)) -> Result<Resolved, Vec<Diagnos
     let source = Source::new("dir/m.toml", text);
     let mut manifest = manifest::read(&source).manifest.expect("it reads");
     patch(&mut manifest);
-    resolve(&manifest, &source)
+    resolve(&manifest, &source).map_err(|unresolved| unresolved.errors)
 }
 
 fn guard(text: &str) -> Option<manifest::Text> {

@@ -2,30 +2,34 @@
 //!
 //! Owns that each row has exactly one, and what their parameters mean there. Never reads a file of code.
 
-mod assumed;
+mod code_assumptions;
 mod parameter;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use cubinder_expr::{DataType, Format, Value};
+use cubinder_expr::Value;
 
+use super::declarations::{Declarations, nearest};
+use super::errors::{
+    CodeNeverLaunched, CodeWithoutFiles, NoCodeForRow, NoneOfItsValues, SeveralCodesForRow,
+    TellsNoVariantsApart, UnknownCode,
+};
 use super::expression::Compiler;
 use super::rows::Row;
 use super::{ArgDraft, beside};
-use crate::diagnostic::{Diagnostic, Source, Span, suggest};
+use crate::diagnostic::{Diagnostic, Span};
 use crate::kernel_signature::Signature;
 use crate::loaded::Loaded;
 use crate::manifest::form::list;
 use crate::manifest::{
-    Alternative, CodeDecl, CodeKind, LaunchDecl, Located, Manifest, ParameterKind, ServeDecl, StepDecl,
+    Alternative, CodeDecl, CodeKind, LaunchDecl, Located, Manifest, Parameter, ParameterKind, ServeDecl,
 };
-use crate::rules;
 
 pub use parameter::element;
 
-pub(super) use assumed::{assumptions, conjoined, conjuncts};
+pub(super) use code_assumptions::{assumptions, conjoined, conjuncts};
 
 /// The code of one launch of one variant, where another compiler made it.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,121 +63,83 @@ pub struct ForeignFile {
     pub loaded: Option<Arc<Loaded>>,
 }
 
-/// Reports what is wrong with `[[code]]` whatever rows there are.
-pub(super) fn check(manifest: &Manifest, source: &Arc<Source>) -> Vec<Diagnostic> {
-    let mut found = Vec::new();
-    let span = |range: &std::ops::Range<usize>| Span::new(source, range.clone());
-    for decl in manifest.code.iter().flat_map(|code| &code.serves) {
-        found.extend(serve(manifest, decl, source));
-    }
-    for code in manifest.code.iter().filter(|code| !code.has_files) {
-        found.push(
-            Diagnostic::error(format!("the code `{}` has no files", code.name.value))
-                .code(rules::MISSING_KEY)
-                .at(span(&code.range), "expected `cubin = [...]` or `ptx = [...]` in this table")
-                .note("`cubin` names files of machine code, `ptx` files of PTX; there can be both"),
-        );
-    }
-    let launches = || manifest.launches.iter().filter_map(StepDecl::launch);
-    let is_launched = |code: &CodeDecl| {
-        launches().any(|launch| launch.code.as_ref().is_some_and(|name| name.value == code.name.value))
-    };
-    for code in manifest.code.iter().filter(|code| !is_launched(code)) {
-        let name = &code.name.value;
-        found.push(
-            Diagnostic::warning(format!("the code `{name}` is never launched"))
-                .code(rules::UNUSED)
-                .at(span(&code.name.range), "declared here")
-                .help(format!("launch it: `code = \"{name}\"` in a `[[launches]]`, or leave it out")),
-        );
-    }
-    let names: Vec<&str> = manifest.code.iter().map(|code| code.name.value.as_str()).collect();
-    for name in launches().filter_map(|launch| launch.code.as_ref()) {
-        if names.contains(&name.value.as_str()) {
-            continue;
+/// Reports errors of `[[code]]` that do not depend on rows.
+pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
+    let manifest = declared.manifest;
+    let serves = manifest.code.iter().flat_map(|code| &code.serves);
+    let mut found: Vec<Diagnostic> = serves.filter_map(|decl| serve(declared, decl)).collect();
+    let launched = manifest.launches.iter().filter_map(|step| step.launch()?.code.as_ref());
+    for code in &manifest.code {
+        let name = code.name.value.as_str();
+        if !code.has_files {
+            found.push(CodeWithoutFiles { name, span: declared.span(&code.range) }.into());
         }
-        let diagnostic = Diagnostic::error(format!("no `[[code]]` is called `{}`", name.value))
-            .code(rules::UNKNOWN_NAME)
-            .at(span(&name.range), "not declared");
-        found.push(match suggest(&name.value, names.iter().copied()) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None if names.is_empty() => diagnostic.help(
-                "declare it: a `[[code]]` table with `name`, `parameters`, and `cubin` or `ptx`; `cubinder import` writes one",
-            ),
-            None => diagnostic.note(format!("there are {}", list(&names))),
-        });
+        if !launched.clone().any(|launched| launched.value == name) {
+            found.push(CodeNeverLaunched { name, span: declared.span(&code.name.range) }.into());
+        }
+    }
+    let names = manifest.code.iter().map(|code| &code.name);
+    let all: Vec<&str> = names.clone().map(|name| name.value.as_str()).collect();
+    for name in launched.filter(|name| !all.contains(&name.value.as_str())) {
+        let near = nearest(&name.value, names.clone()).map(|near| &near.value);
+        let none = all.is_empty().then_some("declare it");
+        let known = Some(list(&all)).filter(|_| near.is_none() && none.is_none());
+        found.push(
+            UnknownCode { name: &name.value, span: declared.span(&name.range), near, none, known }.into(),
+        );
     }
     found
 }
 
-/// So many declarations of a constant are shown: each variant may have one.
-const MOST_DECLARED: usize = 4;
+/// The maximum number of declarations of a constant that are shown: each variant may have one.
+const MAX_DECLARED: usize = 4;
 
-/// What is wrong with a line of `for`.
-fn serve(manifest: &Manifest, decl: &ServeDecl, source: &Arc<Source>) -> Option<Diagnostic> {
-    let (name, value) = (&decl.name.value, &decl.value.value);
-    if manifest.broken.contains(name) {
+/// Returns the error in a line of `for`.
+fn serve(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
+    let (manifest, name, value) = (declared.manifest, decl.name.value.as_str(), &decl.value.value);
+    if declared.is_broken(name) {
         return None;
     }
-    // The mistake may be here or there: both are shown.
-    let not_one_of = |what: &str, all: &[String], declared: &[&Located<String>]| {
-        let error = Diagnostic::error(format!("`{name}` is never {}", shown(value)))
-            .code(rules::CODE_ROWS)
-            .at(Span::new(source, decl.value.range.clone()), format!("not among its {what}"))
-            .help(format!("it is one of {}", all.join(", ")));
-        declared.iter().take(MOST_DECLARED).fold(error, |error, declared| {
-            error.related(Span::new(source, declared.range.clone()), format!("its {what}"))
-        })
-    };
-    if let Some(ty) = manifest.types.iter().find(|ty| ty.name.value == *name) {
-        let others = alternative::<DataType>(&ty.alternatives, value);
-        return others.map(|all| not_one_of("types", &all, &[&ty.name]));
-    }
-    if let Some(format) = manifest.formats.iter().find(|format| format.name.value == *name) {
-        let others = alternative::<Format>(&format.alternatives, value);
-        return others.map(|all| not_one_of("formats", &all, &[&format.name]));
-    }
-    let of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
-    let constants = manifest.constants.iter().chain(of_variants).filter(|it| it.name.value == *name);
-    let specialized = manifest.attributes.iter().find(|it| it.name.value == *name);
-    let specialized = specialized.and_then(|it| Some((&it.name, it.specialize.as_ref()?)));
-    let (values, declared): (Vec<&Value>, Vec<&Located<String>>) = match specialized {
-        Some((name, values)) => (values.value.iter().collect(), vec![name]),
-        None => constants.map(|it| (&it.value, &it.name)).unzip(),
-    };
+    let types = alternatives("types", &manifest.types, name);
+    let parameter = types.or_else(|| alternatives("formats", &manifest.formats, name));
+    let (what, values, places) = parameter.unwrap_or_else(|| {
+        let specialize = declared.attribute(name).and_then(|it| Some((&it.name, it.specialize.as_ref()?)));
+        let constants = declared.constants().filter(|constant| constant.name.value == name);
+        let (values, places) = match specialize {
+            Some((name, values)) => (values.value.clone(), vec![name]),
+            None => constants.map(|constant| (constant.value.clone(), &constant.name)).unzip(),
+        };
+        ("values", values, places)
+    });
     if values.is_empty() {
-        let names =
-            manifest.types.iter().map(|it| &it.name).chain(manifest.formats.iter().map(|it| &it.name));
-        let names = names.chain(manifest.constants.iter().map(|it| &it.name));
-        let known: Vec<&str> = names.map(|name| name.value.as_str()).collect();
-        let error =
-            Diagnostic::error(format!("`{name}` tells no variants apart")).code(rules::UNKNOWN_NAME).at(
-                Span::new(source, decl.name.range.clone()),
-                "no type, no format, no constant and no attribute with `specialize`",
-            );
-        return Some(match suggest(name, known.iter().copied()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.help("leave it out, or name what the code was made for"),
-        });
+        let formats = manifest.formats.iter().map(|it| &it.name);
+        let names = manifest.types.iter().map(|it| &it.name).chain(formats);
+        let near = nearest(name, names.chain(manifest.constants.iter().map(|it| &it.name)));
+        let (span, near) = (declared.span(&decl.name.range), near.map(|near| &near.value));
+        return Some(TellsNoVariantsApart { name, span, near }.into());
     }
-    (!values.contains(&value)).then(|| {
+    // The error may be in either place: both are shown.
+    (!values.contains(value)).then(|| {
         let all: Vec<String> = values.iter().map(|value| format!("`{value}`")).collect();
-        not_one_of("values", &all, &declared)
+        let places = places.iter().take(MAX_DECLARED).map(|name| &name.range);
+        let shown = match value {
+            Value::Str(text) => text.clone(),
+            value => value.to_string(),
+        };
+        let (span, places, all) = (declared.span(&decl.value.range), declared.spans(places), all.join(", "));
+        NoneOfItsValues { name, shown, span, what, places, all }.into()
     })
 }
 
-/// The alternatives, where the value is none of them.
-fn alternative<T: Alternative>(alternatives: &[T], value: &Value) -> Option<Vec<String>> {
-    let is_it = |known: &T| matches!(value, Value::Str(text) if text == known.word());
-    let all = || alternatives.iter().map(|known| format!("`\"{}\"`", known.word())).collect();
-    (!alternatives.iter().any(is_it)).then(all)
-}
-
-fn shown(value: &Value) -> String {
-    match value {
-        Value::Str(text) => format!("`{text}`"),
-        value => format!("`{value}`"),
-    }
+/// Returns the alternatives of a parameter, with their description and its declaration.
+fn alternatives<'m, T: Alternative>(
+    what: &'static str,
+    parameters: &'m [Parameter<T>],
+    name: &str,
+) -> Option<(&'static str, Vec<Value>, Vec<&'m Located<String>>)> {
+    let parameter = parameters.iter().find(|parameter| parameter.name.value == name)?;
+    let words = parameter.alternatives.iter().map(|known| Value::Str(known.word().into())).collect();
+    Some((what, words, vec![&parameter.name]))
 }
 
 /// Whether a `[[code]]` is made for a row.
@@ -202,55 +168,38 @@ fn of_row<'m>(
     }
 }
 
-/// The code of a launch in a row; nothing where it is wrong, which was told.
-pub(super) fn resolve(
-    compiler: &mut Compiler<'_>,
-    decl: &LaunchDecl,
-    row: &Row,
-    index: usize,
-) -> Option<ForeignCode> {
-    let manifest = compiler.manifest;
+/// Returns the code of a launch in a row; `None` if it is wrong, which was reported.
+pub(super) fn resolve(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row) -> Option<ForeignCode> {
+    let declared = compiler.declared;
     let name = decl.code.as_ref()?;
-    let named: Vec<&CodeDecl> = manifest.code.iter().filter(|code| code.name.value == name.value).collect();
+    let named: Vec<&CodeDecl> =
+        declared.manifest.code.iter().filter(|code| code.name.value == name.value).collect();
     if named.is_empty() || named.iter().any(|code| !code.is_whole) {
         return None;
     }
     let serves = || named.iter().flat_map(|code| &code.serves);
     serves().for_each(|decl| compiler.use_name(&decl.name.value));
-    // What is wrong with a line was told, and may be why there is nothing for a row.
-    let is_wrong = |decl: &ServeDecl| {
-        compiler.is_unclear(&decl.name.value) || serve(manifest, decl, compiler.source).is_some()
-    };
-    if serves().any(is_wrong) {
+    // A wrong line was reported, and may be why no code serves a row.
+    if serves().any(|decl| compiler.is_unclear(&decl.name.value) || serve(declared, decl).is_some()) {
         return None;
     }
-    let code = match of_row(manifest, decl, row) {
-        Ok(code) => code,
+    match of_row(declared.manifest, decl, row) {
+        Ok(code) => draft(compiler, code, row),
         Err(serving) => {
-            let what = if serving.is_empty() { "no code" } else { "several pieces of code" };
-            let error = Diagnostic::error(format!("`{}` has {what} for {}", name.value, row.describe()))
-                .code(rules::CODE_ROWS)
-                .at(compiler.span(name.range.clone()), "launched here");
             let all = if serving.is_empty() { &named } else { &serving };
-            let label = if serving.is_empty() { "not for it" } else { "for it" };
-            let error = all
-                .iter()
-                .take(8)
-                .fold(error, |error, code| error.related(compiler.span(code.name.range.clone()), label));
-            compiler.report(
-                match serving.is_empty() {
-                    true => error.help("add a `[[code]]` of this name for it; or leave the types out that there is no code for"),
-                    false => error.help("say in `for` which types, formats and constants each of them is made for"),
-                },
-                Some(index),
-            );
-            return None;
+            let codes = declared.spans(all.iter().take(8).map(|code| &code.name.range));
+            let (span, name, row_name) = (declared.span(&name.range), name.value.as_str(), row.describe());
+            let error: Diagnostic = match serving.is_empty() {
+                true => NoCodeForRow { name, row: row_name, span, codes }.into(),
+                false => SeveralCodesForRow { name, row: row_name, span, codes }.into(),
+            };
+            compiler.report(error, Some(row.index));
+            None
         }
-    };
-    draft(compiler, code, row, index)
+    }
 }
 
-fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row, index: usize) -> Option<ForeignCode> {
+fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row) -> Option<ForeignCode> {
     let (mut params, mut param_spans) = (Vec::new(), Vec::new());
     let mut is_right = true;
     for decl in &code.parameters {
@@ -258,27 +207,26 @@ fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row, index: usize) 
         match parameter::param(compiler, decl, passed, row) {
             Ok(param) => {
                 params.push(param);
-                param_spans.push(compiler.span(decl.range.clone()));
+                param_spans.push(compiler.span(&decl.range));
             }
             Err(error) => {
                 is_right = false;
-                compiler.report(*error, Some(index));
+                compiler.report(*error, Some(row.index));
             }
         }
     }
-    let span = |range: &std::ops::Range<usize>| compiler.span(range.clone());
     let files = code.files.iter().map(|(kind, path)| ForeignFile {
-        path: beside(compiler.source, &path.value),
-        span: span(&path.range),
+        path: beside(compiler.declared.source, &path.value),
+        span: compiler.span(&path.range),
         kind: *kind,
         loaded: None,
     });
     let files: Vec<ForeignFile> = files.collect();
-    let kernel = code.kernel.as_ref().map(|kernel| (kernel.value.clone(), span(&kernel.range)));
+    let kernel = code.kernel.as_ref().map(|kernel| (kernel.value.clone(), compiler.span(&kernel.range)));
     let symbol = kernel.as_ref().map_or(&code.name.value, |(symbol, _)| symbol).clone();
     (is_right && !files.is_empty()).then(|| ForeignCode {
         name: code.name.value.clone(),
-        name_span: span(&code.name.range),
+        name_span: compiler.span(&code.name.range),
         kernel,
         signature: Signature { kernel: symbol, params },
         param_spans,
@@ -287,17 +235,16 @@ fn draft(compiler: &mut Compiler<'_>, code: &CodeDecl, row: &Row, index: usize) 
     })
 }
 
-/// Takes the arguments out that the kernel is not given: those of parameters that the code was made for one value of.
+/// Removes the arguments that the kernel does not accept: those of parameters with a fixed value.
 pub(super) fn passed(
     manifest: &Manifest,
     decl: &LaunchDecl,
     row: &Row,
-    args: Vec<ArgDraft>,
+    mut args: Vec<ArgDraft>,
 ) -> Vec<ArgDraft> {
-    let Ok(code) = of_row(manifest, decl, row) else { return args };
-    let is_fixed = |arg: &ArgDraft| {
-        let fixed = code.parameters.iter().filter(|decl| matches!(decl.kind, ParameterKind::Fixed(_)));
-        fixed.into_iter().any(|decl| decl.name.value == arg.name)
-    };
-    args.into_iter().filter(|arg| !is_fixed(arg)).collect()
+    if let Ok(code) = of_row(manifest, decl, row) {
+        let fixed = || code.parameters.iter().filter(|decl| matches!(decl.kind, ParameterKind::Fixed(_)));
+        args.retain(|arg| !fixed().any(|decl| decl.name.value == arg.name));
+    }
+    args
 }

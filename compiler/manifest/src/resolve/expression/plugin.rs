@@ -1,0 +1,135 @@
+//! The expressions of the plugin itself: rules about nodes, shapes of outputs, guards of rows.
+
+use cubinder_expr::{Expr, Node};
+use cubinder_model::{Guard, Output, Requirement, ShapeLimits, SizeBound};
+
+use super::{Compiler, Expected, ExtraNames};
+use crate::manifest::{Located, SizeDecl, StepDecl};
+use crate::resolve::errors::{RuleAlwaysFails, RuleAlwaysHolds};
+use crate::resolve::excluded_rows::never_holds;
+use crate::resolve::foreign;
+use crate::resolve::launch::constant;
+use crate::resolve::rows::Row;
+
+impl Compiler<'_> {
+    /// Returns the rules about nodes, one for each declared one, and whether all are right. A wrong one is replaced by one that always holds.
+    pub(in crate::resolve) fn require(&mut self) -> (Vec<Requirement>, bool) {
+        let scope = self.shared_scope();
+        let mut requirements = Vec::new();
+        let mut are_right = true;
+        for rule in &self.declared.manifest.plugin.require {
+            let typed = self.expression(&rule.expr, "expr", Expected::Bool, &scope);
+            let span = self.span(&rule.expr.range);
+            let mut expr = typed.map(|typed| typed.expr);
+            match expr.as_ref().map(|expr| expr.nodes.as_slice()) {
+                Some([Node::Bool(true)]) => self.report(RuleAlwaysHolds { span }, None),
+                Some([Node::Bool(false)]) => {
+                    self.report(RuleAlwaysFails { span }, None);
+                    expr = None;
+                }
+                _ => {}
+            }
+            are_right &= expr.is_some();
+            let expr = expr.unwrap_or_else(|| Expr { nodes: vec![Node::Bool(true)] });
+            let (text, message) = (rule.expr.value.clone(), rule.message.clone());
+            requirements.push(Requirement { expr, text, message });
+        }
+        (requirements, are_right)
+    }
+
+    /// Returns the outputs with their shapes, one for each declared one, and whether all are right. A wrong shape is replaced by that
+    /// of a single element, without limits.
+    pub(in crate::resolve) fn outputs(&mut self) -> (Vec<Output>, bool) {
+        let scope = self.scope_with(None, ExtraNames::Sizes);
+        let mut outputs = Vec::new();
+        let mut are_right = true;
+        for decl in &self.declared.manifest.outputs {
+            let alias = decl.alias.as_ref().map(|alias| self.shared_input(alias));
+            let shape = match alias {
+                Some(None) => {
+                    self.unshared_outputs.insert(&decl.name.value);
+                    None
+                }
+                Some(Some(_)) | None => self.expression(&decl.shape, "shape", Expected::Ints, &scope),
+            };
+            let (shape, limits) = match shape {
+                Some(typed) => (typed.expr, decl.limits.limits.clone()),
+                None => {
+                    self.broken_outputs.insert(&decl.name.value);
+                    (Expr { nodes: vec![Node::Array(Vec::new())] }, ShapeLimits::default())
+                }
+            };
+            let size = decl.size.as_ref().map(|size| self.size(size));
+            are_right &= !matches!(size, Some(None));
+            let zero = || SizeBound { upper: constant(0), opt: constant(0) };
+            outputs.push(Output {
+                name: decl.name.value.clone(),
+                shape,
+                limits,
+                alias: alias.flatten(),
+                size: size.map(|size| size.unwrap_or_else(zero)),
+                doc: decl.doc.clone(),
+            });
+        }
+        (outputs, are_right && self.broken_outputs.is_empty())
+    }
+
+    /// Returns the input whose memory an output shares, by index; `None` if it cannot be shared, which was reported.
+    fn shared_input(&mut self, alias: &Located<String>) -> Option<u32> {
+        self.use_name(&alias.value);
+        let mut inputs = (0..).zip(&self.declared.manifest.inputs);
+        inputs.find(|(_, it)| it.name.value == alias.value && it.values.is_none()).map(|(index, _)| index)
+    }
+
+    /// Returns the bounds of a size; `None` if they are wrong.
+    fn size(&mut self, decl: &SizeDecl) -> Option<SizeBound> {
+        let scope = self.shared_scope();
+        let upper = self.expression(&decl.upper, "upper", Expected::Int, &scope);
+        let opt = match &decl.opt {
+            Some(opt) => self.expression(opt, "opt", Expected::Int, &scope),
+            None => upper.clone(),
+        };
+        Some(SizeBound { upper: upper?.expr, opt: opt?.expr })
+    }
+
+    /// Returns the guard of a row's variant; `None` if it has none or a wrong one, or if another variant has the same id.
+    pub(in crate::resolve) fn guard(&mut self, row: &Row) -> Option<Guard> {
+        let variants = &self.declared.manifest.variants;
+        let guard = match &variants.get(row.variant)?.guard {
+            Some(text) => {
+                let scope = self.scope_with(Some(row), ExtraNames::Addresses);
+                let typed = self.expression(text, "guard", Expected::Bool, &scope)?;
+                Some(Guard { expr: typed.expr, text: text.value.clone() })
+            }
+            None => None,
+        };
+        let guard = self.with_assumptions(guard, row);
+        let same_id = variants.iter().filter(|variant| variant.id.value == row.id).count();
+        guard.filter(|_| same_id == 1)
+    }
+
+    /// Adds the assumptions of a row's precompiled code to its guard. A guard that never holds requires nothing of code.
+    fn with_assumptions(&mut self, guard: Option<Guard>, row: &Row) -> Option<Guard> {
+        let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
+        if never_holds(guard.as_ref()) || !self.declared.manifest.launches.iter().any(of_code) {
+            return guard;
+        }
+        let assumptions = foreign::assumptions(self, row);
+        let scope = self.scope_with(Some(row), ExtraNames::Addresses);
+        let mut known = guard.as_ref().map(|guard| foreign::conjuncts(&guard.expr)).unwrap_or_default();
+        let mut new: Vec<String> = Vec::new();
+        for text in assumptions {
+            let Some(typed) = self.condition(&text, &scope) else { continue };
+            if typed.expr.nodes.as_slice() != [Node::Bool(true)] && !known.contains(&typed.expr) {
+                known.push(typed.expr);
+                new.push(text);
+            }
+        }
+        if new.is_empty() {
+            return guard;
+        }
+        let text = foreign::conjoined(guard.as_ref().map(|guard| guard.text.as_str()), &new)?;
+        let typed = self.condition(&text, &scope);
+        typed.map(|typed| Guard { expr: typed.expr, text }).or(guard)
+    }
+}

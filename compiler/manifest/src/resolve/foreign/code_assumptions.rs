@@ -1,0 +1,229 @@
+//! What code was made for beyond its types becomes a part of the guard: multiples, alignments, fixed values.
+//!
+//! Code that was compiled for a number that is a multiple of 16 reads memory in steps that are wrong for every other number. So the guard of
+//! a row checks the arguments of its launches against what their parameters assume.
+
+use cubinder_expr::Value;
+use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
+use cubinder_model::AttributeElement;
+
+use super::super::declarations::tensors;
+use super::super::errors::{AssumptionMisfit, AssumptionNeverHolds, FixedWithoutArgument};
+use super::super::expression::{Compiler, Expected, RowScope};
+use super::super::rows::Row;
+use super::super::steps::{Condition, condition};
+use super::of_row;
+use crate::diagnostic::Diagnostic;
+use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind, Text};
+
+/// Returns the assumptions of all launches of a row, as expressions for its guard, perhaps some twice. Errors in arguments are reported, and
+/// these arguments have none.
+pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> Vec<String> {
+    let scope = compiler.row_scope(row);
+    let mut all: Vec<String> = Vec::new();
+    for step in &compiler.declared.manifest.launches {
+        let Some(launch) = step.launch().filter(|launch| launch.is_of_code) else { continue };
+        let Condition::Done(when) = condition(compiler, step, &scope) else { continue };
+        let claims = of_launch(compiler, launch, row, &scope).into_iter();
+        all.extend(claims.map(|claim| match &when {
+            Some(when) => format!("(not ({}) or {claim})", when.text.trim()),
+            None => claim,
+        }));
+    }
+    all
+}
+
+fn of_launch(compiler: &mut Compiler<'_>, launch: &LaunchDecl, row: &Row, scope: &RowScope) -> Vec<String> {
+    let Ok(code) = of_row(compiler.declared.manifest, launch, row) else { return Vec::new() };
+    let mut claims = Vec::new();
+    for decl in &code.parameters {
+        let assumed = match &decl.kind {
+            ParameterKind::Passed(passed) => passed.multiple.map(Assumed::MultipleOf),
+            ParameterKind::Fixed(value) => Some(Assumed::Is(value)),
+        };
+        let Some(assumed) = assumed else { continue };
+        let arg = launch.args.iter().flatten().find(|arg| arg.name.value == decl.name.value);
+        match (arg, assumed) {
+            (Some(arg), assumed) => match of_argument(compiler, arg, decl, assumed, scope) {
+                Ok(claim) => claims.extend(claim),
+                Err(error) => compiler.report(*error, Some(row.index)),
+            },
+            (None, Assumed::Is(value)) if launch.args.is_some() => {
+                let (span, parameter) = (compiler.span(&launch.args_range), compiler.span(&decl.range));
+                let name = decl.name.value.as_str();
+                compiler.report(FixedWithoutArgument { name, span, parameter, value }, Some(row.index));
+            }
+            (None, _) => {}
+        }
+    }
+    claims
+}
+
+/// What is assumed of an argument.
+#[derive(Clone, Copy)]
+enum Assumed<'m> {
+    MultipleOf(u32),
+    Is(&'m Value),
+}
+
+/// Returns the claim about an argument; `None` if it holds anyway, or if the argument is wrong, which was reported.
+fn of_argument(
+    compiler: &mut Compiler<'_>,
+    arg: &ArgDecl,
+    decl: &ParameterDecl,
+    assumed: Assumed<'_>,
+    scope: &RowScope,
+) -> Result<Option<String>, Box<Diagnostic>> {
+    let manifest = compiler.declared.manifest;
+    let Some(text) = &arg.value else { return Ok(None) };
+    let name = text.value.trim();
+    let misfit = |compiler: &Compiler<'_>, found: &str| {
+        let wanted = match assumed {
+            Assumed::MultipleOf(number) => format!("a multiple of {number}"),
+            Assumed::Is(value) => value.to_string(),
+        };
+        let (span, parameter) = (compiler.span(&text.range), compiler.span(&decl.range));
+        Err(Box::new(AssumptionMisfit { name: &decl.name.value, wanted, span, found, parameter }.into()))
+    };
+    if tensors(manifest).any(|tensor| tensor.name.value == name) {
+        compiler.use_name(name);
+        return match assumed {
+            Assumed::MultipleOf(1) => Ok(None),
+            Assumed::MultipleOf(bytes) => Ok(Some(format!("aligned({name}, {bytes})"))),
+            Assumed::Is(_) => misfit(compiler, "a tensor"),
+        };
+    }
+    // Scratch memory begins at multiples of 256, and no alignment is larger.
+    if compiler.declared.scratch_buffer(name).is_some() {
+        return match assumed {
+            Assumed::MultipleOf(_) => Ok(None),
+            Assumed::Is(_) => misfit(compiler, "a scratch buffer"),
+        };
+    }
+    let typed = compiler.expression(text, &arg.name.value, Expected::Argument, scope);
+    let Some(typed) = typed else { return Ok(None) };
+    let (claim, fits) = match assumed {
+        Assumed::MultipleOf(number) => {
+            (format!("{} % {number} == 0", operand(name)), typed.kind == Kind::Int)
+        }
+        Assumed::Is(value) => {
+            let fits = match value {
+                Value::Bool(_) => typed.kind == Kind::Bool,
+                Value::Float(_) => matches!(typed.kind, Kind::Float | Kind::Int),
+                _ => typed.kind == Kind::Int,
+            };
+            (equality(manifest, name, value, &typed), fits)
+        }
+    };
+    if !fits {
+        return misfit(compiler, &format!("a value of the kind {}", typed.kind));
+    }
+    // The parts are right, so the claim is.
+    let Some(holds) = compiler.condition(&claim, scope) else { return Ok(None) };
+    match holds.expr.nodes.as_slice() {
+        [Node::Bool(true)] => Ok(None),
+        [Node::Bool(false)] => Err(Box::new(never_holds(compiler, text, decl, &claim, scope))),
+        _ => Ok(Some(claim)),
+    }
+}
+
+fn never_holds(
+    compiler: &Compiler<'_>,
+    text: &Text,
+    decl: &ParameterDecl,
+    claim: &str,
+    scope: &RowScope,
+) -> Diagnostic {
+    let (span, parameter) = (compiler.span(&text.range), compiler.span(&decl.range));
+    let error = AssumptionNeverHolds { name: &decl.name.value, claim, span, parameter };
+    compiler.with_values(error.into(), text, scope.row)
+}
+
+/// Returns `n == 4`. An attribute of 32 bits that is 0.1 in a node is the nearest float, and so was the value that the code was made for,
+/// whatever its compiler printed.
+fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> String {
+    let is = |value: &Value| format!("{} == {value}", operand(name));
+    let Value::Float(exact) = value else { return is(value) };
+    let is_single = |node: &Node| match node {
+        Node::Attribute(index) => usize::try_from(*index)
+            .ok()
+            .and_then(|index| manifest.attributes.get(index))
+            .is_some_and(|decl| decl.ty.element == AttributeElement::F32),
+        _ => false,
+    };
+    #[allow(clippy::cast_possible_truncation, reason = "rounding to 32 bits is what is wanted")]
+    let single = Value::Float(f64::from(*exact as f32));
+    match typed.expr.nodes.as_slice() {
+        _ if single == *value => is(value),
+        [one] | [one, Node::Int(_), Node::Index { .. }] if is_single(one) => is(&single),
+        nodes if nodes.iter().any(is_single) => format!("({} or {})", is(value), is(&single)),
+        _ => is(value),
+    }
+}
+
+/// Returns the operands of a guard's conjunction; the guard itself if it is none, or has very many.
+///
+/// Compiled expressions are compared, never texts: a text may have other blanks and parentheses.
+pub(in super::super) fn conjuncts(guard: &Expr) -> Vec<Expr> {
+    const MAX_CONJUNCTS: usize = 256;
+    let mut found = Vec::new();
+    let mut open = vec![u32::try_from(guard.nodes.len().saturating_sub(1)).unwrap_or(u32::MAX)];
+    while let Some(root) = open.pop() {
+        match guard.nodes.get(root as usize) {
+            Some(Node::Binary(BinaryOp::And, left, right)) => open.extend([*right, *left]),
+            _ => found.extend(guard.part(root)),
+        }
+        if found.len() + open.len() > MAX_CONJUNCTS {
+            return vec![guard.clone()];
+        }
+    }
+    found
+}
+
+/// Returns the guard of a variant together with the assumptions of its launches.
+pub(in super::super) fn conjoined(guard: Option<&str>, assumptions: &[String]) -> Option<String> {
+    match (guard, assumptions) {
+        (guard, []) => guard.map(str::to_owned),
+        (None, new) => Some(new.join(" and ")),
+        (Some(guard), new) => Some(format!("({}) and {}", guard.trim(), new.join(" and "))),
+    }
+}
+
+/// An expression as a part of another: in parentheses, but where it is a name, a number, or what stands behind a name.
+fn operand(text: &str) -> String {
+    use SyntaxKind::{Bool, Call, Field, Float, Index, Int, Name};
+    let is_simple = parse(text).is_ok_and(|syntax| match syntax.kind {
+        // A number with a sign is one number.
+        Int(_) | Float(_) => !text.starts_with('-'),
+        Bool(_) | Name(_) | Field { .. } | Index { .. } | Call { .. } => !text.starts_with('('),
+        _ => false,
+    });
+    if is_simple { text.to_owned() } else { format!("({text})") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_stay_parts() {
+        for (text, whole) in [
+            ("n", "n"),
+            ("x.shape[1 + 2]", "x.shape[1 + 2]"),
+            ("(x.shape)[0]", "((x.shape)[0])"),
+            ("n + 8", "(n + 8)"),
+            ("-1", "(-1)"),
+            ("(a) + (b)", "((a) + (b))"),
+            ("a if b else c", "(a if b else c)"),
+            // Parentheses in a text open nothing.
+            ("f(\"(\") + g(\")\")", "(f(\"(\") + g(\")\"))"),
+        ] {
+            assert_eq!(operand(text), whole);
+        }
+        let both = ["a".to_owned(), "b".to_owned()];
+        assert_eq!(conjoined(None, &[]), None);
+        assert_eq!(conjoined(Some("n > 1"), &[]).as_deref(), Some("n > 1"));
+        assert_eq!(conjoined(None, &both).as_deref(), Some("a and b"));
+        assert_eq!(conjoined(Some(" n or m "), &both).as_deref(), Some("(n or m) and a and b"));
+    }
+}

@@ -111,7 +111,7 @@ pub struct Pasting {
 
 impl Pasting {
     /// Scans a text.
-    pub fn of(text: &[u8]) -> Pasting {
+    pub fn scan(text: &[u8]) -> Pasting {
         let joined = Joined::new(text);
         let has = |operator: &[u8]| joined.text.windows(operator.len()).any(|bytes| bytes == operator);
         let mut found = Pasting { operator: has(b"##") || has(b"%:%:"), ..Pasting::default() };
@@ -361,7 +361,7 @@ mod tests {
 
     #[test]
     fn pieces_of_words_are_found() {
-        let of = |text: &str| Pasting::of(text.as_bytes()).may_build_a_word();
+        let of = |text: &str| Pasting::scan(text.as_bytes()).may_build_a_word();
         for text in [
             "C(__has_, include)",
             "C(__has_include_, next)",
@@ -390,9 +390,9 @@ mod tests {
         ] {
             assert!(!of(text), "{text}");
         }
-        let mut apart = Pasting::of(b"int _;");
+        let mut apart = Pasting::scan(b"int _;");
         assert!(!apart.may_build_a_word());
-        apart.add(Pasting::of(b"a ## b"));
+        apart.add(Pasting::scan(b"a ## b"));
         assert!(apart.may_build_a_word());
     }
 

@@ -10,7 +10,7 @@ use cubinder_model::{Plugin, Target};
 
 use super::source::{Open, open_source};
 use super::undeclared;
-use crate::cuda::lookup::{Found, find, missing_in, template_misfit};
+use crate::cuda::lookup::{KernelLookup, find, missing_in, template_misfit};
 use crate::cuda::name::{self, Argument, Meanings};
 use crate::cuda::{Doubt, Kernel, Kernels, lex, read, word};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
@@ -99,12 +99,12 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
         let defined = defined_by_options(options, &unit.kernel, kernels, source);
         let found = match find(kernels, &unit.kernel) {
-            found if defined.is_some() && !matches!(found, Found::Unsure(_)) => {
+            found if defined.is_some() && !matches!(found, KernelLookup::Unsure(_)) => {
                 checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
                 bound.push(args);
                 continue;
             }
-            Found::Kernel(kernel, arguments) => {
+            KernelLookup::Kernel(kernel, arguments) => {
                 match undeclared::find(resolved, &arguments, kernel, kernels, source) {
                     Some(name) => vec![undeclared::message(resolved, unit, &name, source, kernel)],
                     None => {
@@ -114,14 +114,14 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
                     }
                 }
             }
-            Found::Missing => {
+            KernelLookup::Missing => {
                 let file = source.path.display().to_string();
                 vec![missing_in(&unit.kernel, &unit.kernel_span, &file, kernels)]
             }
-            Found::TemplateMisfit(kernel, problem) => {
+            KernelLookup::TemplateMisfit(kernel, problem) => {
                 vec![template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem)]
             }
-            Found::Unsure(doubt) => {
+            KernelLookup::Unsure(doubt) => {
                 checked.unsure.push(unsure(unit, doubt));
                 bound.push(args);
                 continue;

@@ -2,7 +2,7 @@
 //!
 //! Owns which words can stand around a kernel's name. Each word that is not known may be a macro, and makes the kernel unsure.
 
-use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, is_in, word};
+use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
 use super::parameter;
 use super::surroundings::{Macro, Surroundings};
 use super::{Certainty, Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
@@ -14,16 +14,6 @@ pub(super) enum Outcome {
     /// `template __global__ void k<float>(...)`: it declares nothing new.
     Instantiation,
 }
-
-/// Words that say nothing about what the kernel takes.
-const SPECIFIERS: &str = "
-    static inline extern constexpr void auto __global__ __noinline__ __inline__ __forceinline__ __device_builtin__
-";
-
-/// Words with an argument list that say nothing about it either.
-const ATTRIBUTES: &str = "
-    __launch_bounds__ __maxnreg__ __block_size__ __cluster_dims__ __attribute__ __declspec __align__ alignas
-";
 
 /// Reads the tokens before the body or the semicolon; `None` if they are not understood.
 pub(super) fn read(text: &str, tokens: &[Token], around: &Surroundings) -> Option<Outcome> {
@@ -65,8 +55,11 @@ impl Reader<'_> {
                 "template" if self.word(self.at + 1) != "<" => return Some(Outcome::Instantiation),
                 "template" => self.template()?,
                 "extern" if self.word(self.at + 1).starts_with('"') => self.at += 2,
-                specifier if is_in(SPECIFIERS, specifier) => self.at += 1,
-                attribute if is_in(ATTRIBUTES, attribute) => match self.word(self.at + 1) {
+                // These say nothing about what the kernel takes, with or without an argument list.
+                "static" | "inline" | "extern" | "constexpr" | "void" | "auto" | "__global__"
+                | "__noinline__" | "__inline__" | "__forceinline__" | "__device_builtin__" => self.at += 1,
+                "__launch_bounds__" | "__maxnreg__" | "__block_size__" | "__cluster_dims__"
+                | "__attribute__" | "__declspec" | "__align__" | "alignas" => match self.word(self.at + 1) {
                     "(" => self.at = after_group(self.text, self.tokens, self.at + 1)?,
                     _ => {
                         self.doubt(Doubt::Syntax);

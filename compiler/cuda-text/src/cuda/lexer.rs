@@ -41,11 +41,6 @@ pub fn word<'t>(text: &'t str, token: Option<&Token>) -> &'t str {
     token.and_then(|token| text.get(token.range.clone())).unwrap_or_default()
 }
 
-/// Whether a list of words contains one.
-pub(super) fn is_in(list: &str, word: &str) -> bool {
-    list.split_whitespace().any(|listed| listed == word)
-}
-
 /// The token after the group that the bracket at `open` begins; nothing where it does not end. Brackets of all kinds count as
 /// one: where they do not match, the text is no C++.
 pub(super) fn after_group(text: &str, tokens: &[Token], open: usize) -> Option<usize> {

@@ -14,7 +14,7 @@ use crate::errors::{
 };
 
 /// The result of a lookup.
-pub enum Found<'k> {
+pub enum KernelLookup<'k> {
     /// This kernel, with these template arguments.
     Kernel(&'k Kernel, Vec<Argument>),
     /// The text has no such kernel, for certain.
@@ -26,8 +26,8 @@ pub enum Found<'k> {
 }
 
 /// Looks a kernel up by the name that a manifest gives.
-pub fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
-    let Some(name) = name::parse(name) else { return Found::Unsure(Doubt::Syntax) };
+pub fn find<'k>(kernels: &'k Kernels, name: &str) -> KernelLookup<'k> {
+    let Some(name) = name::parse(name) else { return KernelLookup::Unsure(Doubt::Syntax) };
     let named: Vec<&Kernel> = kernels.kernels.iter().filter(|kernel| kernel.is_named(&name.path)).collect();
     if named.is_empty() {
         return not_there(kernels, &name);
@@ -37,24 +37,24 @@ pub fn find<'k>(kernels: &'k Kernels, name: &str) -> Found<'k> {
         Certainty::Exact => None,
     });
     if let Some(doubt) = doubt {
-        return Found::Unsure(doubt);
+        return KernelLookup::Unsure(doubt);
     }
     let definitions = named.iter().filter(|kernel| kernel.has_body).count();
     let best = named.iter().find(|kernel| kernel.has_body).or(named.last());
     match best {
         Some(kernel) if definitions < 2 && named.iter().all(|other| is_same(kernel, other)) => {
             match template_problem(kernel, &name) {
-                Some(problem) => Found::TemplateMisfit(kernel, problem),
-                None => Found::Kernel(kernel, name.arguments.unwrap_or_default()),
+                Some(problem) => KernelLookup::TemplateMisfit(kernel, problem),
+                None => KernelLookup::Kernel(kernel, name.arguments.unwrap_or_default()),
             }
         }
-        _ => Found::Unsure(Doubt::Overloaded),
+        _ => KernelLookup::Unsure(Doubt::Overloaded),
     }
 }
 
-fn not_there<'k>(kernels: &Kernels, name: &Name) -> Found<'k> {
+fn not_there<'k>(kernels: &Kernels, name: &Name) -> KernelLookup<'k> {
     if let Some(doubt) = kernels.doubts.first() {
-        return Found::Unsure(doubt.clone());
+        return KernelLookup::Unsure(doubt.clone());
     }
     // A kernel may have another name than the text says.
     let renamed = kernels.kernels.iter().find_map(|kernel| match &kernel.certainty {
@@ -62,13 +62,13 @@ fn not_there<'k>(kernels: &Kernels, name: &Name) -> Found<'k> {
         _ => None,
     });
     if let Some(doubt) = renamed {
-        return Found::Unsure(doubt);
+        return KernelLookup::Unsure(doubt);
     }
     let last = name.path.rsplit("::").next().unwrap_or_default();
     if kernels.has_imports && kernels.kernels.iter().any(|kernel| kernel.name == last) {
-        return Found::Unsure(Doubt::Import);
+        return KernelLookup::Unsure(Doubt::Import);
     }
-    Found::Missing
+    KernelLookup::Missing
 }
 
 /// Whether two declarations can be of one kernel.
@@ -124,12 +124,14 @@ pub fn explain_unknown(
     let kernels = read(&source.text);
     let diagnostic = match find(&kernels, kernel) {
         // The compiler's messages add nothing.
-        Found::Missing => return missing_in(kernel, span, file, &kernels),
-        Found::TemplateMisfit(found, problem) => template_misfit(kernel, span, source, found, &problem),
-        Found::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => {
+        KernelLookup::Missing => return missing_in(kernel, span, file, &kernels),
+        KernelLookup::TemplateMisfit(found, problem) => {
+            template_misfit(kernel, span, source, found, &problem)
+        }
+        KernelLookup::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => {
             KernelOfMacro { kernel, file, span: span.clone(), name }.into()
         }
-        Found::Kernel(..) | Found::Unsure(_) => {
+        KernelLookup::Kernel(..) | KernelLookup::Unsure(_) => {
             let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
             let is_undefined = |argument: &&Argument| {
                 messages.contains(&format!("identifier `{}` is undefined", argument.text))

@@ -1,19 +1,18 @@
 //! One parameter of a kernel: its type and its name.
 
-use super::lexer::{Token, TokenKind, after_angles, after_group, is_in, word};
+use super::lexer::{Token, TokenKind, after_angles, after_group, word};
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Param, Type};
 
 /// Words of which the names of C++'s own types are made.
-const FUNDAMENTAL: &str =
-    "void bool char short int long signed unsigned float double wchar_t char8_t char16_t char32_t";
-
-/// Words that say nothing about what is passed.
-const QUALIFIERS: &str = "volatile register __restrict__ __restrict __grid_constant__ typename struct class";
+const FUNDAMENTAL: [&str; 14] = [
+    "void", "bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "wchar_t",
+    "char8_t", "char16_t", "char32_t",
+];
 
 /// Whether the word is part of the name of one of C++'s own types.
 pub(super) fn is_fundamental(word: &str) -> bool {
-    is_in(FUNDAMENTAL, word)
+    FUNDAMENTAL.contains(&word)
 }
 
 /// Whether a template parameter of this declaration takes a number for certain.
@@ -83,7 +82,9 @@ impl Reader<'_> {
         loop {
             match self.word() {
                 "const" => is_const = true,
-                qualifier if is_in(QUALIFIERS, qualifier) => {}
+                // Words that say nothing about what is passed.
+                "volatile" | "register" | "__restrict__" | "__restrict" | "__grid_constant__"
+                | "typename" | "struct" | "class" => {}
                 name if self.around.macro_of(name) == Some(Macro::Nothing) => {}
                 "[" if word(self.text, self.tokens.get(self.at + 1)) == "[" => {
                     self.skip_group()?;

@@ -11,7 +11,7 @@ use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
 #[must_use]
 pub fn read(text: &str) -> Kernels {
     let lexed = lex(text);
-    let around = Surroundings::of(text, &lexed);
+    let around = Surroundings::read(text, &lexed);
     let is_broken = around.is_broken;
     let mut reader = Reader {
         text,
@@ -28,7 +28,7 @@ pub fn read(text: &str) -> Kernels {
 }
 
 /// More around one another are not kept: every kernel has its own copy of their names.
-const MOST_NAMESPACES: usize = 32;
+const MAX_NAMESPACES: usize = 32;
 
 struct Reader<'t> {
     text: &'t str,
@@ -141,7 +141,7 @@ impl<'t> Reader<'t> {
         }
         // A namespace under a condition may be another one, or none.
         self.is_broken |= self.around.is_conditional(&(head.start..head.end + 1));
-        if self.namespaces.len() + names.len() > MOST_NAMESPACES {
+        if self.namespaces.len() + names.len() > MAX_NAMESPACES {
             self.is_broken = true;
             names.clear();
         }

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::Doubt;
-use super::lexer::{Directive, Lexed, TokenKind, is_in, word};
+use super::lexer::{Directive, Lexed, TokenKind, word};
 
 /// A macro, by what it can do to a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,39 +43,48 @@ const FOLDERS: [&str; 5] = ["cooperative_groups/", "cub/", "cuda/", "nv/", "thru
 
 /// Whether a header is one of CUDA's by its name.
 pub fn is_cuda_header(name: &str) -> bool {
-    is_in(HEADERS, name) || FOLDERS.iter().any(|folder| name.starts_with(folder))
+    HEADERS.split_whitespace().any(|header| header == name)
+        || FOLDERS.iter().any(|folder| name.starts_with(folder))
 }
 
 impl Surroundings {
-    pub(super) fn of(text: &str, lexed: &Lexed) -> Surroundings {
+    pub(super) fn read(text: &str, lexed: &Lexed) -> Surroundings {
         let mut around = Surroundings {
             macros: HashMap::new(),
             conditions: Vec::new(),
             doubts: Vec::new(),
             is_broken: lexed.is_odd,
         };
-        let mut nesting = Nesting { text, lexed, at: 0, depth: 0 };
+        // How deep in brackets the text is after each token.
+        let mut depth = 0_i64;
+        let after = lexed.tokens.iter().map(|token| {
+            depth += match word(text, Some(token)) {
+                "(" | "[" | "{" => 1,
+                ")" | "]" | "}" => -1,
+                _ => 0,
+            };
+            depth
+        });
+        let depths: Vec<i64> = std::iter::once(0).chain(after).collect();
         // Of each open condition the depth of brackets where it began.
         let mut open: Vec<i64> = Vec::new();
         for directive in without_guard(text, lexed) {
-            let name = word(text, directive.tokens.first());
-            match name {
+            let depth = depths.get(directive.before).copied().unwrap_or_default();
+            match word(text, directive.tokens.first()) {
                 "define" => around.define(text, directive),
                 "undef" => around.add_macro(word(text, directive.tokens.get(1)), Macro::Anything),
                 "include" | "include_next" | "import" => around.include(text, directive),
-                "if" | "ifdef" | "ifndef" => {
-                    open.push(nesting.up_to(directive.before));
+                condition => {
+                    match condition {
+                        "if" | "ifdef" | "ifndef" => open.push(depth),
+                        "else" | "elif" | "elifdef" | "elifndef" => {
+                            around.is_broken |= open.last() != Some(&depth);
+                        }
+                        "endif" => around.is_broken |= open.pop() != Some(depth),
+                        _ => continue,
+                    }
                     around.conditions.push((directive.before, open.len()));
                 }
-                "else" | "elif" | "elifdef" | "elifndef" => {
-                    around.is_broken |= open.last() != Some(&nesting.up_to(directive.before));
-                    around.conditions.push((directive.before, open.len()));
-                }
-                "endif" => {
-                    around.is_broken |= open.pop() != Some(nesting.up_to(directive.before));
-                    around.conditions.push((directive.before, open.len()));
-                }
-                _ => {}
             }
         }
         around
@@ -125,7 +134,7 @@ impl Surroundings {
     }
 
     fn doubt(&mut self, doubt: Doubt) {
-        if !self.doubts.contains(&doubt) && self.doubts.len() < MOST_DOUBTS {
+        if !self.doubts.contains(&doubt) && self.doubts.len() < MAX_DOUBTS {
             self.doubts.push(doubt);
         }
     }
@@ -144,29 +153,7 @@ impl Surroundings {
 }
 
 /// More reasons say nothing more.
-const MOST_DOUBTS: usize = 8;
-
-/// Counts how deep in brackets the text is.
-struct Nesting<'t> {
-    text: &'t str,
-    lexed: &'t Lexed,
-    at: usize,
-    depth: i64,
-}
-
-impl Nesting<'_> {
-    fn up_to(&mut self, end: usize) -> i64 {
-        while self.at < end {
-            match word(self.text, self.lexed.tokens.get(self.at)) {
-                "(" | "[" | "{" => self.depth += 1,
-                ")" | "]" | "}" => self.depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-        }
-        self.depth
-    }
-}
+const MAX_DOUBTS: usize = 8;
 
 /// The preprocessor lines without the guard that is around the text of a header.
 fn without_guard<'l>(text: &str, lexed: &'l Lexed) -> &'l [Directive] {

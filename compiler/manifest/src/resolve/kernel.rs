@@ -144,7 +144,7 @@ mod tests {
     use crate::diagnostic::Source;
 
     fn row() -> Row {
-        Row::of(
+        Row::for_test(
             &[("T", DataType::F16)],
             &[
                 ("VEC", Value::Int(4)),

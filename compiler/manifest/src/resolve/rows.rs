@@ -97,7 +97,7 @@ impl Row {
 
     /// A row of nothing but types and constants.
     #[cfg(test)]
-    pub(super) fn of(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
+    pub(super) fn for_test(types: &[(&str, DataType)], constants: &[(&str, Value)]) -> Row {
         Row {
             index: 0,
             variant: 0,

@@ -59,7 +59,7 @@ impl Files {
         let place = match read(path) {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
-                let (includes, pasting) = (scan(&bytes), Pasting::of(&bytes));
+                let (includes, pasting) = (scan(&bytes), Pasting::scan(&bytes));
                 let digest = Digest::of(&bytes);
                 FileState::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
             }
@@ -157,7 +157,7 @@ impl Dependencies {
         let mut pasting = Pasting::default();
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {
-            pasting.add(Pasting::of(text.as_bytes()));
+            pasting.add(Pasting::scan(text.as_bytes()));
             found.follow(&scan(text), None, include, false, &mut waiting);
         }
         let mut seen: BTreeSet<PathBuf> = BTreeSet::new();

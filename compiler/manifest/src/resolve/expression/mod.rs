@@ -61,12 +61,8 @@ enum ExtraNames {
     Addresses,
 }
 
-/// The result of compiling an expression, and what was reported about it.
-#[derive(Clone)]
-struct Compiled {
-    typed: Option<Typed>,
-    reported: Vec<Diagnostic>,
-}
+/// A compiled expression, if it is right, and what was reported about it.
+type Compiled = (Option<Typed>, Vec<Diagnostic>);
 
 /// Compiles the expressions of one manifest.
 pub(super) struct Compiler<'m> {
@@ -185,14 +181,14 @@ impl<'m> Compiler<'m> {
         let place = (scope.key, text.range.clone(), expected);
         // A text that is not in the manifest has no place of its own.
         let is_placed = !text.range.is_empty();
-        if let Some(known) = self.compiled.get(&place).filter(|_| is_placed).cloned() {
-            known.reported.into_iter().for_each(|diagnostic| self.report(diagnostic, scope.row));
-            return known.typed;
+        if let Some((typed, reported)) = self.compiled.get(&place).filter(|_| is_placed).cloned() {
+            reported.into_iter().for_each(|diagnostic| self.report(diagnostic, scope.row));
+            return typed;
         }
         self.reported.clear();
         let typed = self.compile(text, key, expected, scope);
         let reported = std::mem::take(&mut self.reported);
-        self.compiled.insert(place, Compiled { typed: typed.clone(), reported });
+        self.compiled.insert(place, (typed.clone(), reported));
         typed
     }
 

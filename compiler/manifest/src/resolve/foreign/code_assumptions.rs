@@ -14,7 +14,7 @@ use super::super::rows::Row;
 use super::super::steps::{Condition, condition};
 use super::of_row;
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind, Text};
+use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};
 
 /// Returns the assumptions of all launches of a row, as expressions for its guard, perhaps some twice. Errors in arguments are reported, and
 /// these arguments have none.
@@ -122,21 +122,13 @@ fn of_argument(
     let Some(holds) = compiler.condition(&claim, scope) else { return Ok(None) };
     match holds.expr.nodes.as_slice() {
         [Node::Bool(true)] => Ok(None),
-        [Node::Bool(false)] => Err(Box::new(never_holds(compiler, text, decl, &claim, scope))),
+        [Node::Bool(false)] => {
+            let (span, parameter) = (compiler.span(&text.range), compiler.span(&decl.range));
+            let error = AssumptionNeverHolds { name: &decl.name.value, claim: &claim, span, parameter };
+            Err(Box::new(compiler.with_values(error.into(), text, scope.row)))
+        }
         _ => Ok(Some(claim)),
     }
-}
-
-fn never_holds(
-    compiler: &Compiler<'_>,
-    text: &Text,
-    decl: &ParameterDecl,
-    claim: &str,
-    scope: &RowScope,
-) -> Diagnostic {
-    let (span, parameter) = (compiler.span(&text.range), compiler.span(&decl.range));
-    let error = AssumptionNeverHolds { name: &decl.name.value, claim, span, parameter };
-    compiler.with_values(error.into(), text, scope.row)
 }
 
 /// Returns `n == 4`. An attribute of 32 bits that is 0.1 in a node is the nearest float, and so was the value that the code was made for,

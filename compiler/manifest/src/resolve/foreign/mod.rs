@@ -131,12 +131,15 @@ fn serve(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
     })
 }
 
-/// Returns the alternatives of a parameter, with their description and its declaration.
+/// The values of a name, the word for them, and its declarations.
+type DeclaredValues<'m> = (&'static str, Vec<Value>, Vec<&'m Located<String>>);
+
+/// Returns the alternatives of a parameter.
 fn alternatives<'m, T: Alternative>(
     what: &'static str,
     parameters: &'m [Parameter<T>],
     name: &str,
-) -> Option<(&'static str, Vec<Value>, Vec<&'m Located<String>>)> {
+) -> Option<DeclaredValues<'m>> {
     let parameter = parameters.iter().find(|parameter| parameter.name.value == name)?;
     let words = parameter.alternatives.iter().map(|known| Value::Str(known.word().into())).collect();
     Some((what, words, vec![&parameter.name]))

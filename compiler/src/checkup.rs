@@ -8,20 +8,20 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cubinder_analysis::check::{self, Obligation};
+use cubinder_analysis::kernel_text::{self, Open, Unsure};
+use cubinder_analysis::precompiled::Unheld;
+use cubinder_import::foreign;
+use cubinder_manifest::manifest::Route;
+use cubinder_manifest::resolve::{self, Resolved};
+use cubinder_manifest::tables;
 use cubinder_model::Plugin;
+use cubinder_node::tuning;
+use cubinder_source::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
+use cubinder_source::source;
 use rayon::prelude::*;
 
-use crate::check::{self, Obligation};
-use crate::diagnostic::{Diagnostic, Severity, Source, dedup, has_errors, sort};
-use crate::foreign;
-use crate::kernel_text::{self, Open, Unsure};
-use crate::manifest::Route;
-use crate::precompiled::Unheld;
 use crate::project::{Plan, Planning, Project};
-use crate::resolve::{self, Resolved};
-use crate::source;
-use crate::tables;
-use crate::tuning;
 
 /// What is told of manifests.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -30,7 +30,7 @@ pub struct CompiledUnit {
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`.
     pub read_only: Vec<String>,
-    /// The bytes of the numbers that pointers point to: see [`crate::verify::number_bytes`].
+    /// The bytes of the numbers that pointers point to: see [`cubinder_analysis::verify::number_bytes`].
     pub number_bytes: Vec<(String, u32)>,
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,

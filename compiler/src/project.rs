@@ -11,13 +11,13 @@ mod targets;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cubinder_manifest::config::{self, Config};
+use cubinder_manifest::file_kind::{self, Kind};
+use cubinder_manifest::manifest::Route;
 use cubinder_model::{Plugin, Target};
-
-use crate::config::{self, Config};
-use crate::diagnostic::{Diagnostic, Severity, Span};
-use crate::file_kind::{self, Kind};
-use crate::manifest::Route;
-use crate::{path, rules, source, tuning};
+use cubinder_node::tuning;
+use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
+use cubinder_source::{path, rules, source};
 pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
 
 /// What the command line asks for.

@@ -1,21 +1,20 @@
 //! Plugin libraries with the code of some GPUs alone, from libraries that were compiled before.
 //!
 //! Owns which files belong together and that all of them change or none. What stays is [`cubinder_model::thin`]'s business, and how a
-//! bundle comes into a library is [`crate::library`]'s. Never compiles, never changes code.
+//! bundle comes into a library is [`cubinder_library`]'s. Never compiles, never changes code.
 
 use std::path::{Path, PathBuf};
 
 use cubinder_launch::native::is_native;
+use cubinder_library::Mode;
 use cubinder_model::container::{self, Container};
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::provenance::{self, Section};
 use cubinder_model::thin::{NoCode, thin as thin_bundle};
 use cubinder_model::{Bundle, Digest};
-
-use crate::diagnostic::Diagnostic;
-use crate::library::{self, Mode};
-use crate::source;
-use crate::whole::{self, Draft, Placing, folder_of};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::source;
+use cubinder_source::whole::{self, Draft, Placing, folder_of};
 
 /// What is asked for.
 #[derive(Debug, Clone)]
@@ -135,7 +134,7 @@ fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Diagnostic 
 }
 
 fn open(path: &Path) -> Result<Source, Diagnostic> {
-    let attached = match library::read(path) {
+    let attached = match cubinder_library::read(path) {
         Ok(Some(attached)) => attached,
         Ok(None) => {
             return Err(Diagnostic::error(format!("`{}` holds no code", path.display()))
@@ -244,7 +243,7 @@ fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec
         if path.is_dir() {
             return Err(cannot("write", &path, &"it is a folder"));
         }
-        let draft = library::draft(&source.path, bundle, source.mode, &path);
+        let draft = cubinder_library::draft(&source.path, bundle, source.mode, &path);
         let draft = draft.map_err(|error| error.to_diagnostic())?;
         let after = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
         made.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));

@@ -5,10 +5,10 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use cubinder_compiler::library::{self, Mode};
 use cubinder_expr as expr;
 use cubinder_expr::{DataType, Format, Interval, Value};
 use cubinder_expr::{Expr, Kind, Scope, TensorKind};
+use cubinder_library::Mode;
 use cubinder_model::{
     Attribute, AttributeType, Bundle, CodeObject, CodeRef, Digest, Input, KernelFacts, Launch, Output,
     Plugin, Scratch, ShapeLimits, SizeBound, Step, Target, Variant, container,
@@ -200,6 +200,6 @@ pub fn write(base: &Path, plugins: Vec<Plugin>, mode: Mode, out: &Path) -> Resul
     let bundle = Bundle { producer: "cubinder tests".to_owned(), plugins, code: vec![code] };
     let bytes = container::write_bundle(&bundle);
     let found = container::read(&bytes).context("the model is not valid")?;
-    library::inject(base, &bytes, mode, out).map_err(|error| anyhow!("{error:?}"))?;
+    cubinder_library::inject(base, &bytes, mode, out).map_err(|error| anyhow!("{error:?}"))?;
     Ok(found.digest)
 }

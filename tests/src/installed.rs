@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use anyhow::{Context, Result, bail, ensure};
-use cubinder_compiler::toolkit::{Package, packages};
+use cubinder_nvrtc::toolkit::{Package, packages};
 use tempfile::TempDir;
 
 /// What programs print.

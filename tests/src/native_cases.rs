@@ -6,13 +6,13 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
-use cubinder_compiler::query::{DEFAULT_ALIGNMENT, Given, Query};
-use cubinder_compiler::trial::shapes::{self, Sizes};
 use cubinder_expr::Value;
 use cubinder_launch as launch;
 use cubinder_launch::native::SHARED_BYTES;
 use cubinder_launch::{Device, Facts, GuardVerdict, LaunchLimits, Steps, output_shapes, sequence, verdict};
 use cubinder_model::Plugin;
+use cubinder_node::query::{DEFAULT_ALIGNMENT, Given, Query};
+use cubinder_node::trial::shapes::{self, Sizes};
 use toml::Table;
 
 use crate::native_route::{bundle, known};

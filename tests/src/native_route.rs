@@ -7,9 +7,9 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use cubinder_compiler::trial::shapes::Sizes;
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Plugin};
+use cubinder_node::trial::shapes::Sizes;
 
 use crate::cxx;
 use crate::headers::{self, GENERATIONS};

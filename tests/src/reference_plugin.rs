@@ -6,8 +6,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, ensure};
-use cubinder_compiler::diagnostic::{self, Colour};
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
+use cubinder_source::diagnostic::{self, Colour};
 use nvrtc_sys::{Nvrtc, Program};
 
 use crate::cxx;

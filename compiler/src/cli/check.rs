@@ -6,16 +6,16 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use cubinder_compiler::check::Obligation;
+use cubinder_analysis::check::Obligation;
+use cubinder_analysis::kernel_text::Unsure;
+use cubinder_analysis::precompiled::Unheld;
 use cubinder_compiler::checkup::{self, Checkup};
-use cubinder_compiler::diagnostic::{Diagnostic, Severity, Span, has_errors};
-use cubinder_compiler::kernel_text::Unsure;
-use cubinder_compiler::manifest::Route;
-use cubinder_compiler::precompiled::Unheld;
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::reported_path::ReportedPath;
-use cubinder_compiler::source;
+use cubinder_manifest::manifest::Route;
 use cubinder_model::Target;
+use cubinder_source::diagnostic::{Diagnostic, Severity, Span, has_errors};
+use cubinder_source::reported_path::ReportedPath;
+use cubinder_source::source;
 use serde_json::{Value, json};
 
 use super::obligations::{self, Tally, count_of, failed_json};

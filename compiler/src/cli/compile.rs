@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
-use cubinder_compiler::config::Config;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity};
-use cubinder_compiler::foreign::FromPtx;
-use cubinder_compiler::installation::Installation;
-use cubinder_compiler::library_name::check_name;
-use cubinder_compiler::manifest::Route;
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::reported_path::ReportedPath;
-use cubinder_compiler::tuning::Changed;
+use cubinder_import::foreign::FromPtx;
+use cubinder_manifest::config::Config;
+use cubinder_manifest::library_name::check_name;
+use cubinder_manifest::manifest::Route;
 use cubinder_model::{ArchSuffix, Target};
+use cubinder_node::tuning::Changed;
+use cubinder_nvrtc::installation::Installation;
+use cubinder_source::diagnostic::{Diagnostic, Severity};
+use cubinder_source::reported_path::ReportedPath;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 

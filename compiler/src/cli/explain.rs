@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::rules;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::rules;
 
 use super::output::{MessageFormat, print, show};
 

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use cubinder_compiler::diagnostic::{Diagnostic, suggest};
-use cubinder_compiler::foreign::import::{self, Constant, Found};
-use cubinder_compiler::whole::{self, Draft, Placing, folder_of};
+use cubinder_import::foreign::import::{self, Constant, Found};
+use cubinder_source::diagnostic::{Diagnostic, suggest};
+use cubinder_source::whole::{self, Draft, Placing, folder_of};
 
 use super::output::{MessageFormat, print, show};
 

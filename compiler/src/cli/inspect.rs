@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::inspect::{self, Detail, InspectError};
-use cubinder_compiler::source;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::source;
 
 use super::output::{MessageFormat, print, show};
 

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Args;
 use clap_mangen::Man;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::whole::{self, Draft, Placing};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::whole::{self, Draft, Placing};
 
 use super::output::{MessageFormat, print, print_bytes, show};
 

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::config::FILE_NAME;
-use cubinder_compiler::diagnostic::Diagnostic;
 use cubinder_compiler::new::{self, Plan};
+use cubinder_manifest::config::FILE_NAME;
+use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{MessageFormat, print, show};
 
@@ -75,7 +75,7 @@ fn next(plan: &Plan, name: &str, command: &clap::Command) -> String {
 
 /// Where `cubinder compile` puts the library, seen from the project's folder.
 fn library(plan: &Plan) -> String {
-    let config = cubinder_compiler::config::load(&plan.folder.join(FILE_NAME)).ok();
+    let config = cubinder_manifest::config::load(&plan.folder.join(FILE_NAME)).ok();
     match config {
         Some(config) => {
             let folder = config.output.strip_prefix(&config.folder).unwrap_or(&config.output);

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, Choice, Subject};
-use cubinder_compiler::query::{Part, Query};
+use cubinder_node::eval::{self, Choice, Subject};
+use cubinder_node::query::{Part, Query};
+use cubinder_source::diagnostic::Diagnostic;
 
 /// What a node is like.
 #[derive(Args)]

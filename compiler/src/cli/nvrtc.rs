@@ -7,8 +7,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cubinder_compiler::nvrtc::workers::{WORKER, serve};
-use cubinder_compiler::toolkit::Overrides;
+use cubinder_nvrtc::nvrtc::workers::{WORKER, serve};
+use cubinder_nvrtc::toolkit::Overrides;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, kill_process};

@@ -1,11 +1,11 @@
 //! What must hold for every launch, as `check` and `compile` show it: for people and for programs.
 
-use cubinder_compiler::check::Obligation;
-use cubinder_compiler::diagnostic::{Diagnostic, Severity};
-use cubinder_compiler::eval::value_json;
-use cubinder_compiler::manifest::Route;
-use cubinder_compiler::reported_path::ReportedPath;
+use cubinder_analysis::check::Obligation;
 use cubinder_launch::proof::Verdict;
+use cubinder_manifest::manifest::Route;
+use cubinder_node::eval::value_json;
+use cubinder_source::diagnostic::{Diagnostic, Severity};
+use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Map, Value, json};
 
 /// How many obligations ended how. Each is counted once.

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::onnx::{Plugins, open_model};
 use cubinder_onnx::Model;
+use cubinder_onnx::nodes::{Plugins, open_model};
+use cubinder_source::diagnostic::Diagnostic;
 use serde::Serialize;
 
 use super::obligations::failed_json;

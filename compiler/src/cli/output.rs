@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
-use cubinder_compiler::diagnostic::{self, Colour, Diagnostic};
-use cubinder_compiler::library_name::check_name;
+use cubinder_manifest::library_name::check_name;
+use cubinder_source::diagnostic::{self, Colour, Diagnostic};
 
 /// Who reads the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::installation::Installation;
-use cubinder_compiler::reported_path::ReportedPath;
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_nvrtc::installation::Installation;
+use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Map, Value, json};
 
 use super::output::{MessageFormat, print, show};

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::manifest::json_schema::json_schema;
+use cubinder_manifest::manifest::json_schema::json_schema;
+use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{MessageFormat, print, show};
 

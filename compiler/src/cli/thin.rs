@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::library::Mode;
-use cubinder_compiler::reported_path::ReportedPath;
 use cubinder_compiler::thin::{Outcome, Request, thin};
+use cubinder_library::Mode;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::{ArchSuffix, Target, TargetKind};
+use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::output::{MessageFormat, folder, print, show};

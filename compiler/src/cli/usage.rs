@@ -1,7 +1,7 @@
 //! Mistakes in the command line itself, in the form in which every other mistake is shown.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use cubinder_compiler::diagnostic::{Diagnostic, suggest};
+use cubinder_source::diagnostic::{Diagnostic, suggest};
 
 /// What clap found wrong, as a message; none where it is no mistake: `--help`, `--version`.
 pub(super) fn diagnostic(error: &clap::Error) -> Option<Diagnostic> {

@@ -9,7 +9,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::diagnostic::Diagnostic;
+use cubinder_source::diagnostic::Diagnostic;
 
 /// The text for `outputs`, made from `inputs`.
 ///

@@ -5,14 +5,14 @@
 
 use std::ops::Range;
 
-use crate::codegen::TranslationUnit;
-use crate::cuda;
-use crate::diagnostic::{Code, Diagnostic, Span, suggest};
-use crate::manifest::{Located, Manifest};
-use crate::nvrtc::HEADER_DOES_NOT_COMPILE;
-use crate::nvrtc_option::defined_names;
-use crate::resolve::Resolved;
-use crate::rules;
+use cubinder_cuda_text::cuda;
+use cubinder_manifest::manifest::{Located, Manifest};
+use cubinder_manifest::nvrtc_option::defined_names;
+use cubinder_manifest::resolve::Resolved;
+use cubinder_nvrtc::codegen::TranslationUnit;
+use cubinder_nvrtc::nvrtc::HEADER_DOES_NOT_COMPILE;
+use cubinder_source::diagnostic::{Code, Diagnostic, Span, suggest};
+use cubinder_source::rules;
 
 /// An error of the compiler with the places in the manifest that explain it.
 pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
@@ -139,7 +139,7 @@ fn names(manifest: &Manifest) -> Vec<&Located<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{Colour, Source, render_one};
+    use cubinder_source::diagnostic::{Colour, Source, render_one};
 
     const MANIFEST: &str = r#"schema = 1
 plugin = { name = "p" }
@@ -152,7 +152,7 @@ launches = [{ source = "k.cu", kernel = "k<T>", grid = [1], block = ["BLOCK"], a
 "#;
 
     fn explained(error: Diagnostic) -> String {
-        let plugin = crate::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
+        let plugin = cubinder_manifest::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
         render_one(&with_places(&plugin, error), Colour::Plain)
     }
 
@@ -175,7 +175,7 @@ launches = [{ source = "k.cu", kernel = "k<T>", grid = [1], block = ["BLOCK"], a
 
     #[test]
     fn other_errors_stay_as_they_are() {
-        let plugin = crate::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
+        let plugin = cubinder_manifest::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
         for error in [
             Diagnostic::error("identifier `BLOK` is undefined").code(rules::KERNEL_ERROR),
             Diagnostic::error("class `S` has no member `BLOK`").code(rules::KERNEL_ERROR),

@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cubinder_node::tuning;
+use cubinder_nvrtc::nvrtc::{PreparedUnit, Session};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path;
+
 use super::Request;
 use crate::checkup::CheckedPlugin;
-use crate::diagnostic::Diagnostic;
-use crate::nvrtc::{PreparedUnit, Session};
-use crate::path;
-use crate::tuning;
 
 /// What a library is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -8,21 +8,20 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use cubinder_analysis::kernel_text;
+use cubinder_code_object::kernel_signature::Signature;
+use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
+use cubinder_nvrtc::codegen;
+use cubinder_nvrtc::nvrtc::{Compiled, PreparedUnit, Session};
+use cubinder_source::diagnostic::{Diagnostic, Source, dedup};
+use cubinder_source::{rules, source};
 use rayon::prelude::*;
 
 use super::{Progress, places, provenance};
 use crate::checkup::CheckedPlugin;
-use crate::codegen;
-use crate::diagnostic::{Diagnostic, Source, dedup};
-use crate::kernel_signature::Signature;
-use crate::kernel_text;
-use crate::nvrtc::{Compiled, PreparedUnit, Session};
 use crate::project::{Plan, PlannedTarget, Project};
-use crate::resolve::Unit;
-use crate::rules;
-use crate::source;
 
 /// What is compiled once, with all that its compiles need.
 pub(super) struct Job<'p> {

@@ -1,31 +1,31 @@
 //! The kernels that TensorRT launches itself: around each of a plugin's kernels one that takes what TensorRT passes.
 //!
 //! Owns what such a kernel is compiled for and with which launch bounds, and what is told where a kernel cannot become a part of another.
-//! That the plugin can go that way at all [`crate::check::check_route`] has said; the author's kernel was compiled and checked by itself.
+//! That the plugin can go that way at all [`cubinder_analysis::check::check_route`] has said; the author's kernel was compiled and checked by itself.
 
 use std::collections::HashMap;
 
+use cubinder_analysis::check::can_be_chosen;
+use cubinder_code_object::cubin::{self, LaunchRules};
 use cubinder_expr::{BinaryOp, joined};
+use cubinder_import::foreign;
 use cubinder_launch::native;
 use cubinder_launch::proof::{Domain, Greatest};
+use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::provenance::Origin;
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
+use cubinder_nvrtc::codegen::{self, LaunchBounds};
+use cubinder_nvrtc::nvrtc::Session;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::rules;
 use rayon::prelude::*;
 
 use super::Context;
 use super::jobs::{Job, PluginJobs, UnitJob};
 use super::provenance::{self, CodeOrigin};
-use crate::check::can_be_chosen;
 use crate::checkup::CheckedPlugin;
-use crate::codegen::{self, LaunchBounds};
-use crate::cubin::{self, LaunchRules};
-use crate::diagnostic::Diagnostic;
-use crate::foreign;
-use crate::nvrtc::Session;
 use crate::pack::{CompiledCode, CompiledUnit};
 use crate::project::Plan;
-use crate::resolve::{Resolved, Unit};
-use crate::rules;
 
 /// Puts the code of the kernels around a plugin's into the place of its own; none where TensorRT could not choose the variant. Code that another
 /// compiler made is launched as it is. Returns the inputs of the code, in the order of the units.

@@ -7,10 +7,9 @@
 use std::path::Path;
 
 use cubinder_model::{CodeObject, TargetKind};
-
-use crate::codegen::{TranslationUnit, display_name, without_detours};
-use crate::diagnostic::Diagnostic;
-use crate::nvrtc::{Settings, has_line_information, include_folders};
+use cubinder_nvrtc::codegen::{TranslationUnit, display_name, without_detours};
+use cubinder_nvrtc::nvrtc::{Settings, has_line_information, include_folders};
+use cubinder_source::diagnostic::Diagnostic;
 
 /// The include folders of a unit that are not named as the project in `root` would name them everywhere. None where the code has line
 /// information, which is told to have paths of the machine.

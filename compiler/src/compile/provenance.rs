@@ -6,17 +6,17 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use cubinder_manifest::resolve::{ForeignCode, Unit};
 use cubinder_model::provenance::{Compiler, File, Headers, Origin, Read};
 use cubinder_model::{Bundle, Digest, Provenance, Target};
+use cubinder_node::tuning;
+use cubinder_nvrtc::codegen::{self, display_name};
+use cubinder_nvrtc::nvrtc::{PreparedUnit, Session};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::source;
 
 use crate::checkup::CheckedPlugin;
-use crate::codegen::{self, display_name};
-use crate::diagnostic::Diagnostic;
-use crate::nvrtc::{PreparedUnit, Session};
 use crate::project::Project;
-use crate::resolve::{ForeignCode, Unit};
-use crate::source;
-use crate::tuning;
 
 /// A code object, by its digest and target, and its inputs.
 pub(super) type CodeOrigin = ((Digest, Target), Origin);

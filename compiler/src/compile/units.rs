@@ -6,29 +6,27 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use cubinder_analysis::check::{self, Obligation, has_clusters};
+use cubinder_analysis::verify::{self, Bound};
+use cubinder_analysis::{kernel_text, precompiled};
+use cubinder_code_object::cubin;
+use cubinder_code_object::kernel_signature::Signature;
+use cubinder_cuda_text::manifest_names::manifest_names;
+use cubinder_import::foreign;
+use cubinder_manifest::manifest::Route;
+use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::{Arg, KernelFacts, Plugin, Target};
+use cubinder_nvrtc::nvrtc::{Compiled, Session, merge_targets};
+use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
+use cubinder_source::{rules, source};
 
 use super::inputs::Inputs;
 use super::jobs::{self, CompiledJob, Job, PluginJobs, UnitJob};
 use super::provenance::{self, CodeOrigin};
 use super::{Context, Progress, explain, native, places};
-use crate::check::{self, Obligation, has_clusters};
 use crate::checkup::CheckedPlugin;
-use crate::cubin;
-use crate::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
-use crate::foreign;
-use crate::kernel_signature::Signature;
-use crate::kernel_text;
-use crate::manifest::Route;
-use crate::manifest_names::manifest_names;
-use crate::nvrtc::{Compiled, Session, merge_targets};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
-use crate::precompiled;
 use crate::project::Plan;
-use crate::resolve::{Resolved, Unit};
-use crate::rules;
-use crate::source;
-use crate::verify::{self, Bound};
 
 /// All plugins with their code.
 pub(super) struct CompiledPlugins {

@@ -1,14 +1,15 @@
 //! The libraries as files.
 //!
-//! Owns their names, and that all of them appear or none, with the depfile. What is in them is [`crate::library`]'s business.
+//! Owns their names, and that all of them appear or none, with the depfile. What is in them is [`cubinder_library`]'s business.
 
 use std::path::{Path, PathBuf};
 
+use cubinder_library::Mode;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::whole::{self, Draft, Placing, cannot, folder_of};
+
 use super::inputs::Inputs;
 use super::{Request, Written, depfile};
-use crate::diagnostic::Diagnostic;
-use crate::library::{self, Mode};
-use crate::whole::{self, Draft, Placing, cannot, folder_of};
 
 fn ops_name(request: &Request) -> String {
     format!("lib{}.so", request.name)
@@ -58,7 +59,8 @@ fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result
         return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
             .help("choose another name or another folder"));
     }
-    library::draft(&request.runtime_library, bundle, mode, place).map_err(|error| error.to_diagnostic())
+    cubinder_library::draft(&request.runtime_library, bundle, mode, place)
+        .map_err(|error| error.to_diagnostic())
 }
 
 /// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
@@ -97,7 +99,7 @@ fn is_same_file(first: &Path, second: &Path) -> bool {
 pub(super) fn stale(request: &Request) -> Option<Diagnostic> {
     let place = request.output.join(code_name(request));
     let is_ours = || {
-        library::read(&place)
+        cubinder_library::read(&place)
             .is_ok_and(|attached| attached.is_some_and(|attached| attached.mode == Mode::CodeLibrary))
     };
     (!request.embed && place.is_file() && is_ours()).then(|| {

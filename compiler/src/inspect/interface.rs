@@ -3,9 +3,8 @@
 use cubinder_expr::print;
 use cubinder_expr::{Format, Interval, Value};
 use cubinder_model::{Attribute, Output, Plugin, ShapeLimits};
+use cubinder_node::eval::value_json;
 use serde::Serialize;
-
-use crate::eval::value_json;
 
 /// An attribute or a tensor as the manifest declares it. What the manifest leaves open is not there.
 #[derive(Debug, Clone, PartialEq, Serialize, Default)]

@@ -14,6 +14,7 @@ mod variants;
 
 use std::path::Path;
 
+use cubinder_code_object::cubin;
 use cubinder_expr::Value;
 use cubinder_expr::print;
 use cubinder_model::container::{self, Container, LocatedContainer};
@@ -21,11 +22,9 @@ use cubinder_model::core_name;
 use cubinder_model::slot::Mode;
 use cubinder_model::validate::validate_attributes;
 use cubinder_model::{CodeObject, Digest, NodeReference, Plugin};
+use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
 
-use crate::cubin;
-use crate::library;
-use crate::reported_path::ReportedPath;
 use interface::interface;
 use steps::one_line;
 
@@ -258,7 +257,7 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
             return Ok(report);
         }
         FileKind::Library => {
-            let attached = library::read_bytes(file.as_ref(), bytes)
+            let attached = cubinder_library::read_bytes(file.as_ref(), bytes)
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
             report.kind = FileKind::Library;
             let mode = attached.map(|attached| attached.mode);

@@ -5,11 +5,10 @@
 
 use std::collections::BTreeMap;
 
+use cubinder_code_object::cubin;
 use cubinder_launch::native::op_of_symbol;
 use cubinder_model::Digest;
 use serde::Serialize;
-
-use crate::cubin;
 
 /// A kernel that TensorRT launches itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

@@ -2,9 +2,8 @@
 
 use cubinder_expr::{Expr, print};
 use cubinder_model::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant, Work};
+use cubinder_node::eval::arg_type;
 use serde::Serialize;
-
-use crate::eval::arg_type;
 
 /// A scratch buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

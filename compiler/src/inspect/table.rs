@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use cubinder_model::core_name;
+use cubinder_source::columns::{Align, columns};
+use cubinder_source::diagnostic::harmless;
 
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
 use super::{
     CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
 };
-use crate::columns::{Align, columns};
-use crate::diagnostic::harmless;
 
 /// How much of the report is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -62,7 +62,10 @@ fn a_node_with_its_code_says_that_the_generic_library_has_to_be_loaded() {
 }
 
 fn bundle_plugin(manifest: &str) -> Plugin {
-    crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", manifest)).unwrap().draft.plugin
+    cubinder_manifest::resolve::compile(&cubinder_source::diagnostic::Source::new("m.toml", manifest))
+        .unwrap()
+        .draft
+        .plugin
 }
 
 /// The report of a bundle with the plugin of a manifest, which has no code.
@@ -156,7 +159,10 @@ fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
     };
     let code = [object("one", &["_Z1kIf", "plain"]), object("two", &["plain", "_Z1kId"])];
     let mut plugin =
-        crate::resolve::compile(&crate::diagnostic::Source::new("m.toml", PAD)).unwrap().draft.plugin;
+        cubinder_manifest::resolve::compile(&cubinder_source::diagnostic::Source::new("m.toml", PAD))
+            .unwrap()
+            .draft
+            .plugin;
     plugin.variants.truncate(2);
     let places = [(0, "_Z1kIf", "k<float>"), (1, "plain", "plain")];
     for (variant, (code, symbol, kernel)) in plugin.variants.iter_mut().zip(places) {

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use cubinder_model::{CodeObject, Plugin, Variant};
+use cubinder_node::eval::value_json;
 use serde::Serialize;
 
 use super::steps::{self, ConditionReport, ScratchReport, StepReport};
-use crate::eval::value_json;
 
 /// One row of the table of variants.
 #[derive(Debug, Clone, PartialEq, Serialize)]

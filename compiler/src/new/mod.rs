@@ -5,11 +5,11 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::config::{self, FILE_NAME};
-use crate::diagnostic::Diagnostic;
-use crate::manifest::form::is_identifier;
-use crate::source;
-use crate::whole::{self, Draft, Placing, cannot, folder_of};
+use cubinder_manifest::config::{self, FILE_NAME};
+use cubinder_manifest::manifest::form::is_identifier;
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::source;
+use cubinder_source::whole::{self, Draft, Placing, cannot, folder_of};
 
 /// The longest name: it is part of the names of files and of symbols.
 const LONGEST_NAME: usize = 64;

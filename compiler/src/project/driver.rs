@@ -1,13 +1,13 @@
 //! The oldest driver that a manifest names, held against what is compiled.
 
+use cubinder_manifest::manifest::{DriverVersion, Located, Route};
+use cubinder_manifest::resolve::Resolved;
 use cubinder_model::TargetKind;
+use cubinder_nvrtc::toolkit::drivers::{self, Release};
+use cubinder_source::diagnostic::{Diagnostic, Span};
+use cubinder_source::rules;
 
 use super::Plan;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::{DriverVersion, Located, Route};
-use crate::resolve::Resolved;
-use crate::rules;
-use crate::toolkit::drivers::{self, Release};
 
 impl Plan {
     /// Whether the oldest driver that the manifest names loads what an NVRTC of this release makes.

@@ -4,22 +4,22 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use cubinder_analysis::precompiled;
+use cubinder_code_object::block_limits::max_shared_bytes;
+use cubinder_cuda_text::manifest_names::header_names;
+use cubinder_import::foreign;
+use cubinder_manifest::manifest::{DriverVersion, Route, Text};
+use cubinder_manifest::nvrtc_option::{check_defined, check_options};
+use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
+use cubinder_nvrtc::codegen;
+use cubinder_nvrtc::nvrtc::Settings;
+use cubinder_source::diagnostic::{Diagnostic, Span};
+use cubinder_source::rules;
 
 use super::Project;
 use super::driver::version_of_cuda;
 use super::targets::{no_target, nothing_left};
-use crate::block_limits::max_shared_bytes;
-use crate::codegen;
-use crate::diagnostic::{Diagnostic, Span};
-use crate::foreign;
-use crate::manifest::{DriverVersion, Route, Text};
-use crate::manifest_names::header_names;
-use crate::nvrtc::Settings;
-use crate::nvrtc_option::{check_defined, check_options};
-use crate::precompiled;
-use crate::resolve::{self, Resolved};
-use crate::rules;
 
 /// How the kernels of one manifest are compiled.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,12 +1,12 @@
 //! What a manifest is compiled for.
 
+use cubinder_manifest::manifest::{CodeKind, Located};
+use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Target, TargetKind};
+use cubinder_source::diagnostic::{Diagnostic, Span};
+use cubinder_source::rules;
 
 use super::{Plan, PlannedTarget, Project};
-use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::{CodeKind, Located};
-use crate::resolve::Resolved;
-use crate::rules;
 
 impl Project {
     /// Holds the targets that the command line chooses against those that there are; `plans` are those of all manifests.

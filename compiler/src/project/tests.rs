@@ -1,6 +1,6 @@
 use super::*;
-use crate::diagnostic::{Colour, Source, render};
-use crate::resolve::{self, Resolved};
+use cubinder_manifest::resolve::{self, Resolved};
+use cubinder_source::diagnostic::{Colour, Source, render};
 
 const MANIFEST: &str = r#"schema = 1
 [plugin]

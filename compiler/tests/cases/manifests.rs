@@ -8,9 +8,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::resolve::compile;
-use cubinder_compiler::{checkup, project, source};
+use cubinder_compiler::{checkup, project};
+use cubinder_manifest::resolve::compile;
+use cubinder_source::diagnostic::{Colour, render};
+use cubinder_source::source;
 use libtest_mimic::{Completion, Trial};
 
 use crate::support::{Project, corpus};

@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::support::{Project, Run};
-use cubinder_compiler::check as analysis;
-use cubinder_compiler::diagnostic::{Diagnostic, Source};
-use cubinder_compiler::resolve;
-use cubinder_compiler::rules::{self, Language, Rule};
+use cubinder_analysis::check as analysis;
+use cubinder_manifest::resolve;
+use cubinder_source::diagnostic::{Diagnostic, Source};
+use cubinder_source::rules::{self, Language, Rule};
 use libtest_mimic::Trial;
+
+use crate::support::{Project, Run};
 
 /// What a page has of one kind: manifests, and the kernel that belongs to them.
 struct Examples {

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use cubinder_compiler::checkup;
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render};
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::source;
+use cubinder_source::diagnostic::{Colour, Diagnostic, render};
+use cubinder_source::source;
 use rayon::prelude::*;
 
 const MANIFEST: &str = r#"schema = 1

@@ -2,13 +2,14 @@
 
 use std::fs;
 
-use crate::support::{self, CONFIG, KERNEL, MANIFEST, Project};
-use cubinder_compiler::tuning;
 use cubinder_expr::{DataType, Format};
 use cubinder_launch::Signature;
 use cubinder_model::container::{self, Container};
 use cubinder_model::fit::ComputeCapability;
+use cubinder_node::tuning;
 use serde_json::Value;
+
+use crate::support::{self, CONFIG, KERNEL, MANIFEST, Project};
 
 /// The text with every figure that differs from run to run replaced: times, sizes of libraries.
 fn without_figures(text: &str) -> String {

@@ -7,18 +7,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::diagnostic::{Colour, Source, render};
-use cubinder_compiler::eval::{self, Compiler, Environment};
-use cubinder_compiler::query::Query;
-use cubinder_compiler::{inspect, resolve};
+use cubinder_compiler::inspect;
 use cubinder_expr as expr;
 use cubinder_expr::Expr;
 use cubinder_expr::{DataType, Format, Value};
+use cubinder_manifest::resolve;
 use cubinder_model::container::{self, Container, FORMAT_VERSION, ReadError};
 use cubinder_model::{
     Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Fill, Guard, KernelFacts, KernelParam,
     Memory, Node, NodeReference, Plugin, Scratch, Step, TunedDevice, TunedPoint, Work,
 };
+use cubinder_node::eval::{self, Compiler, Environment};
+use cubinder_node::query::Query;
+use cubinder_source::diagnostic::{Colour, Source, render};
 
 const MANIFEST: &str = r#"schema = 1
 [plugin]

@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::Project;
-use cubinder_compiler::library;
 use cubinder_expr::Node;
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Arg, ArgValue, Bundle, Variant};
 use cubinder_skip::skip;
+
+use crate::support::Project;
 
 fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(file)
@@ -34,7 +34,7 @@ fn project() -> Option<Project> {
 
 fn bundle(project: &Project, library: &str) -> Bundle {
     let path = project.path(library);
-    let attached = library::read(&path).unwrap().unwrap();
+    let attached = cubinder_library::read(&path).unwrap().unwrap();
     let bytes = std::fs::read(&path).unwrap();
     let range = usize::try_from(attached.range.start).unwrap()..usize::try_from(attached.range.end).unwrap();
     match container::read(&bytes[range]).unwrap().container {

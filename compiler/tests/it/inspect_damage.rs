@@ -1,13 +1,13 @@
 //! Every byte of a small bundle and of a small plan's fields, changed, and every truncation: `inspect` tells of it.
 
-use cubinder_compiler::diagnostic::Source;
 use cubinder_compiler::inspect::{Detail, inspect, table};
-use cubinder_compiler::resolve;
+use cubinder_manifest::resolve;
 use cubinder_model::container::{read, write_bundle, write_node, write_node_reference};
 use cubinder_model::{
     Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Node,
     NodeReference, Plugin,
 };
+use cubinder_source::diagnostic::Source;
 
 const MANIFEST: &str = "schema = 1
 plugin = { name = \"copy\", namespace = \"test\" }

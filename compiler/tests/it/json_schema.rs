@@ -3,14 +3,14 @@
 
 use std::path::Path;
 
-use crate::support::{Project, corpus};
-use cubinder_compiler::diagnostic::{Code, Source};
-use cubinder_compiler::manifest::{json_schema::json_schema, read};
-use cubinder_compiler::resolve::compile;
-use cubinder_compiler::rules;
-use cubinder_compiler::source;
+use cubinder_manifest::manifest::{json_schema::json_schema, read};
+use cubinder_manifest::resolve::compile;
+use cubinder_source::diagnostic::{Code, Source};
+use cubinder_source::{rules, source};
 use jsonschema::Validator;
 use serde_json::Value;
+
+use crate::support::{Project, corpus};
 
 /// Mistakes that JSON Schema can express, wherever they are: every one of them must be refused. Not among them are mistakes in what
 /// texts mean (expressions, ranges), in what several keys say together (`BAD_CONSTRAINT`, `DECLARED_TWICE`), and `BAD_DEFAULT`: a

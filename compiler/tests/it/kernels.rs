@@ -3,12 +3,13 @@
 
 use std::path::Path;
 
+use cubinder_compiler::compile::{CompiledBundle, Progress, Request, bundle, compile};
+use cubinder_compiler::project::{Asked, Project};
+use cubinder_nvrtc::toolkit::Overrides;
+use cubinder_source::diagnostic::{Colour, render};
+
 use crate::support;
 use crate::support::manifest::Sample;
-use cubinder_compiler::compile::{CompiledBundle, Progress, Request, bundle, compile};
-use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::toolkit::Overrides;
 
 /// A plugin of one input `x` and one output `y`.
 struct Case {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
-use cubinder_compiler::library::{
+use cubinder_library::{
     Attached, LibraryError, Mode, Problem, detach, inject, inject_stream, read, read_bytes,
 };
 use proptest::prelude::*;

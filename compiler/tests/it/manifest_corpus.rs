@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::corpus;
-use cubinder_compiler::diagnostic::{Code, Colour, Source, has_errors, render, to_json_lines};
-use cubinder_compiler::resolve::compile;
-use cubinder_compiler::rules;
+use cubinder_manifest::resolve::compile;
+use cubinder_source::diagnostic::{Code, Colour, Source, has_errors, render, to_json_lines};
+use cubinder_source::rules;
 use proptest::prelude::*;
+
+use crate::support::corpus;
 
 /// The rules that a snapshot names.
 fn reported(snapshot: &Path) -> Vec<Code> {

@@ -4,10 +4,11 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use crate::support::{self};
-use cubinder_compiler::eval::occupancy::{Limiter, Multiprocessor, Needs, WARP, occupancy};
 use cubinder_model::Target;
+use cubinder_node::eval::occupancy::{Limiter, Multiprocessor, Needs, WARP, occupancy};
 use cubinder_skip::skip;
+
+use crate::support::{self};
 
 /// Reads lines of figures, and writes blocks and limiting factors. The figures of the multiprocessor are ours, as a device would give
 /// them; limits of blocks, granularities and the arithmetic are the header's.

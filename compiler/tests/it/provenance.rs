@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::Project;
-use cubinder_compiler::library;
 use cubinder_model::{Digest, container, provenance};
 use cubinder_skip::skip;
 use serde_json::Value;
+
+use crate::support::Project;
 
 fn told(project: &Project, file: &str) -> String {
     let run = project.run(&["inspect", "--provenance", file]);
@@ -18,7 +18,7 @@ fn told(project: &Project, file: &str) -> String {
 /// What is in the segment of a library: the bundle, and what follows it.
 fn attached(project: &Project, file: &str) -> (Vec<u8>, usize) {
     let bytes = project.read(file);
-    let range = library::read(&project.path(file)).unwrap().unwrap().range;
+    let range = cubinder_library::read(&project.path(file)).unwrap().unwrap().range;
     let range = usize::try_from(range.start).unwrap()..usize::try_from(range.end).unwrap();
     let segment = bytes[range].to_vec();
     let (_, length) = container::digest(&segment).unwrap();

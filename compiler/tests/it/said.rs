@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cubinder_compiler::checkup::{self, Checkup};
-use cubinder_compiler::diagnostic::{Colour, Source, render};
 use cubinder_compiler::project::Project;
+use cubinder_source::diagnostic::{Colour, Source, render};
 
 /// What is said of a manifest whose kernels all lie in `k.cu`, which holds `kernels`.
 fn checked(manifest: &str, kernels: &str) -> Checkup {

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::resolve::{ArgDraftValue, PluginDraft, compile};
-use cubinder_compiler::source;
 use cubinder_expr::{DataType, Value};
 use cubinder_expr::{Environment, Expr, evaluate};
+use cubinder_manifest::resolve::{ArgDraftValue, PluginDraft, compile};
+use cubinder_source::diagnostic::{Colour, render};
+use cubinder_source::source;
 
 /// A node with its shapes.
 struct Node {

@@ -3,16 +3,17 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use crate::support::toolkit;
-use cubinder_compiler::cache::Cache;
-use cubinder_compiler::codegen::{display_name, translation_unit};
-use cubinder_compiler::cubin::launch_rules;
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, Source, render};
-use cubinder_compiler::nvrtc::{Session, Settings, Statistics};
-use cubinder_compiler::resolve;
-use cubinder_compiler::toolkit::Toolkit;
-use cubinder_compiler::verify::{CodeCheck, bind_args, check_code};
+use cubinder_analysis::verify::{CodeCheck, bind_args, check_code};
+use cubinder_code_object::cubin::launch_rules;
+use cubinder_manifest::resolve;
 use cubinder_model::{Arg, CodeObject, Target};
+use cubinder_nvrtc::cache::Cache;
+use cubinder_nvrtc::codegen::{display_name, translation_unit};
+use cubinder_nvrtc::nvrtc::{Session, Settings, Statistics};
+use cubinder_nvrtc::toolkit::Toolkit;
+use cubinder_source::diagnostic::{Colour, Diagnostic, Source, render};
+
+use crate::support::toolkit;
 
 const KERNEL: &str = "\
 template <typename T, int N>

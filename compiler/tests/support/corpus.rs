@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::source;
+use cubinder_source::diagnostic::Source;
+use cubinder_source::source;
 
 /// A path of the repository.
 pub fn path(name: &str) -> PathBuf {

@@ -17,7 +17,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
+use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
 use cubinder_skip::skip;
 use tempfile::TempDir;
 

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use std::ptr::without_provenance_mut;
 use std::sync::OnceLock;
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{Compiler, Environment, Evaluation, Subject, SubjectOrigin, evaluate};
-use cubinder_compiler::query::{Mistake, Query};
-use cubinder_compiler::resolve::{self, ArgDraft, ArgDraftValue};
 use cubinder_expr::DeviceFact;
 use cubinder_expr::{DataType, Format, ScalarType};
 use cubinder_launch::{Device, shape_text};
+use cubinder_manifest::resolve::{self, ArgDraft, ArgDraftValue};
 use cubinder_model::{Arg, ArgValue, Attribute, AttributeElement, Node, TunedDevice, TunedPoint};
+use cubinder_node::eval::{Compiler, Environment, Evaluation, Subject, SubjectOrigin, evaluate};
+use cubinder_node::query::{Mistake, Query};
+use cubinder_source::diagnostic::Source;
 use proptest::prelude::*;
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 

@@ -1,8 +1,8 @@
 //! Nodes that share what TensorRT measured have the same tactics, whatever brings their attributes into what is proved.
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::resolve;
 use cubinder_expr::Interval;
+use cubinder_manifest::resolve;
+use cubinder_source::diagnostic::Source;
 use proptest::prelude::*;
 
 use super::*;

@@ -13,13 +13,14 @@ mod named;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cubinder_compiler::library::{self, Mode};
+use cubinder_library::Mode;
 use cubinder_model::container;
 use cubinder_model::{Bundle, CodeObject, Digest, KernelFacts, NodeReference, Plugin, core_name};
 use cubinder_skip::skip;
 use cubinder_tests::{cxx, fake_driver};
-use executor::{Binding, Meaning};
 use fastrand::Rng;
+
+use executor::{Binding, Meaning};
 use host::{Creator, Device, Node};
 use manifest::{MOST_ARRAYS, MOST_ELEMENTS, Manifest};
 
@@ -184,7 +185,7 @@ fn embedded(folder: &Path, plugins: Vec<Plugin>) -> (Creator, Vec<Vec<u8>>) {
     let bytes = container::write_bundle(&Bundle { producer: String::new(), plugins, code: vec![code()] });
     let bundle = container::read(&bytes).unwrap().digest.shortened();
     let path = folder.join("librandom-code.so");
-    library::inject(&host::library(), &bytes, Mode::CodeLibrary, &path).unwrap();
+    cubinder_library::inject(&host::library(), &bytes, Mode::CodeLibrary, &path).unwrap();
     let reference = |(plugin, inputs): (u32, &usize)| {
         container::write_node_reference(&NodeReference {
             bundle,

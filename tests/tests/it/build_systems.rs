@@ -137,7 +137,7 @@ fn without(command: &Command, prefix: &str, built: &Built) -> Command {
 }
 
 fn nvrtc() -> PathBuf {
-    use cubinder_compiler::toolkit::{Overrides, Toolkit};
+    use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
     Toolkit::locate(&Overrides::from_env(None)).unwrap().nvrtc
 }
 

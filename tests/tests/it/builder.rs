@@ -4,9 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::support::load;
-use cubinder_compiler::library::Mode;
 use cubinder_expr::{DataType, Format, Value};
+use cubinder_library::Mode;
 use cubinder_model::container::{self, Container};
 use cubinder_model::{AUTO_TACTIC, Guard, Node, Plugin};
 use cubinder_skip::skip;
@@ -14,6 +13,8 @@ use cubinder_tests::application::{Answer, Application};
 use cubinder_tests::handmade::{self, Draft, Tensor};
 use serde_json::{Value as Json, json};
 use tempfile::TempDir;
+
+use crate::support::load;
 
 const F32: Tensor = (DataType::F32, Format::Linear);
 const F16: Tensor = (DataType::F16, Format::Linear);

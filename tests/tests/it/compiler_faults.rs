@@ -11,10 +11,10 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
+use cubinder_skip::skip;
 use cubinder_tests::faults::{DAMAGED, DENIED, FULL, Fault, Kind, READ_ONLY, Shim, Streams, Who};
 
 use crate::command::{self};
-use cubinder_skip::skip;
 
 const ALL: [Kind; 5] =
     [Kind::Killed, Kind::Once(FULL), Kind::Lasting(FULL), Kind::Lasting(READ_ONLY), Kind::Once(DENIED)];
@@ -290,8 +290,8 @@ fn assert_told(said: &str, kind: Kind, place: &str) {
 
 /// NVRTC's folder, as `cargo xtask setup` fetched it.
 fn nvrtc() -> Option<PathBuf> {
-    let overrides = cubinder_compiler::toolkit::Overrides::from_env(None);
-    match cubinder_compiler::toolkit::Toolkit::locate(&overrides) {
+    let overrides = cubinder_nvrtc::toolkit::Overrides::from_env(None);
+    match cubinder_nvrtc::toolkit::Toolkit::locate(&overrides) {
         Ok(toolkit) => Some(toolkit.nvrtc),
         Err(error) => {
             skip(&error.message);

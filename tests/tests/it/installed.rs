@@ -16,7 +16,7 @@ const NOT_SET: &str =
 
 /// NVRTC's library of this machine.
 fn nvrtc() -> PathBuf {
-    use cubinder_compiler::toolkit::{Overrides, Toolkit};
+    use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
     Toolkit::locate(&Overrides::from_env(None)).unwrap().nvrtc
 }
 

@@ -10,7 +10,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use cubinder_compiler::trial::shapes::{self, Sizes};
 use cubinder_expr::Value;
 use cubinder_launch as launch;
 use cubinder_launch::native::{Part, SHARED_BYTES, is_own};
@@ -19,6 +18,7 @@ use cubinder_launch::{
     output_shapes, sequence, verdict,
 };
 use cubinder_model::{ArgValue, AttributeElement, Bundle, Plugin, TargetKind, Variant};
+use cubinder_node::trial::shapes::{self, Sizes};
 use cubinder_skip::skip;
 use cubinder_tests::cxx;
 use cubinder_tests::native_route::{self, MANIFESTS, known};

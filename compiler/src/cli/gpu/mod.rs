@@ -11,11 +11,11 @@ pub(super) mod worker;
 
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::cases::{self, Cases};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, Subject};
-use cubinder_compiler::file_kind::{self, Kind};
-use cubinder_compiler::source;
+use cubinder_manifest::file_kind::{self, Kind};
+use cubinder_node::cases::{self, Cases};
+use cubinder_node::eval::{self, Subject};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::source;
 
 use super::node::WhichNode;
 pub(super) use stopped::{NO_GPU, Stopped, Unable};

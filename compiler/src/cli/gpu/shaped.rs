@@ -1,14 +1,14 @@
 //! A node with its shapes: everything that depends neither on a variant nor on what tensors hold.
 
-use cubinder_compiler::diagnostic::Diagnostic;
-pub(in crate::cli) use cubinder_compiler::eval::slices;
-use cubinder_compiler::eval::{self, ResolvedQuery, Subject};
-use cubinder_compiler::query::Query;
 use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps, UNKNOWN_EXTENT};
 use cubinder_model::Plugin;
 use cubinder_model::attribute_check::Unmet;
+pub(in crate::cli) use cubinder_node::eval::slices;
+use cubinder_node::eval::{self, ResolvedQuery, Subject};
+use cubinder_node::query::Query;
+use cubinder_source::diagnostic::Diagnostic;
 
 /// A node with its shapes.
 pub(in crate::cli) struct Shaped<'a> {

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_source::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 
 use crate::cli::obligations::failed_json;
 use crate::cli::output::{MessageFormat, print, show};

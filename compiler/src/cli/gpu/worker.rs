@@ -10,13 +10,13 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cubinder_compiler::compile::{self, Progress};
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, to_json_lines};
-use cubinder_compiler::eval::{Subject, SubjectOrigin};
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::resolve::Resolved;
-use cubinder_compiler::rules;
 use cubinder_gpu::{Context, DeviceInfo, Driver};
+use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
+use cubinder_node::eval::{Subject, SubjectOrigin};
+use cubinder_source::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_source::rules;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 

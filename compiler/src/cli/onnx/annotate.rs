@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::onnx::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
-use cubinder_compiler::reported_path::ReportedPath;
+use cubinder_onnx::nodes::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
 
 use super::{Subject, answer, failed, format};
@@ -65,26 +65,26 @@ fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
         return Err(unused);
     }
     let takes = if arguments.force { Takes::Named } else { Takes::Lacking };
-    let annotated = onnx::annotate(&model, &plugins, &mapping, takes);
+    let annotated = nodes::annotate(&model, &plugins, &mapping, takes);
     let mut diagnostics = plugins.warnings.clone();
     let report = match &arguments.output {
         Some(output) => {
             let from = &arguments.subject.model;
             not_over_plugins(output, &arguments.subject.plugins).map_err(|error| vec![error])?;
-            diagnostics.extend(onnx::weights_left_behind(&model, from, output));
-            onnx::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
+            diagnostics.extend(nodes::weights_left_behind(&model, from, output));
+            nodes::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
             let written = open_model(output).map_err(|error| vec![error])?;
-            onnx::list(output, &written, &plugins)
+            nodes::list(output, &written, &plugins)
         }
         None => {
             let from = &arguments.subject.model;
-            let changed = onnx::changed(from, &annotated.edits).map_err(|error| vec![error])?;
-            onnx::list(from, &changed, &plugins)
+            let changed = nodes::changed(from, &annotated.edits).map_err(|error| vec![error])?;
+            nodes::list(from, &changed, &plugins)
         }
     };
     diagnostics.extend(report.diagnostics());
     if !arguments.json {
-        print(&onnx::diff(&annotated, arguments.output.is_some()));
+        print(&nodes::diff(&annotated, arguments.output.is_some()));
     }
     show(&mut diagnostics, format(arguments.json));
     let wrong = report.is_wrong();

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::onnx::{self, Report};
+use cubinder_onnx::nodes::{self, Report};
 use serde::Serialize;
 
 use super::{Subject, answer, failed, format};
@@ -32,12 +32,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Ok(opened) => opened,
         Err(errors) => return failed(errors, arguments.json),
     };
-    let report = onnx::list(&arguments.subject.model, &model, &plugins);
+    let report = nodes::list(&arguments.subject.model, &model, &plugins);
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
     // The table first: messages are about what is in it.
     if !arguments.json {
-        print(&onnx::table(&report));
+        print(&nodes::table(&report));
         if !diagnostics.is_empty() {
             print("\n");
         }

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{Compiler, Environment};
-use cubinder_compiler::onnx::{self, Given, ShapesReport};
-use cubinder_compiler::query::{Part, Query};
 use cubinder_model::Target;
+use cubinder_node::eval::{Compiler, Environment};
+use cubinder_node::query::{Part, Query};
+use cubinder_onnx::nodes::{self, Given, ShapesReport};
+use cubinder_source::diagnostic::Diagnostic;
 use serde::Serialize;
 
 use super::{Subject, answer, failed, format};
@@ -75,14 +75,14 @@ fn shapes(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     };
     let arch = arch(arguments.arch).map_err(|error| vec![error])?;
     let compiler = Compiler::new(Environment { arch, ..Environment::default() });
-    let mut report = onnx::shapes(&arguments.subject.model, &model, &plugins, &given, &query, &compiler)?;
+    let mut report = nodes::shapes(&arguments.subject.model, &model, &plugins, &given, &query, &compiler)?;
     if let Some(name) = &arguments.node {
-        onnx::only(&mut report, &model, name).map_err(|error| vec![error])?;
+        nodes::only(&mut report, &model, name).map_err(|error| vec![error])?;
     }
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
     if !arguments.json {
-        print(&onnx::shapes_table(&report, arguments.verbose));
+        print(&nodes::shapes_table(&report, arguments.verbose));
         if !diagnostics.is_empty() {
             print("\n");
         }

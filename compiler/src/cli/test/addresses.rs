@@ -1,9 +1,9 @@
 //! With which addresses a variant is run: with aligned ones, and with the worst for which its guard holds.
 
-use cubinder_compiler::eval::stated_alignment;
-use cubinder_compiler::query::DEFAULT_ALIGNMENT;
 use cubinder_expr::Node;
 use cubinder_model::Plugin;
+use cubinder_node::eval::stated_alignment;
+use cubinder_node::query::DEFAULT_ALIGNMENT;
 
 /// Of what the address of each tensor, over inputs, then outputs, is a multiple and of no larger power of two.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,9 +77,10 @@ fn asked(plugin: &Plugin) -> Vec<(usize, u64)> {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_compiler::{eval, source};
     use cubinder_expr::Expr;
     use cubinder_model::Guard;
+    use cubinder_node::eval;
+    use cubinder_source::source;
 
     use super::*;
 

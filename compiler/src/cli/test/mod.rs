@@ -17,11 +17,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use cubinder_compiler::cases::{self, Cases};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval;
-use cubinder_compiler::query::Query;
-use cubinder_compiler::trial::{self, FunctionRef, Trial};
+use cubinder_node::cases::{self, Cases};
+use cubinder_node::eval;
+use cubinder_node::query::Query;
+use cubinder_node::trial::{self, FunctionRef, Trial};
+use cubinder_source::diagnostic::Diagnostic;
 
 use super::gpu::{NO_GPU, Opened, Stopped, Unable};
 use super::node::{NodeArguments, WhichNode};

@@ -1,12 +1,12 @@
 //! A node that is to be run, and its data: everything that does not depend on a variant.
 
-use cubinder_compiler::eval::Subject;
-use cubinder_compiler::trial::reference::{Call, Python, Returned};
-use cubinder_compiler::trial::{Array, InputData, Number, Tolerance, Trial, count, data, default_tolerance};
 use cubinder_expr::Value;
 use cubinder_launch as launch;
 use cubinder_launch::Device;
 use cubinder_model::Plugin;
+use cubinder_node::eval::Subject;
+use cubinder_node::trial::reference::{Call, Python, Returned};
+use cubinder_node::trial::{Array, InputData, Number, Tolerance, Trial, count, data, default_tolerance};
 
 use super::protocol::{Fault, Kind};
 use crate::cli::gpu::shaped::{Shaped, Unshaped};
@@ -120,7 +120,7 @@ impl<'a> Node<'a> {
     fn call(
         &self,
         trial: &Trial,
-        function: &cubinder_compiler::trial::FunctionRef,
+        function: &cubinder_node::trial::FunctionRef,
         python: &mut Python,
     ) -> Result<Vec<Option<Array>>, String> {
         let names = self.shaped.plugin.inputs.iter().map(|input| input.name.as_str());

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_compiler::trial::{Mismatch, Trial};
+use cubinder_node::trial::{Mismatch, Trial};
 use serde::{Deserialize, Serialize};
 
 /// One thing to run.
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn jobs_come_through() {
-        use cubinder_compiler::query::Given;
-        use cubinder_compiler::trial::{InputData, Number};
         use cubinder_expr::Value;
+        use cubinder_node::query::Given;
+        use cubinder_node::trial::{InputData, Number};
         let mut trial = Trial { name: "a".to_owned(), seed: 7, ..Trial::default() };
         trial
             .inputs

@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use cubinder_compiler::eval;
-use cubinder_compiler::trial::shapes::{self, MOST_ELEMENTS, Sizes};
-use cubinder_compiler::trial::{Trial, data};
 use cubinder_launch::{Device, shape_text};
+use cubinder_node::eval;
+use cubinder_node::trial::shapes::{self, MOST_ELEMENTS, Sizes};
+use cubinder_node::trial::{Trial, data};
 
 use super::report::{Case, Report};
 use super::supervise::{Outcome, Supervisor};

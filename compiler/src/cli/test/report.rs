@@ -1,9 +1,9 @@
 //! What is shown, to people as it comes and to programs at the end.
 
-use cubinder_compiler::columns::{Align, columns};
-use cubinder_compiler::diagnostic::harmless;
-use cubinder_compiler::reported_path::ReportedPath;
-use cubinder_compiler::trial::Mismatch;
+use cubinder_node::trial::Mismatch;
+use cubinder_source::columns::{Align, columns};
+use cubinder_source::diagnostic::harmless;
+use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::protocol::{Fault, Ran};

@@ -4,12 +4,11 @@
 //! byte, another one each time: so what is not written, what is written elsewhere, and results that depend on what memory held before
 //! show.
 
+use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Stream, Unprepared};
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, GuardVerdict, Steps};
 use cubinder_model::{Digest, Variant};
-
-use cubinder_compiler::trial::{Array, Number, Tolerance, compare, elements, is_close, layout};
-use cubinder_gpu::{Code, Context, DriverError, Guarded, Prepared, Side, Stray, Stream, Unprepared};
+use cubinder_node::trial::{Array, Number, Tolerance, compare, elements, is_close, layout};
 
 use super::addresses::{Addresses, choices};
 use super::node::Node;

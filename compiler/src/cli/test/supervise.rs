@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
-use cubinder_compiler::trial::Trial;
+use cubinder_node::trial::Trial;
 
 use super::protocol::{Event, Fault, Job, Kind, Ran};
 use crate::cli::gpu::Unable;

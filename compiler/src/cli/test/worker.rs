@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use cubinder_compiler::cases::{self, Cases};
-use cubinder_compiler::eval::{Compiler, Environment, Subject};
 use cubinder_compiler::project::Asked;
-use cubinder_compiler::trial::reference::Python;
 use cubinder_gpu::{Code, Context};
 use cubinder_launch as launch;
 use cubinder_launch::Facts;
 use cubinder_model::{AUTO_TACTIC, Arch, ArchSuffix};
+use cubinder_node::cases::{self, Cases};
+use cubinder_node::eval::{Compiler, Environment, Subject};
+use cubinder_node::trial::reference::Python;
 
 use super::node::{Node, Unmade};
 use super::protocol::{Event, Job, Ran};

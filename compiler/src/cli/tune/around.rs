@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::file_kind::Kind;
-use cubinder_compiler::path;
 use cubinder_compiler::project::{Asked, Project, config_above};
-use cubinder_compiler::source;
-use cubinder_compiler::tuning::{Point, Tuning};
-use cubinder_compiler::{config, eval};
+use cubinder_manifest::config;
+use cubinder_manifest::file_kind::Kind;
+use cubinder_node::eval;
+use cubinder_node::tuning::{Point, Tuning};
+use cubinder_source::{path, source};
 
 /// The folder of files of tuning, beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";

@@ -3,8 +3,8 @@
 //! Nothing is held against a reference, and the time of a kernel seldom depends on values; where it does (`range` of coordinates), the part
 //! has them too.
 
-use cubinder_compiler::trial::{Array, InputData, Trial, count, data, layout};
 use cubinder_launch::tensor_bytes;
+use cubinder_node::trial::{Array, InputData, Trial, count, data, layout};
 
 use crate::cli::gpu::shaped::Shaped;
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::cases::Cases;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::Subject;
-use cubinder_compiler::path;
 use cubinder_compiler::project::config_above;
-use cubinder_compiler::tuning::{self, Device, Point, Replaced, Tuning};
 use cubinder_model::fit::ComputeCapability;
+use cubinder_node::cases::Cases;
+use cubinder_node::eval::Subject;
+use cubinder_node::tuning::{self, Device, Point, Replaced, Tuning};
+use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path;
 
 use super::Arguments;
 use super::around::{Around, FOLDER, Unpacked, here};

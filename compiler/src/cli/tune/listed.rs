@@ -1,12 +1,12 @@
 //! What is measured: the cases that describe nodes which run.
 
-use cubinder_compiler::cases::{self, Cases};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::{self, SubjectOrigin, value_json};
-use cubinder_compiler::query::{Given, Query};
-use cubinder_compiler::trial::Trial;
-use cubinder_compiler::tuning::{self, Point};
 use cubinder_launch::Device;
+use cubinder_node::cases::{self, Cases};
+use cubinder_node::eval::{self, SubjectOrigin, value_json};
+use cubinder_node::query::{Given, Query};
+use cubinder_node::trial::Trial;
+use cubinder_node::tuning::{self, Point};
+use cubinder_source::diagnostic::Diagnostic;
 use serde_json::{Map, Value, json};
 
 use super::Arguments;

@@ -18,10 +18,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::eval::Subject;
-use cubinder_compiler::trial::Trial;
-use cubinder_compiler::tuning::Point;
+use cubinder_node::eval::Subject;
+use cubinder_node::trial::Trial;
+use cubinder_node::tuning::Point;
+use cubinder_source::diagnostic::Diagnostic;
 
 use super::gpu::process::{Lost, Process};
 use super::gpu::protocol::Gpu;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_compiler::eval::{Subject, resolve_query};
-use cubinder_compiler::tuning::ALIKE;
 use cubinder_model::{Plugin, Variant};
+use cubinder_node::eval::{Subject, resolve_query};
+use cubinder_node::tuning::ALIKE;
 
 use super::protocol::Timed;
 use super::report::Done;
@@ -102,10 +102,10 @@ fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_compiler::diagnostic::Source;
-    use cubinder_compiler::eval;
-    use cubinder_compiler::query::Query;
-    use cubinder_compiler::tuning::Point;
+    use cubinder_node::eval;
+    use cubinder_node::query::Query;
+    use cubinder_node::tuning::Point;
+    use cubinder_source::diagnostic::Source;
 
     use super::super::protocol::Measurement;
     use super::*;

@@ -1,6 +1,6 @@
 //! What the command and the process that measures say to each other.
 
-use cubinder_compiler::trial::Trial;
+use cubinder_node::trial::Trial;
 use serde::{Deserialize, Serialize};
 
 /// Something to measure.
@@ -35,7 +35,7 @@ pub(super) struct Measurement {
     pub(super) bytes: u64,
     /// The variant that a run takes now.
     pub(super) automatic: i32,
-    /// Which code was measured ([`cubinder_compiler::tuning::code_of`]).
+    /// Which code was measured ([`cubinder_node::tuning::code_of`]).
     pub(super) code: String,
     /// In the order of the manifest.
     pub(super) variants: Vec<Timed>,

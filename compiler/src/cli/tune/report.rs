@@ -1,9 +1,9 @@
 //! What is shown, to people as it comes and to programs at the end.
 
-use cubinder_compiler::diagnostic::{Diagnostic, harmless};
-use cubinder_compiler::reported_path::ReportedPath;
-use cubinder_compiler::tuning::Point;
 use cubinder_launch::shape_text;
+use cubinder_node::tuning::Point;
+use cubinder_source::diagnostic::{Diagnostic, harmless};
+use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
 use super::around::Unpacked;

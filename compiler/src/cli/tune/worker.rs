@@ -2,13 +2,13 @@
 
 use std::process::ExitCode;
 
-use cubinder_compiler::eval::Subject;
 use cubinder_compiler::project::Asked;
-use cubinder_compiler::trial::Trial;
-use cubinder_compiler::tuning;
 use cubinder_gpu::measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
+use cubinder_node::eval::Subject;
+use cubinder_node::trial::Trial;
+use cubinder_node::tuning;
 
 use super::protocol::{Event, Job, Measurement, Timed};
 use super::{Arguments, data};
@@ -41,7 +41,7 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let stream = match Stream::new(&context) {
         Ok(stream) => stream,
         Err(error) => {
-            events.fail(&[error.to_string()].map(cubinder_compiler::diagnostic::Diagnostic::error));
+            events.fail(&[error.to_string()].map(cubinder_source::diagnostic::Diagnostic::error));
             return ExitCode::FAILURE;
         }
     };

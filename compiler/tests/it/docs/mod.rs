@@ -9,14 +9,14 @@ mod releases;
 
 use std::path::PathBuf;
 
-use cubinder_compiler::diagnostic::{Colour, Source, render};
-use cubinder_compiler::manifest::keys::{Form, Key, Presence, Table, tables};
-use cubinder_compiler::resolve::compile;
-use cubinder_compiler::rules;
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_expr::{DataType, Value};
+use cubinder_manifest::manifest::keys::{Form, Key, Presence, Table, tables};
+use cubinder_manifest::resolve::compile;
 use cubinder_model::{AttributeElement, AttributeType};
+use cubinder_source::diagnostic::{Colour, Source, render};
+use cubinder_source::rules;
 
 const END: &str = "<!-- end -->";
 

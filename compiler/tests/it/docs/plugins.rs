@@ -4,14 +4,14 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use cubinder_compiler::cases;
-use cubinder_compiler::diagnostic::{Colour, Source, render};
-use cubinder_compiler::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
-use cubinder_compiler::resolve::compile;
-use cubinder_compiler::source;
-use cubinder_compiler::trial::{Tolerance, Trial, default_tolerance};
 use cubinder_expr::{DataType, Interval, Value};
+use cubinder_manifest::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
+use cubinder_manifest::resolve::compile;
 use cubinder_model::{Attribute, AttributeElement, Input, Plugin, ShapeLimits};
+use cubinder_node::cases;
+use cubinder_node::trial::{Tolerance, Trial, default_tolerance};
+use cubinder_source::diagnostic::{Colour, Source, render};
+use cubinder_source::source;
 
 use super::{head, hold, row};
 

@@ -1,12 +1,12 @@
 //! Libraries and engines: their plugins and nodes are evaluated as manifests are.
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::resolve;
 use cubinder_expr::Value;
+use cubinder_manifest::resolve;
 use cubinder_model::container::{write_bundle, write_node, write_node_reference};
 use cubinder_model::{
     Arg, ArgValue, Bundle, CodeObject, CodeRef, Digest, KernelFacts, Node, NodeReference, Plugin,
 };
+use cubinder_source::diagnostic::Source;
 
 use super::{FILE, MANIFEST, bare, eval, transcript, with};
 use crate::support::Project;

@@ -6,12 +6,15 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cubinder_compiler::check::check_for;
-use cubinder_compiler::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
+use cubinder_analysis::check::check_for;
+use cubinder_analysis::kernel_text;
 use cubinder_compiler::project::{Asked, Plan, Project};
-use cubinder_compiler::resolve::{PluginDraft, Resolved, compile};
-use cubinder_compiler::source;
-use cubinder_compiler::{codegen, kernel_text, tables, tuning};
+use cubinder_manifest::resolve::{PluginDraft, Resolved, compile};
+use cubinder_manifest::tables;
+use cubinder_node::tuning;
+use cubinder_nvrtc::codegen;
+use cubinder_source::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
+use cubinder_source::source;
 use toml::de::DeTable;
 
 use super::damage::Damage;
@@ -145,7 +148,7 @@ fn essence(draft: &PluginDraft) -> String {
 
 /// The plugin and the arguments by name; their order is the kernel's.
 pub(crate) fn model(draft: &PluginDraft) -> String {
-    let args = |unit: &cubinder_compiler::resolve::Unit| -> BTreeMap<String, String> {
+    let args = |unit: &cubinder_manifest::resolve::Unit| -> BTreeMap<String, String> {
         unit.args.iter().map(|arg| (arg.name.clone(), format!("{:?}", arg.value))).collect()
     };
     let args: Vec<_> = draft.units.iter().map(args).collect();

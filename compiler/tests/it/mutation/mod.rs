@@ -9,12 +9,13 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use cubinder_compiler::diagnostic::{Colour, render};
-use cubinder_compiler::resolve::ArgDraftValue;
+use cubinder_manifest::resolve::ArgDraftValue;
 use cubinder_model::ArgValue;
+use cubinder_source::diagnostic::{Colour, render};
+use rayon::prelude::*;
+
 use damage::{Damage, damages};
 use judge::{CONFIG, Print, Subject, is_on, manifests, model};
-use rayon::prelude::*;
 use workshop::{Tools, Workshop};
 
 /// A key of which a mutant may change nothing, and why that is right.
@@ -190,8 +191,8 @@ fn the_bundle_holds_the_model() {
     let Some(tools) = Tools::find() else { return };
     let workshop = Workshop::new(&tools);
     for path in manifests() {
-        let source = cubinder_compiler::source::text(&path).expect("a text");
-        let draft = cubinder_compiler::resolve::compile(&source).expect("the corpus is right").draft;
+        let source = cubinder_source::source::text(&path).expect("a text");
+        let draft = cubinder_manifest::resolve::compile(&source).expect("the corpus is right").draft;
         let bundle = workshop.bundle(&workshop.place_of(&path), &source.text);
         let [plugin] = bundle.plugins.as_slice() else { panic!("one plugin") };
         let mut bare = plugin.clone();

@@ -6,13 +6,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
-use cubinder_compiler::diagnostic::Diagnostic;
-use cubinder_compiler::library;
 use cubinder_compiler::project::{Asked, Project};
-use cubinder_compiler::toolkit::{Overrides, Toolkit};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Digest};
+use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
 use cubinder_skip::skip;
+use cubinder_source::diagnostic::Diagnostic;
 use tempfile::TempDir;
 
 use super::judge::CONFIG;
@@ -101,7 +100,7 @@ impl<'t> Workshop<'t> {
         let outcome = self.outcome(place, text).expect("the manifest is right");
         assert_eq!(outcome.warnings, [], "{}", place.display());
         let library = &outcome.libraries.first().expect("a library").path;
-        let attached = library::read(library).expect("a library").expect("it has a bundle");
+        let attached = cubinder_library::read(library).expect("a library").expect("it has a bundle");
         let bytes = fs::read(library).expect("it is there");
         let range = attached.range.start as usize..attached.range.end as usize;
         match container::read(&bytes[range]).expect("a container").container {

@@ -1,8 +1,8 @@
 //! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes, and one node was measured.
 
-use cubinder_compiler::resolve::{ArgDraft, ArgDraftValue, Resolved};
 use cubinder_expr::Kind;
 use cubinder_expr::ScalarType;
+use cubinder_manifest::resolve::{ArgDraft, ArgDraftValue, Resolved};
 use cubinder_model::{
     Arch, ArchSuffix, Arg, ArgValue, Bundle, CodeBytes, CodeObject, CodeRef, Digest, KernelFacts,
     KernelParam, Plugin, Target, TargetKind, TunedDevice, TunedPoint,

@@ -3,9 +3,9 @@
 
 use std::sync::LazyLock;
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{Compiler, Environment, Subject};
-use cubinder_compiler::{cases, eval};
+use cubinder_node::eval::{Compiler, Environment, Subject};
+use cubinder_node::{cases, eval};
+use cubinder_source::diagnostic::Source;
 
 use crate::show::{show_refusal, show_table};
 use crate::{Target, seeds};

@@ -5,13 +5,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_compiler::diagnostic::{Source, has_errors};
-use cubinder_compiler::foreign::{self, import};
-use cubinder_compiler::loaded::Loaded;
-use cubinder_compiler::manifest::CodeKind;
-use cubinder_compiler::precompiled::{self, Held};
-use cubinder_compiler::resolve;
+use cubinder_analysis::precompiled::{self, Held};
+use cubinder_code_object::loaded::Loaded;
+use cubinder_import::foreign::{self, import};
+use cubinder_manifest::manifest::CodeKind;
+use cubinder_manifest::resolve;
 use cubinder_model::KernelFacts;
+use cubinder_source::diagnostic::{Source, has_errors};
 
 use crate::Target;
 use crate::seeds::{self, SECOND_FILE, SEPARATOR};

@@ -1,7 +1,7 @@
 //! `cubinder.toml`: no text makes its reader panic, and every message about one can be shown.
 
-use cubinder_compiler::config;
-use cubinder_compiler::diagnostic::Source;
+use cubinder_manifest::config;
+use cubinder_source::diagnostic::Source;
 
 use crate::show::show_refusal;
 use crate::{Target, seeds};

@@ -4,14 +4,15 @@
 //! it, plain or compressed. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read. What follows
 //! the model of a small container is a stream of deflate, where the model says so: so streams of a stranger are read too.
 
-use cubinder_compiler::diagnostic::has_errors;
-use cubinder_compiler::{eval, inspect};
+use cubinder_compiler::inspect;
 use cubinder_expr as expr;
 use cubinder_expr::Environment;
 use cubinder_expr::Value;
 use cubinder_model::container::{self, Container, FORMAT_VERSION, MAGIC, REFERENCE_MAGIC};
 use cubinder_model::provenance::{self, Section};
 use cubinder_model::{Bundle, Digest, Plugin, Provenance, Variant};
+use cubinder_node::eval;
+use cubinder_source::diagnostic::has_errors;
 
 use crate::Target;
 use crate::bundles::{CODE, packed_code};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_compiler::cuda::{self, Certainty, Kernels};
-use cubinder_compiler::diagnostic::{Diagnostic, Source};
-use cubinder_compiler::kernel_text;
-use cubinder_compiler::manifest_names::manifest_names;
-use cubinder_compiler::resolve::{self, Resolved};
+use cubinder_analysis::kernel_text;
+use cubinder_cuda_text::cuda::{self, Certainty, Kernels};
+use cubinder_cuda_text::manifest_names::manifest_names;
+use cubinder_manifest::resolve::{self, Resolved};
+use cubinder_source::diagnostic::{Diagnostic, Source};
 
 use crate::show::show;
 use crate::{Target, seeds};

@@ -6,14 +6,14 @@
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
-use cubinder_compiler::diagnostic::{Diagnostic, Source};
-use cubinder_compiler::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
-use cubinder_compiler::query::{Part, Query};
-use cubinder_compiler::resolve::{self, Resolved};
-use cubinder_compiler::{check, kernel_text};
+use cubinder_analysis::{check, kernel_text};
 use cubinder_expr::Value;
+use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Input, Target as Gpu, Variant};
+use cubinder_node::eval::{self, Compiler, Environment, Report, Subject, SubjectOrigin};
+use cubinder_node::query::{Part, Query};
+use cubinder_source::diagnostic::{Diagnostic, Source};
 
 use crate::bundles::bundle;
 use crate::show::{show, show_refusal, show_table};

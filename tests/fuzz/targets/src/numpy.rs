@@ -3,9 +3,9 @@
 
 use std::io::{Cursor, Read};
 
-use cubinder_compiler::trial::npy::{self, Stored};
-use cubinder_compiler::trial::{Array, count};
 use cubinder_expr::DataType;
+use cubinder_node::trial::npy::{self, Stored};
+use cubinder_node::trial::{Array, count};
 
 use crate::{Target, seeds};
 

@@ -7,12 +7,12 @@ mod models;
 use std::io::Cursor;
 use std::sync::LazyLock;
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::eval::{self, Compiler, Environment};
-use cubinder_compiler::onnx::{self, Given, Mapping, Plugins, Takes};
-use cubinder_compiler::query::Query;
+use cubinder_node::eval::{self, Compiler, Environment};
+use cubinder_node::query::Query;
+use cubinder_onnx::nodes::{self, Given, Mapping, Plugins, Takes};
 use cubinder_onnx::proto::AttributeProto;
 use cubinder_onnx::{Edits, Model};
+use cubinder_source::diagnostic::Source;
 
 use crate::show::{show, show_table};
 use crate::{Target, seeds};
@@ -48,9 +48,9 @@ fn run(bytes: &[u8]) {
         }
     };
     assert!(written(&Edits::new(&model), bytes) == bytes, "a model without changes changes");
-    let report = onnx::list("fuzz", &model, &PLUGINS);
+    let report = nodes::list("fuzz", &model, &PLUGINS);
     show(&report.diagnostics());
-    show_table(&onnx::table(&report));
+    show_table(&nodes::table(&report));
     annotate(&model, bytes);
     shapes(&model);
 }
@@ -65,13 +65,13 @@ fn annotate(model: &Model, bytes: &[u8]) {
     let mapping = Mapping::default();
     assert!(mapping.unused(model).is_empty());
     for takes in [Takes::Lacking, Takes::Named] {
-        let annotated = onnx::annotate(model, &PLUGINS, &mapping, takes);
-        show_table(&onnx::diff(&annotated, true));
+        let annotated = nodes::annotate(model, &PLUGINS, &mapping, takes);
+        show_table(&nodes::diff(&annotated, true));
         let out = written(&annotated.edits, bytes);
         let again = Model::read(Cursor::new(&out)).expect("what was written is a model");
         assert_eq!(references(&again), references(model), "what calls say is changed");
-        let more = onnx::annotate(&again, &PLUGINS, &mapping, takes);
-        assert!(more.edits.is_empty(), "annotating again changes more: {}", onnx::diff(&more, true));
+        let more = nodes::annotate(&again, &PLUGINS, &mapping, takes);
+        assert!(more.edits.is_empty(), "annotating again changes more: {}", nodes::diff(&more, true));
     }
 }
 
@@ -88,10 +88,10 @@ fn shapes(model: &Model) {
     let given = Given { dims: vec![("batch".to_owned(), 2), ("n".to_owned(), 3)], ..Given::default() };
     for given in [given, Given::default()] {
         let compiler = Compiler::new(Environment::default());
-        match onnx::shapes("fuzz", model, &PLUGINS, &given, &Query::default(), &compiler) {
+        match nodes::shapes("fuzz", model, &PLUGINS, &given, &Query::default(), &compiler) {
             Ok(report) => {
                 show(&report.diagnostics());
-                show_table(&onnx::shapes_table(&report, true));
+                show_table(&nodes::shapes_table(&report, true));
             }
             Err(errors) => show(&errors),
         }

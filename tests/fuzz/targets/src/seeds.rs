@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::resolve;
-use cubinder_compiler::trial::{Array, data, npy};
 use cubinder_expr::{DataType, Value};
+use cubinder_manifest::resolve;
 use cubinder_model::container::{REFERENCE_MAGIC, write_bundle, write_node, write_node_reference};
 use cubinder_model::provenance::{self, Compiler, File, Headers, Origin, Read};
 use cubinder_model::{Bundle, Digest, Node, NodeReference, Provenance};
+use cubinder_node::trial::{Array, data, npy};
+use cubinder_source::diagnostic::Source;
 
 use crate::bundles::{bundle, packed_code};
 

@@ -1,6 +1,6 @@
 //! Diagnostics, shown in every way there is.
 
-use cubinder_compiler::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
+use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
 /// Claims that messages can be shown: no control characters of the input reach a terminal, JSON has a line for each, and every
 /// place lies in its text.

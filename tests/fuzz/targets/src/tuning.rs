@@ -3,11 +3,11 @@
 
 use std::sync::LazyLock;
 
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::resolve;
-use cubinder_compiler::tuning::{self, Tuning};
+use cubinder_manifest::resolve;
 use cubinder_model::container::{read, write_bundle};
 use cubinder_model::{Bundle, Plugin};
+use cubinder_node::tuning::{self, Tuning};
+use cubinder_source::diagnostic::Source;
 
 use crate::bundles::bundle;
 use crate::show::{show, show_refusal};

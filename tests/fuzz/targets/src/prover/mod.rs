@@ -10,13 +10,13 @@ mod world;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cubinder_compiler::check;
-use cubinder_compiler::diagnostic::Source;
-use cubinder_compiler::resolve::{self, Resolved};
+use cubinder_analysis::check;
 use cubinder_expr::{Expr, evaluate};
 use cubinder_expr::{Interval, Value};
 use cubinder_launch::proof::{Case, Domain, Greatest, Verdict};
+use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_model::Variant;
+use cubinder_source::diagnostic::Source;
 
 use crate::Target;
 use generate::{Manifest, Role, Size, Slot};

@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 
 use cubinder_expr::{Expr, Node};
+use cubinder_model::provenance::Origin;
 use cubinder_model::{
     Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
 };
@@ -45,22 +46,24 @@ pub struct CompiledCode {
     pub object: CodeObject,
     /// The kernel's symbol in it.
     pub symbol: String,
+    /// The inputs that it was compiled from.
+    pub origin: Option<Origin>,
 }
 
-impl CompiledCode {
-    /// The digest and target, which tell code objects apart.
-    #[must_use]
-    pub fn key(&self) -> (Digest, Target) {
-        (self.object.digest, self.object.target)
-    }
+/// A bundle with the origins of each of its code objects.
+pub struct PackedBundle {
+    /// The bundle.
+    pub bundle: Bundle,
+    /// The origins of `bundle.code`, in its order.
+    pub origins: Vec<Vec<Origin>>,
 }
 
-/// The bundle of these plugins; `producer` says what made it.
+/// The bundle of these plugins; `producer` names the compilers.
 #[must_use]
-pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> Bundle {
+pub fn pack(producer: String, plugins: Vec<CompiledPlugin>) -> PackedBundle {
     let mut code = CodeTable::default();
     let plugins = plugins.into_iter().map(|compiled| finish(compiled, &mut code)).collect();
-    Bundle { producer, plugins, code: code.objects }
+    PackedBundle { bundle: Bundle { producer, plugins, code: code.objects }, origins: code.origins }
 }
 
 fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
@@ -94,17 +97,22 @@ fn packed(object: CodeObject) -> CodeObject {
 #[derive(Default)]
 struct CodeTable {
     objects: Vec<CodeObject>,
-    places: HashMap<(Digest, Target), u32>,
+    origins: Vec<Vec<Origin>>,
+    indices: HashMap<(Digest, Target), u32>,
 }
 
 impl CodeTable {
     fn add(&mut self, compiled: CompiledCode) -> CodeRef {
-        let CompiledCode { object, symbol } = compiled;
+        let CompiledCode { object, symbol, origin } = compiled;
         let target = object.target;
         let next = self.objects.len() as u32;
-        let code = *self.places.entry((object.digest, target)).or_insert(next);
+        let code = *self.indices.entry((object.digest, target)).or_insert(next);
         if code == next {
             self.objects.push(packed(object));
+            self.origins.push(Vec::new());
+        }
+        if let Some(origins) = self.origins.get_mut(code as usize) {
+            origins.extend(origin);
         }
         CodeRef { target, code, symbol }
     }

@@ -18,11 +18,11 @@ use cubinder_model::{Plugin, Target};
 use cubinder_node::tuning;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
 use cubinder_source::{path, rules, source};
-pub use plan::{Plan, PlannedRoute, PlannedTarget, Planning};
+pub use plan::{Plan, PlannedRoute, PlannedTarget};
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Asked {
+pub struct ProjectOptions {
     /// The manifests; none: those that `cubinder.toml` names.
     pub manifests: Vec<PathBuf>,
     /// The `cubinder.toml` to use.
@@ -56,7 +56,7 @@ pub struct Project {
     pub tuning: Vec<PathBuf>,
     /// The folder that files are named relative to, so that what is made does not depend on where it lies.
     pub root: PathBuf,
-    asked: Asked,
+    options: ProjectOptions,
 }
 
 impl Project {
@@ -66,19 +66,19 @@ impl Project {
     ///
     /// # Errors
     /// What is no manifest, and every mistake in `cubinder.toml`.
-    pub fn open(asked: Asked, here: &Path) -> Result<Project, Vec<Diagnostic>> {
+    pub fn open(options: ProjectOptions, here: &Path) -> Result<Project, Vec<Diagnostic>> {
         let mut wrong: Vec<Diagnostic> =
-            asked.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
-        wrong.extend(asked.include.iter().filter_map(|folder| {
+            options.manifests.iter().filter_map(|path| check_manifest(path).err()).collect();
+        wrong.extend(options.include.iter().filter_map(|folder| {
             let error = check_include(folder).err()?;
             Some(error.note("`--include` names it, relative to the current folder"))
         }));
         if !wrong.is_empty() {
             return Err(wrong);
         }
-        let config = match &asked.config {
+        let config = match &options.config {
             Some(path) => Some(config::load(path)?),
-            None if asked.manifests.is_empty() => {
+            None if options.manifests.is_empty() => {
                 Some(config::load(&relative_to(here, &config::find(here)?))?)
             }
             None => None,
@@ -94,32 +94,32 @@ impl Project {
             return Err(wrong);
         }
         let manifests = match &config {
-            Some(config) if asked.manifests.is_empty() => config.manifest_paths()?,
-            _ => asked.manifests.clone(),
+            Some(config) if options.manifests.is_empty() => config.manifest_paths()?,
+            _ => options.manifests.clone(),
         };
         let (named, wrong) = config.as_ref().map(Config::tuning_paths).unwrap_or_default();
-        if !wrong.is_empty() && !asked.is_measured {
+        if !wrong.is_empty() && !options.is_measured {
             return Err(wrong);
         }
-        let tuning = each_once(asked.tuning.iter().cloned().chain(named));
+        let tuning = each_once(options.tuning.iter().cloned().chain(named));
         let of_manifest = || manifests.first().and_then(|manifest| manifest.parent()).map(Path::to_path_buf);
         let of_config = config.as_ref().map(|config| config.folder.clone());
         let root = of_config.or_else(of_manifest).unwrap_or_default();
-        Ok(Project { config, manifests, tuning, root, asked })
+        Ok(Project { config, manifests, tuning, root, options })
     }
 
     /// Opens manifests, each with the nearest `cubinder.toml` above it if there is one, so that every command sees a manifest as its
-    /// project compiles it. Manifests of one project stay together. If `asked` names a `cubinder.toml` or no manifest, this is
+    /// project compiles it. Manifests of one project stay together. If `options` names a `cubinder.toml` or no manifest, this is
     /// [`Project::open`].
     ///
     /// # Errors
     /// As those of [`Project::open`].
-    pub fn open_around(asked: Asked, here: &Path) -> Result<Vec<Project>, Vec<Diagnostic>> {
-        if asked.config.is_some() || asked.manifests.is_empty() {
-            return Project::open(asked, here).map(|project| vec![project]);
+    pub fn open_around(options: ProjectOptions, here: &Path) -> Result<Vec<Project>, Vec<Diagnostic>> {
+        if options.config.is_some() || options.manifests.is_empty() {
+            return Project::open(options, here).map(|project| vec![project]);
         }
         let mut groups: Vec<(Option<PathBuf>, Vec<PathBuf>)> = Vec::new();
-        for manifest in &asked.manifests {
+        for manifest in &options.manifests {
             let config = config_above(manifest, here);
             match groups.iter_mut().find(|(known, _)| *known == config) {
                 Some((_, manifests)) => manifests.push(manifest.clone()),
@@ -129,7 +129,7 @@ impl Project {
         let mut projects = Vec::new();
         let mut errors = Vec::new();
         for (config, manifests) in groups {
-            match Project::open(Asked { config, manifests, ..asked.clone() }, here) {
+            match Project::open(ProjectOptions { config, manifests, ..options.clone() }, here) {
                 Ok(project) => projects.push(project),
                 Err(found) => {
                     errors.extend(found.into_iter().filter(|new| !errors.contains(new)).collect::<Vec<_>>());
@@ -142,7 +142,7 @@ impl Project {
     /// Leaves out the tuning of `cubinder.toml`, for a library that is not the project's own.
     #[must_use]
     pub fn without_project_tuning(mut self) -> Project {
-        self.tuning = each_once(self.asked.tuning.iter().cloned());
+        self.tuning = each_once(self.options.tuning.iter().cloned());
         self
     }
 
@@ -156,7 +156,7 @@ impl Project {
                 Err(errors) => wrong.extend(errors),
             }
         }
-        if self.asked.is_measured {
+        if self.options.is_measured {
             wrong.clear();
         }
         (files, wrong)
@@ -166,14 +166,14 @@ impl Project {
     #[must_use]
     pub fn pack_tuning(&self, files: &[tuning::File], plugin: &mut Plugin) -> Vec<Diagnostic> {
         let mut told = tuning::pack(files, plugin);
-        told.retain(|told| !self.asked.is_measured || told.severity != Severity::Error);
+        told.retain(|told| !self.options.is_measured || told.severity != Severity::Error);
         told
     }
 
     /// Whether the manifests are all that the library is made of. Where some of a project are looked at by themselves, it may have others.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        self.asked.manifests.is_empty() || self.config.is_none()
+        self.options.manifests.is_empty() || self.config.is_none()
     }
 }
 

@@ -3,6 +3,7 @@
 //! Owns which files belong together and that all of them change or none. What stays is [`cubinder_model::thin`]'s business, and how a
 //! bundle comes into a library is [`cubinder_library`]'s. Never compiles, never changes code.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_launch::native::is_native;
@@ -11,23 +12,10 @@ use cubinder_model::container::{self, Container};
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::provenance::{self, Section};
 use cubinder_model::thin::{NoCode, thin as thin_bundle};
-use cubinder_model::{Bundle, Digest};
+use cubinder_model::{Bundle, Digest, Target};
+use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
-use cubinder_source::whole::{self, Draft, Placing, folder_of};
-
-/// What is asked for.
-#[derive(Debug, Clone)]
-pub struct Request {
-    /// A library with a bundle. Of a library of ops and its code library, either.
-    pub library: PathBuf,
-    /// The GPUs whose code stays; at least one.
-    pub devices: Vec<ComputeCapability>,
-    /// Whether PTX stays that they could compile.
-    pub ptx: bool,
-    /// The folder for the results; none: they take the place of what was given.
-    pub output: Option<PathBuf>,
-}
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,68 +51,67 @@ struct Source {
     bundle: Vec<u8>,
 }
 
-/// Leaves out all code but that of some GPUs.
+/// The code that stays.
+#[derive(Clone, Copy)]
+struct Kept<'a> {
+    devices: &'a [ComputeCapability],
+    ptx: bool,
+}
+
+/// Removes all code but that of some GPUs from a library with a bundle; of a library of ops and its code library, either is `library`.
+/// `ptx` keeps the PTX that these GPUs can compile. The libraries are replaced, or written to the folder `output`.
 ///
 /// # Errors
-/// What is no plugin library with a bundle; a library without the one that belongs to it; a kernel without code for one of the
-/// GPUs; what cannot be written.
-pub fn thin(request: &Request) -> Result<Outcome, Vec<Diagnostic>> {
-    let one = |error: Diagnostic| vec![error];
-    let named = open(&request.library).map_err(one)?;
-    let partner = partner(&named).map_err(one)?;
-    let smaller = match &partner {
-        Some(partner) if partner.bundle != named.bundle => begun(&named, partner, request).map_err(one)?,
-        _ => smaller(&named, request)?,
+/// A file without a bundle; a library without its partner; a kernel without code for one of the GPUs; output that cannot be written.
+pub fn thin(
+    library: &Path,
+    devices: &[ComputeCapability],
+    ptx: bool,
+    output: Option<&Path>,
+) -> Result<Outcome, Vec<Diagnostic>> {
+    let kept = Kept { devices, ptx };
+    let named = open(library)?;
+    let partner = partner(&named)?;
+    let (bytes, outcome) = match &partner {
+        Some(partner) if partner.bundle != named.bundle => resume(&named, partner, kept)?,
+        _ => smaller(&named, kept)?,
     };
     let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
-    Ok(Outcome {
-        libraries: write(&sources, &smaller.bytes, request.output.as_deref()).map_err(one)?,
-        bundle: smaller.bundle,
-        code_objects: smaller.code_objects,
-        targets: smaller.targets,
-        is_native: smaller.is_native,
-    })
+    Ok(Outcome { libraries: write(&sources, &bytes, output)?, ..outcome })
 }
 
-/// A bundle with what stays, and what was left out.
-struct Smaller {
-    bytes: Vec<u8>,
-    bundle: (Digest, Digest),
-    code_objects: (usize, usize),
-    targets: Vec<String>,
-    is_native: bool,
-}
-
-fn smaller(source: &Source, request: &Request) -> Result<Smaller, Vec<Diagnostic>> {
-    let (bundle, before, sections) = read_bundle(source).map_err(|error| vec![error])?;
-    let thinned = thin_bundle(&bundle, &request.devices, request.ptx);
+/// The bytes of the smaller bundle, and the outcome without libraries.
+fn smaller(source: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, Outcome), Vec<Diagnostic>> {
+    let (bundle, before, sections) = read_bundle(source)?;
+    let thinned = thin_bundle(&bundle, kept.devices, kept.ptx);
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
     let mut bytes = container::write_bundle(&thinned);
-    let after = container::digest(&bytes);
-    let (after, _) =
-        after.map_err(|error| vec![Diagnostic::error(format!("the bundle does not read: {error}"))])?;
+    let (after, _) = container::digest(&bytes)
+        .map_err(|error| Diagnostic::error(format!("the bundle does not read: {error}")))?;
     if let Ok(Some(Section::Provenance(whole))) = provenance::find(sections, before) {
         bytes.extend(provenance::write(&whole.of_some(&bundle.code, &thinned.code), after));
     }
-    let mut targets: Vec<_> = thinned.code.iter().map(|code| code.target).collect();
-    targets.sort_unstable();
-    targets.dedup();
-    Ok(Smaller {
-        bytes,
+    let targets: BTreeSet<Target> = thinned.code.iter().map(|code| code.target).collect();
+    let outcome = Outcome {
+        libraries: Vec::new(),
         bundle: (before, after),
         code_objects: (bundle.code.len(), thinned.code.len()),
         targets: targets.iter().map(ToString::to_string).collect(),
         is_native: !thinned.plugins.is_empty() && thinned.plugins.iter().all(is_native),
-    })
+    };
+    Ok((bytes, outcome))
 }
 
-/// What a run that was killed between the two libraries began: one of them holds what the other is to hold.
-fn begun(named: &Source, partner: &Source, request: &Request) -> Result<Smaller, Diagnostic> {
-    let made =
-        |from: &Source, to: &Source| smaller(from, request).ok().filter(|made| made.bytes == to.bundle);
-    made(named, partner).or_else(|| made(partner, named)).ok_or_else(|| {
-        let why =
-            format!("`{}` is not {}: it holds another bundle", partner.path.display(), what(named.mode));
+/// Finishes a run that was killed between the two libraries: one of them has the bundle that the other is to get.
+fn resume(named: &Source, partner: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, Outcome), Diagnostic> {
+    let thinned =
+        |from: &Source, to: &Source| smaller(from, kept).ok().filter(|(bytes, _)| *bytes == to.bundle);
+    thinned(named, partner).or_else(|| thinned(partner, named)).ok_or_else(|| {
+        let why = format!(
+            "`{}` is not {}: it holds another bundle",
+            partner.path.display(),
+            partner_of(named.mode)
+        );
         alone(named, why)
     })
 }
@@ -141,7 +128,7 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
                 .note("it is the library that runs engines, whatever code they carry")
                 .help("name a library that `cubinder compile` wrote"));
         }
-        Err(error) => return Err(engine(path).unwrap_or_else(|| error.to_diagnostic())),
+        Err(error) => return Err(engine(path).unwrap_or_else(|| error.into())),
     };
     let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot("read", path, &error))?;
     let range = usize::try_from(attached.range.start).ok().zip(usize::try_from(attached.range.end).ok());
@@ -183,7 +170,7 @@ fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
         Mode::OpsForLibrary => Mode::CodeLibrary,
         Mode::CodeLibrary => Mode::OpsForLibrary,
     };
-    let what = what(named.mode);
+    let what = partner_of(named.mode);
     let file = named.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = file.strip_suffix(".so").unwrap_or(file);
     let other = match named.mode {
@@ -205,7 +192,7 @@ fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
 }
 
 /// What belongs to a library of a mode.
-fn what(mode: Mode) -> &'static str {
+fn partner_of(mode: Mode) -> &'static str {
     match mode {
         Mode::CodeLibrary => "the library of ops that belongs to it",
         Mode::Ops | Mode::OpsForLibrary => "its code library",
@@ -237,19 +224,19 @@ fn no_code(missing: &NoCode) -> Diagnostic {
 fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
     let mut made = Vec::new();
     for source in sources {
-        let folder = output.unwrap_or_else(|| folder_of(&source.path));
-        std::fs::create_dir_all(folder).map_err(|error| whole::cannot("make the folder", folder, &error))?;
+        let folder = output.unwrap_or_else(|| parent_folder(&source.path));
+        std::fs::create_dir_all(folder)
+            .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
         let path = folder.join(source.path.file_name().unwrap_or_default());
         if path.is_dir() {
             return Err(cannot("write", &path, &"it is a folder"));
         }
-        let draft = cubinder_library::draft(&source.path, bundle, source.mode, &path);
-        let draft = draft.map_err(|error| error.to_diagnostic())?;
+        let draft = cubinder_library::draft(&source.path, bundle, source.mode, &path)?;
         let after = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
         made.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
     }
-    let (drafts, made): (Vec<Draft>, Vec<Thinned>) = made.into_iter().unzip();
-    let placings = drafts.into_iter().zip(&made).map(|(draft, made)| Placing { draft, place: &made.path });
-    whole::place_all(placings.collect()).map_err(|refused| refused.told())?;
+    let (drafts, made): (Vec<AtomicFile>, Vec<Thinned>) = made.into_iter().unzip();
+    let placings = drafts.into_iter().zip(&made).map(|(draft, made)| (draft, &made.path));
+    atomic_file::persist_all(placings.collect())?;
     Ok(made)
 }

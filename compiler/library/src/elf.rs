@@ -4,13 +4,11 @@
 //! Owns reading and writing of these records and what must hold between them for the dynamic linker to map the file
 //! (the checks of glibc's `_dl_map_object_from_fd`). Never trusts a number of the file; never interprets code or symbols.
 
-use std::io::{Read, Seek};
 use std::ops::Range;
 
 use cubinder_model::slot;
 
 use super::error::Problem;
-use super::view::View;
 
 pub(super) const HEADER_SIZE: u64 = 64;
 pub(super) const SEGMENT_SIZE: u64 = slot::PROGRAM_HEADER_SIZE as u64;
@@ -33,88 +31,67 @@ const RESERVED_COUNT: u16 = 0xff00;
 /// Names of sections are short; a table of names beyond this is a lie.
 const NAMES_LIMIT: u64 = 16 << 20;
 
-/// A program header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Segment {
-    pub(super) kind: u32,
-    pub(super) flags: u32,
-    pub(super) offset: u64,
-    pub(super) address: u64,
-    pub(super) physical: u64,
-    pub(super) file_size: u64,
-    pub(super) memory_size: u64,
-    pub(super) align: u64,
+/// Declares a record whose fields follow each other in the file, little endian.
+macro_rules! record {
+    ($(#[$doc:meta])* $name:ident { $($field:ident: $ty:ty,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub(super) struct $name {
+            $(pub(super) $field: $ty,)*
+        }
+
+        impl $name {
+            pub(super) fn decode(bytes: &[u8]) -> $name {
+                let mut bytes = bytes.iter().copied();
+                // Records are read whole, so there are enough bytes.
+                $(let $field = <$ty>::from_le_bytes(std::array::from_fn(|_| bytes.next().unwrap_or_default()));)*
+                $name { $($field),* }
+            }
+
+            pub(super) fn encode(&self) -> Vec<u8> {
+                [$(self.$field.to_le_bytes().as_slice()),*].concat()
+            }
+        }
+    };
+}
+
+record! {
+    /// A program header.
+    Segment {
+        kind: u32,
+        flags: u32,
+        offset: u64,
+        address: u64,
+        physical: u64,
+        file_size: u64,
+        memory_size: u64,
+        align: u64,
+    }
+}
+
+record! {
+    /// A section header.
+    Section {
+        name: u32,
+        kind: u32,
+        flags: u64,
+        address: u64,
+        offset: u64,
+        size: u64,
+        link: u32,
+        info: u32,
+        align: u64,
+        entry_size: u64,
+    }
 }
 
 impl Segment {
-    pub(super) fn decode(bytes: &[u8]) -> Segment {
-        Segment {
-            kind: u32_at(bytes, 0),
-            flags: u32_at(bytes, 4),
-            offset: u64_at(bytes, 8),
-            address: u64_at(bytes, 16),
-            physical: u64_at(bytes, 24),
-            file_size: u64_at(bytes, 32),
-            memory_size: u64_at(bytes, 40),
-            align: u64_at(bytes, 48),
-        }
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let words = [self.offset, self.address, self.physical, self.file_size, self.memory_size, self.align];
-        let head = [self.kind, self.flags].into_iter().flat_map(u32::to_le_bytes);
-        head.chain(words.into_iter().flat_map(u64::to_le_bytes)).collect()
-    }
-
     /// Where the bytes of memory from `address` lie in the file, if the file holds all of them.
     pub(super) fn file_range(&self, address: u64, length: u64) -> Option<Range<u64>> {
         let skip = address.checked_sub(self.address)?;
         let inside = skip.checked_add(length)? <= self.file_size;
         let start = self.offset.checked_add(skip)?;
         (self.kind == PT_LOAD && inside).then_some(start..start.checked_add(length)?)
-    }
-}
-
-/// A section header.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Section {
-    pub(super) name: u32,
-    pub(super) kind: u32,
-    pub(super) flags: u64,
-    pub(super) address: u64,
-    pub(super) offset: u64,
-    pub(super) size: u64,
-    pub(super) link: u32,
-    pub(super) info: u32,
-    pub(super) align: u64,
-    pub(super) entry_size: u64,
-}
-
-impl Section {
-    fn decode(bytes: &[u8]) -> Section {
-        Section {
-            name: u32_at(bytes, 0),
-            kind: u32_at(bytes, 4),
-            flags: u64_at(bytes, 8),
-            address: u64_at(bytes, 16),
-            offset: u64_at(bytes, 24),
-            size: u64_at(bytes, 32),
-            link: u32_at(bytes, 40),
-            info: u32_at(bytes, 44),
-            align: u64_at(bytes, 48),
-            entry_size: u64_at(bytes, 56),
-        }
-    }
-
-    fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64);
-        bytes.extend([self.name, self.kind].into_iter().flat_map(u32::to_le_bytes));
-        bytes.extend(
-            [self.flags, self.address, self.offset, self.size].into_iter().flat_map(u64::to_le_bytes),
-        );
-        bytes.extend([self.link, self.info].into_iter().flat_map(u32::to_le_bytes));
-        bytes.extend([self.align, self.entry_size].into_iter().flat_map(u64::to_le_bytes));
-        bytes
     }
 }
 
@@ -130,17 +107,16 @@ pub(super) struct Elf {
 
 impl Elf {
     /// Reads and checks the records.
-    pub(super) fn read<R: Read + Seek>(view: &mut View<R>) -> Result<Elf, Problem> {
-        if view.length() < HEADER_SIZE {
-            return Err(Problem::Kind(format!("{} bytes are too few for ELF", view.length())));
-        }
-        let header = view.array::<64>(0, "the ELF header")?;
-        check_kind(&header)?;
-        let mut elf = Elf { header, segments: Vec::new(), sections: Vec::new(), names: Vec::new() };
-        elf.segments = read_segments(view, &elf)?;
-        check_segments(&elf.segments, view.length())?;
-        elf.sections = read_sections(view, &elf)?;
-        elf.names = read_names(view, &elf)?;
+    pub(super) fn read(library: &[u8]) -> Result<Elf, Problem> {
+        let Some(header) = library.first_chunk::<64>() else {
+            return Err(Problem::Kind(format!("{} bytes are too few for ELF", library.len())));
+        };
+        check_kind(header)?;
+        let mut elf = Elf { header: *header, segments: Vec::new(), sections: Vec::new(), names: Vec::new() };
+        elf.segments = read_segments(library, &elf)?;
+        check_segments(&elf.segments, library.len() as u64)?;
+        elf.sections = read_sections(library, &elf)?;
+        elf.names = read_names(library, &elf)?;
         Ok(elf)
     }
 
@@ -221,12 +197,12 @@ fn check_kind(header: &[u8; 64]) -> Result<(), Problem> {
     Ok(())
 }
 
-fn read_segments<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<Segment>, Problem> {
+fn read_segments(library: &[u8], elf: &Elf) -> Result<Vec<Segment>, Problem> {
     let count = u64::from(u16_at(&elf.header, 56));
     if count == 0xffff {
         return Err(Problem::TooLarge("more program headers than the ELF header can count".to_owned()));
     }
-    let table = view.bytes(elf.segments_offset(), count * SEGMENT_SIZE, "the table of program headers")?;
+    let table = bytes(library, elf.segments_offset(), count * SEGMENT_SIZE, "the table of program headers")?;
     Ok(table.chunks_exact(slot::PROGRAM_HEADER_SIZE).map(Segment::decode).collect())
 }
 
@@ -266,7 +242,7 @@ fn check_segments(segments: &[Segment], length: u64) -> Result<(), Problem> {
     Ok(())
 }
 
-fn read_sections<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<Section>, Problem> {
+fn read_sections(library: &[u8], elf: &Elf) -> Result<Vec<Section>, Problem> {
     let (size, count) = (u16_at(&elf.header, 58), u16_at(&elf.header, 60));
     if elf.sections_offset() == 0 && count == 0 {
         return Ok(Vec::new());
@@ -278,11 +254,11 @@ fn read_sections<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<Se
         return Err(Problem::Malformed(format!("section headers of {size} bytes, expected {SECTION_SIZE}")));
     }
     let length = u64::from(count) * SECTION_SIZE;
-    let table = view.bytes(elf.sections_offset(), length, "the table of section headers")?;
+    let table = bytes(library, elf.sections_offset(), length, "the table of section headers")?;
     Ok(table.chunks_exact(64).map(Section::decode).collect())
 }
 
-fn read_names<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<u8>, Problem> {
+fn read_names(library: &[u8], elf: &Elf) -> Result<Vec<u8>, Problem> {
     if elf.sections.is_empty() {
         return Ok(Vec::new());
     }
@@ -294,7 +270,32 @@ fn read_names<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Vec<u8>, 
     if section.size > NAMES_LIMIT {
         return Err(Problem::Malformed(format!("{} bytes of section names", section.size)));
     }
-    view.bytes(section.offset, section.size, "the names of the sections")
+    Ok(bytes(library, section.offset, section.size, "the names of the sections")?.to_vec())
+}
+
+/// `length` bytes from `offset`; `what` names them in the error.
+pub(super) fn bytes<'l>(
+    library: &'l [u8],
+    offset: u64,
+    length: u64,
+    what: &str,
+) -> Result<&'l [u8], Problem> {
+    let range = usize::try_from(offset)
+        .ok()
+        .zip(offset.checked_add(length).and_then(|end| usize::try_from(end).ok()));
+    range.and_then(|(start, end)| library.get(start..end)).ok_or_else(|| {
+        Problem::Malformed(format!(
+            "{what} should be {length} bytes from byte {offset}, but the file has {} bytes",
+            library.len()
+        ))
+    })
+}
+
+/// As [`bytes`], for a number of bytes known in advance.
+pub(super) fn array<const N: usize>(library: &[u8], offset: u64, what: &str) -> Result<[u8; N], Problem> {
+    bytes(library, offset, N as u64, what)?
+        .try_into()
+        .map_err(|_| Problem::Malformed(format!("{what} is cut off")))
 }
 
 /// What a segment of notes holds, as far as we ask.
@@ -323,10 +324,6 @@ pub(super) fn notes_in(bytes: &[u8]) -> Notes {
 
 fn u16_at(bytes: &[u8], at: usize) -> u16 {
     u16::from_le_bytes(array_at(bytes, at))
-}
-
-fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_le_bytes(array_at(bytes, at))
 }
 
 fn u64_at(bytes: &[u8], at: usize) -> u64 {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use cubinder_model::slot::{self, SlotError};
 
+use cubinder_source::atomic_file;
 use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::whole;
 
 /// A file that could not be handled.
 #[derive(Debug, thiserror::Error)]
@@ -23,12 +23,12 @@ impl LibraryError {
     pub(super) fn at(path: &Path) -> impl Fn(Problem) -> LibraryError {
         move |problem| LibraryError { path: path.to_owned(), problem }
     }
+}
 
-    /// The same for the user, with advice where there is some.
-    #[must_use]
-    pub fn to_diagnostic(&self) -> Diagnostic {
-        let diagnostic = Diagnostic::error(self.to_string());
-        match self.problem.help() {
+impl From<LibraryError> for Diagnostic {
+    fn from(error: LibraryError) -> Diagnostic {
+        let diagnostic = Diagnostic::error(error.to_string());
+        match error.problem.help() {
             Some(help) => diagnostic.help(help),
             None => diagnostic,
         }
@@ -103,14 +103,6 @@ pub enum Problem {
     /// A bundle of no bytes.
     #[error("the bundle to put in is empty")]
     EmptyBundle,
-    /// The bundle's source gave another number of bytes than announced.
-    #[error("the bundle was announced with {announced} bytes, its source gave {found}")]
-    BundleLength {
-        /// What was said.
-        announced: u64,
-        /// What came; one more than announced where there was more.
-        found: u64,
-    },
     /// Addresses, offsets or counts outgrow the format.
     #[error("{0}")]
     TooLarge(String),
@@ -120,8 +112,8 @@ pub enum Problem {
 }
 
 impl Problem {
-    fn help(&self) -> Option<String> {
-        let help = match self {
+    fn help(&self) -> Option<&'static str> {
+        Some(match self {
             Problem::Kind(_) | Problem::NoDescriptor => {
                 "name the runtime library `libcubinder.so` of this release, or one that `cubinder compile` wrote"
             }
@@ -133,10 +125,9 @@ impl Problem {
                 "build the runtime library with rust-lld, lld, GNU ld or gold; mold keeps the note apart with \
                  `-C link-arg=-Wl,--build-id=none`"
             }
-            Problem::Unwritten { source, .. } => return whole::help(source).map(str::to_owned),
+            Problem::Unwritten { source, .. } => return atomic_file::write_help(source),
             Problem::Changed(_) => "take the runtime library that the bundle was put into",
             _ => return None,
-        };
-        Some(help.to_owned())
+        })
     }
 }

@@ -2,14 +2,12 @@
 //!
 //! Owns the search. Never changes anything; anything but one clear answer is an error.
 
-use std::io::{Read, Seek};
 use std::ops::Range;
 
 use cubinder_model::slot::{self, Attachment};
 
-use super::elf::{self, Elf, Notes, Segment};
+use super::elf::{self, Elf, Notes, Segment, array, bytes};
 use super::error::Problem;
-use super::view::View;
 
 /// A descriptor in a file.
 #[derive(Debug, Clone)]
@@ -31,10 +29,10 @@ impl Slot {
 }
 
 /// Finds the descriptor: by the name of its section, else by its magic in what is mapped read-only.
-pub(super) fn slot<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Slot, Problem> {
+pub(super) fn slot(library: &[u8], elf: &Elf) -> Result<Slot, Problem> {
     let named: Vec<_> = elf.sections_named(slot::SECTION).collect();
     let address = match *named.as_slice() {
-        [] => scan(view, elf)?,
+        [] => scan(library, elf)?,
         [section] if section.size != slot::SIZE as u64 => {
             return Err(Problem::Malformed(format!(
                 "section `{}` has {} bytes, expected {}",
@@ -55,13 +53,13 @@ pub(super) fn slot<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<Slot
             slot::SECTION
         )));
     };
-    let attachment = slot::decode(&view.array(offset, "the descriptor")?)
+    let attachment = slot::decode(&array(library, offset, "the descriptor")?)
         .map_err(|source| Problem::Descriptor { offset, source })?;
     Ok(Slot { offset, address, attachment })
 }
 
 /// The address of the one magic in read-only memory.
-fn scan<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<u64, Problem> {
+fn scan(library: &[u8], elf: &Elf) -> Result<u64, Problem> {
     let mut found = Vec::new();
     let read_only = |segment: &&Segment| {
         segment.kind == elf::PT_LOAD && segment.flags & (elf::PF_R | elf::PF_W) == elf::PF_R
@@ -69,13 +67,13 @@ fn scan<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<u64, Problem> {
     for segment in elf.segments.iter().filter(read_only) {
         let align = slot::ALIGN as u64;
         let skip = segment.address.wrapping_neg() % align;
-        let length = segment.file_size.saturating_sub(skip);
-        view.pieces(segment.offset.saturating_add(skip), length, "a segment", |at, piece| {
-            let lines = (at..).step_by(slot::ALIGN).zip(piece.chunks_exact(slot::ALIGN));
-            let hits = lines.filter(|(_, line)| *line == slot::MAGIC).map(|(at, _)| at - segment.offset);
-            found.extend(hits.map(|distance| segment.address + distance));
-            Ok(())
-        })?;
+        let (start, length) = (segment.offset.saturating_add(skip), segment.file_size.saturating_sub(skip));
+        if length == 0 {
+            continue;
+        }
+        let lines = bytes(library, start, length, "a segment")?.chunks_exact(slot::ALIGN);
+        let hits = (start..).step_by(slot::ALIGN).zip(lines).filter(|(_, line)| *line == slot::MAGIC);
+        found.extend(hits.map(|(at, _)| segment.address + (at - segment.offset)));
     }
     match *found.as_slice() {
         [] => Err(Problem::NoDescriptor),
@@ -85,7 +83,7 @@ fn scan<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<u64, Problem> {
 }
 
 /// The index of the program header that our note reserves.
-pub(super) fn note<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<usize, Problem> {
+pub(super) fn note(library: &[u8], elf: &Elf) -> Result<usize, Problem> {
     /// Segments of notes are a few hundred bytes; a longer one is not read.
     const LIMIT: u64 = 64 * 1024;
     let candidates = elf.segments.iter().enumerate();
@@ -93,7 +91,7 @@ pub(super) fn note<R: Read + Seek>(view: &mut View<R>, elf: &Elf) -> Result<usiz
         if segment.file_size > LIMIT {
             continue;
         }
-        match elf::notes_in(&view.bytes(segment.offset, segment.file_size, "a segment of notes")?) {
+        match elf::notes_in(bytes(library, segment.offset, segment.file_size, "a segment of notes")?) {
             Notes::Ours => return Ok(index),
             Notes::Merged => return Err(Problem::MergedNotes { found: segment.file_size }),
             Notes::Foreign => {}

@@ -9,7 +9,6 @@ use cubinder_model::slot::{self, Attachment, Mode, Undo};
 use super::elf::{self, Elf, PAGE, Section, Segment};
 use super::error::Problem;
 use super::find::{self, Slot};
-use super::view::Patch;
 
 /// How to write a library with a bundle: the old file with patches, zeros up to `offset`, the bundle, and where there
 /// are section headers, zeros up to them and their table.
@@ -17,19 +16,28 @@ use super::view::Patch;
 pub(super) struct Plan {
     pub(super) patches: Vec<Patch>,
     pub(super) offset: u64,
-    pub(super) sections: Option<Table>,
+    /// The table of section headers.
+    pub(super) sections: Option<Patch>,
 }
 
-/// A table of section headers and its place.
-#[derive(Debug)]
-pub(super) struct Table {
+/// Bytes that replace the file's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Patch {
     pub(super) offset: u64,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Where bundle and section headers come to lie in the file.
+impl Patch {
+    /// Replaces the bytes; those behind the end are left out.
+    pub(super) fn apply(&self, library: &mut [u8]) {
+        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX);
+        library.iter_mut().skip(offset).zip(&self.bytes).for_each(|(to, from)| *to = *from);
+    }
+}
+
+/// The offsets of the bundle and of the section headers in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
+struct Layout {
     bundle: u64,
     sections: u64,
 }
@@ -47,13 +55,13 @@ pub(super) struct Target<'a> {
 impl Target<'_> {
     /// The plan for a bundle of `length` bytes; `undo` as the descriptor shall say it.
     pub(super) fn attach(&self, mode: Mode, length: u64, undo: Option<Undo>) -> Result<Plan, Problem> {
-        let place = place(self.length, length)?;
+        let layout = layout(self.length, length)?;
         let mut segments = self.elf.segments.clone();
         if self.index >= segments.len() {
             return Err(Problem::NoNote);
         }
         let old = segments.remove(self.index);
-        let segment = bundle_segment(&segments, place.bundle, length)?;
+        let segment = bundle_segment(&segments, layout.bundle, length)?;
         let address = segment.address;
         // The dynamic linker wants PT_LOADs in the order of their addresses, and this one has the highest.
         let last = segments.iter().rposition(|segment| segment.kind == elf::PT_LOAD);
@@ -67,14 +75,14 @@ impl Target<'_> {
         ];
         let mut table = None;
         if !self.elf.sections.is_empty() {
-            let sections = self.sections(&old, place.bundle..place.bundle + length, address)?;
+            let sections = self.sections(&old, layout.bundle..layout.bundle + length, address)?;
             let count = u16::try_from(sections.len()).ok().filter(|&count| count < 0xff00);
             let count = count.ok_or_else(|| Problem::TooLarge("no room for one more section".to_owned()))?;
-            patches.push(Patch { offset: 0, bytes: self.elf.header_with_sections(place.sections, count) });
-            table = Some(Table { offset: place.sections, bytes: elf::encode_sections(&sections) });
+            patches.push(Patch { offset: 0, bytes: self.elf.header_with_sections(layout.sections, count) });
+            table = Some(Patch { offset: layout.sections, bytes: elf::encode_sections(&sections) });
         }
         self.check_apart()?;
-        Ok(Plan { patches, offset: place.bundle, sections: table })
+        Ok(Plan { patches, offset: layout.bundle, sections: table })
     }
 
     /// The section headers with one for the bundle: tools that rewrite files keep a segment only with its sections.
@@ -132,13 +140,13 @@ pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Pa
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;
     let index =
         find::bundle_segment(elf, slot, attachment).ok_or("the segment of the bundle is another one")?;
-    let place =
-        place(undo.length, attachment.length).map_err(|_| "the numbers in the descriptor are too large")?;
+    let layout =
+        layout(undo.length, attachment.length).map_err(|_| "the numbers in the descriptor are too large")?;
     let count =
         u16::try_from(undo.section_count).map_err(|_| "the numbers in the descriptor are too large")?;
     let end = match undo.section_count {
-        0 => place.bundle.saturating_add(attachment.length),
-        count => place
+        0 => layout.bundle.saturating_add(attachment.length),
+        count => layout
             .sections
             .saturating_add(u64::from(count).saturating_add(1).saturating_mul(elf::SECTION_SIZE)),
     };
@@ -193,10 +201,10 @@ fn bundle_segment(segments: &[Segment], offset: u64, length: u64) -> Result<Segm
     })
 }
 
-fn place(file: u64, bundle: u64) -> Result<Place, Problem> {
+fn layout(file: u64, bundle: u64) -> Result<Layout, Problem> {
     let start = round_up(file, PAGE).ok_or_else(too_large)?;
     let end = start.checked_add(bundle).and_then(|end| round_up(end, 8)).ok_or_else(too_large)?;
-    Ok(Place { bundle: start, sections: end })
+    Ok(Layout { bundle: start, sections: end })
 }
 
 fn round_up(value: u64, align: u64) -> Option<u64> {
@@ -207,15 +215,13 @@ fn signed(address: u64) -> Result<i64, Problem> {
     i64::try_from(address).map_err(|_| too_large())
 }
 
-fn too_large() -> Problem {
+pub(super) fn too_large() -> Problem {
     Problem::TooLarge("the bundle does not fit into the address space behind the library".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::view::View;
-    use std::io::Cursor;
 
     const LENGTH: usize = 0x3000;
 
@@ -245,7 +251,7 @@ mod tests {
         put(32, &[64]);
         put(52, &[64, 0, 56, 0, segments.len() as u8]);
         put(64, &elf::encode_segments(segments));
-        Elf::read(&mut View::new(Cursor::new(file)).unwrap()).unwrap()
+        Elf::read(&file).unwrap()
     }
 
     fn slot(offset: u64) -> Slot {

@@ -118,7 +118,7 @@ impl Cases {
     }
 
     fn differs(&self, range: &Range<usize>, text: String) -> Difference {
-        let at = self.source.place(range.start);
+        let at = self.source.line_column(range.start);
         let place = format!("{}:{}:{}", self.source.path.display(), at.line, at.column);
         Difference { place, text, mistake: false }
     }

@@ -11,7 +11,7 @@ use cubinder_analysis::{precompiled, verify};
 use cubinder_import::foreign;
 use cubinder_manifest::{file_kind, manifest, resolve, tables};
 use cubinder_nvrtc::{cache, codegen, nvrtc, toolkit};
-use cubinder_source::{columns, diagnostic, path, reported_path, rules, source, whole};
+use cubinder_source::{columns, diagnostic, path, reported_path, rules, source};
 
 #[cfg(test)]
 #[path = "../../testing"]

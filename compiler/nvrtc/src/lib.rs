@@ -9,7 +9,7 @@ pub mod toolkit;
 use cubinder_code_object::{cubin, kernel_signature, signature};
 use cubinder_cuda_text::{cuda, directives, manifest_names};
 use cubinder_manifest::{manifest, nvrtc_option, resolve};
-use cubinder_source::{diagnostic, path, rules, source, whole};
+use cubinder_source::{diagnostic, path, rules, source};
 
 #[cfg(test)]
 #[path = "../../testing"]

@@ -31,4 +31,4 @@ pub use model::{Graph, Model, Node, NodeId, Owner, Value};
 
 use cubinder_library as library;
 use cubinder_node::{eval, query};
-use cubinder_source::{columns, diagnostic, reported_path, source, whole};
+use cubinder_source::{columns, diagnostic, reported_path, source};

@@ -1,9 +1,9 @@
 //! Diagnostics with places in source files, the catalogue of their rules, and reading and writing of files.
 
+pub mod atomic_file;
 pub mod columns;
 pub mod diagnostic;
 pub mod path;
 pub mod reported_path;
 pub mod rules;
 pub mod source;
-pub mod whole;

@@ -11,7 +11,7 @@ use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 /// A path in a report. As text, and in JSON, a UTF-8 path is that string. In JSON every other path is an object: `text`, in which `U+FFFD`
 /// replaces bytes that are not UTF-8, and `bytes`, an array of numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ReportedPath(PathBuf);
 
 impl<P: AsRef<Path> + ?Sized> From<&P> for ReportedPath {

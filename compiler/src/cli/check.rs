@@ -1,16 +1,14 @@
 //! `cubinder check`.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use cubinder_analysis::check::Obligation;
 use cubinder_analysis::kernel_text::Unsure;
 use cubinder_analysis::precompiled::Unheld;
-use cubinder_compiler::checkup::{self, Checkup};
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::check_plugins::{self, CheckReport};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_manifest::manifest::Route;
 use cubinder_model::Target;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Span, has_errors};
@@ -18,8 +16,8 @@ use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::source;
 use serde_json::{Value, json};
 
-use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, Readers, print, show};
+use super::obligations::{self, Tally, count_of, counted, failed_json};
+use super::output::{MessageFormat, Readers, current_folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and \
@@ -59,27 +57,13 @@ pub(super) struct Arguments {
     quiet: bool,
 }
 
-/// What came of all manifests.
-#[derive(Default)]
-struct Report {
-    diagnostics: Vec<Diagnostic>,
-    obligations: Vec<Obligation>,
-    /// Kernels about which only a compile can tell.
-    unsure: Vec<Unsure>,
-    /// Pointers of code that nothing but the manifest tells of.
-    unheld: Vec<Unheld>,
-    manifests: usize,
-    /// For what they were checked.
-    targets: BTreeSet<String>,
-    /// Manifests for which nothing says what they are compiled for.
-    without_targets: usize,
-}
-
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let started = Instant::now();
-    let mut report = match open_projects(arguments) {
-        Ok(projects) => check_all(&projects),
-        Err(diagnostics) => Report { diagnostics, ..Report::default() },
+    let projects = open_projects(arguments);
+    let manifests = projects.iter().flatten().map(|project| project.manifests.len()).sum();
+    let mut report = match projects {
+        Ok(projects) => check_plugins::check(&projects, &source::text),
+        Err(diagnostics) => CheckReport { diagnostics, ..CheckReport::default() },
     };
     if arguments.deny_warnings {
         deny(&mut report.diagnostics);
@@ -87,13 +71,13 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let is_right = !has_errors(&report.diagnostics);
     show(&mut report.diagnostics, arguments.readers.format());
     match arguments.readers.format() {
-        MessageFormat::Json => print(&(summary_json(&report, started).to_string() + "\n")),
+        MessageFormat::Json => print(&(summary_json(&report, manifests, started).to_string() + "\n")),
         MessageFormat::Human => {
             if arguments.proofs {
                 print(&obligations::list(&report.obligations));
             }
             if is_right && !arguments.quiet {
-                print(&summary(&report));
+                print(&summary(&report, manifests));
             }
         }
     }
@@ -102,23 +86,14 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
 
 /// The manifests: those of a `cubinder.toml`, or those that are named, each as its project has it.
 fn open_projects(arguments: &Arguments) -> Result<Vec<Project>, Vec<Diagnostic>> {
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    let asked = Asked {
+    let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
         targets: arguments.targets.clone(),
         route: arguments.route,
-        ..Asked::default()
+        ..ProjectOptions::default()
     };
-    Project::open_around(asked, &here)
-}
-
-fn check_all(projects: &[Project]) -> Report {
-    let Checkup { diagnostics, obligations, unsure, unheld, targets, without_targets } =
-        checkup::projects(projects, &source::text);
-    let manifests = projects.iter().map(|project| project.manifests.len()).sum();
-    Report { diagnostics, obligations, unsure, unheld, manifests, targets, without_targets }
+    Project::open_around(options, &current_folder()?)
 }
 
 /// Warnings stay what they are, and an error says why that is one.
@@ -130,12 +105,12 @@ fn deny(diagnostics: &mut Vec<Diagnostic>) {
     }
 }
 
-fn summary(report: &Report) -> String {
+fn summary(report: &CheckReport, manifests: usize) -> String {
     let warnings = match count_of(&report.diagnostics, Severity::Warning) {
         0 => String::new(),
-        warnings => format!(", with {}", counted(warnings, "warning")),
+        warnings => format!(", with {}", counted(warnings as u64, "warning")),
     };
-    let manifests = match report.manifests {
+    let manifests = match manifests {
         1 => "1 manifest is right".to_owned(),
         manifests => format!("{manifests} manifests are right"),
     };
@@ -159,14 +134,14 @@ fn summary(report: &Report) -> String {
     text
 }
 
-fn summary_json(report: &Report, started: Instant) -> Value {
+fn summary_json(report: &CheckReport, manifests: usize, started: Instant) -> Value {
     let mut result = match has_errors(&report.diagnostics) {
         true => failed_json(&report.diagnostics),
         false => {
             json!({"result": "checked", "errors": 0, "warnings": count_of(&report.diagnostics, Severity::Warning)})
         }
     };
-    result["manifests"] = report.manifests.into();
+    result["manifests"] = manifests.into();
     result["targets"] = report.targets.iter().map(String::as_str).collect();
     obligations::add_json(&mut result, &report.obligations);
     result["unsure"] = report.unsure.iter().map(unsure_json).collect();
@@ -176,23 +151,17 @@ fn summary_json(report: &Report, started: Instant) -> Value {
 }
 
 fn unsure_json(unsure: &Unsure) -> Value {
-    let Span { source, range } = &unsure.kernel_span;
-    let at = source.place(range.start);
-    json!({
+    let facts = json!({
         "kernel": unsure.kernel,
         "doubt": unsure.doubt.to_string(),
         "source": unsure.source,
-        "path": ReportedPath::from(&source.path),
-        "byte_start": range.start,
-        "byte_end": range.end,
-        "line": at.line,
-        "column": at.column,
-    })
+    });
+    obligations::with_place(facts, &unsure.kernel_span)
 }
 
 fn unheld_json(unheld: &Unheld) -> Value {
     let Span { source, range } = &unheld.code_span;
-    let at = source.place(range.start);
+    let at = source.line_column(range.start);
     json!({
         "code": unheld.code,
         "parameters": unheld.params,
@@ -202,12 +171,7 @@ fn unheld_json(unheld: &Unheld) -> Value {
     })
 }
 
-fn counted(number: usize, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
 fn are(number: usize, what: &str) -> String {
     let verb = if number == 1 { "is" } else { "are" };
-    format!("{verb} {}", counted(number, what))
+    format!("{verb} {}", counted(number as u64, what))
 }

@@ -1,18 +1,20 @@
 //! `cubinder compile`.
 
+use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::compile::{CompiledBundle, Outcome, Progress, Request, compile};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_import::foreign::FromPtx;
+use cubinder_launch::native::is_native;
 use cubinder_manifest::config::Config;
 use cubinder_manifest::library_name::check_name;
 use cubinder_manifest::manifest::Route;
-use cubinder_model::{ArchSuffix, Target};
+use cubinder_model::{ArchSuffix, Bundle, Target, TargetKind};
 use cubinder_node::tuning::Changed;
 use cubinder_nvrtc::installation::Installation;
 use cubinder_source::diagnostic::{Diagnostic, Severity};
@@ -21,8 +23,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::nvrtc;
-use super::obligations::{self, Tally, count_of, failed_json};
-use super::output::{MessageFormat, Readers, folder, print, show};
+use super::obligations::{self, Tally, count_of, counted, failed_json};
+use super::output::{MessageFormat, Readers, check_folder, current_folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
@@ -110,12 +112,12 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let format = arguments.readers.format();
     match request(arguments).and_then(|request| perform(arguments, &request)) {
         Ok(mut outcome) => {
-            show(&mut outcome.warnings, format);
+            show(&mut outcome.compiled.warnings, format);
             if format == MessageFormat::Json {
                 print(&(summary_json(&outcome, started.elapsed()).to_string() + "\n"));
             } else {
                 if arguments.proofs {
-                    print(&obligations::list(&outcome.obligations));
+                    print(&obligations::list(&outcome.compiled.obligations));
                 }
                 if !arguments.quiet {
                     print(&summary(&outcome, started.elapsed()));
@@ -163,9 +165,8 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diag
 }
 
 fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    let asked = Asked {
+    let here = current_folder()?;
+    let options = ProjectOptions {
         manifests: arguments.manifests.clone(),
         config: arguments.config.clone(),
         targets: arguments.targets.clone(),
@@ -177,22 +178,21 @@ fn request(arguments: &Arguments) -> Result<Request, Vec<Diagnostic>> {
         route: arguments.route,
         is_measured: false,
     };
-    let project = one_project(Project::open_around(asked, &here)?).map_err(|error| vec![error])?;
+    let project = one_project(Project::open_around(options, &here)?)?;
     // The library of a few manifests is not the project's, and must not replace it.
     let is_of_project = arguments.config.is_some() || arguments.manifests.is_empty();
     let project = if is_of_project { project } else { project.without_project_tuning() };
     let config = project.config.as_ref().filter(|_| is_of_project);
-    let one = |error: Diagnostic| vec![error];
-    arguments.output.as_deref().map_or(Ok(()), folder).map_err(one)?;
+    arguments.output.as_deref().map_or(Ok(()), check_folder)?;
     Ok(Request {
-        name: name(arguments, config).map_err(one)?,
+        name: name(arguments, config)?,
         output: arguments
             .output
             .clone()
             .unwrap_or_else(|| config.map_or_else(|| PathBuf::from("."), |config| config.output.clone())),
         embed: arguments.embed,
         depfile: arguments.depfile.clone(),
-        runtime_library: runtime_library(arguments).map_err(one)?,
+        runtime_library: runtime_library(arguments)?,
         overrides: nvrtc::overrides(arguments.nvrtc.clone()),
         use_cache: !arguments.no_cache,
         project,
@@ -257,11 +257,13 @@ fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
 }
 
 fn summary(outcome: &Outcome, elapsed: Duration) -> String {
-    let statistics = outcome.statistics;
+    let CompiledBundle { bundle, statistics, obligations, from_ptx, measured_otherwise, .. } =
+        &outcome.compiled;
+    let native = native_plugins(bundle);
     let mut text = format!(
         "{}, {} in {}",
-        count(outcome.plugins as u64, "plugin"),
-        count(outcome.code_objects as u64, "code object"),
+        counted(bundle.plugins.len() as u64, "plugin"),
+        counted(bundle.code.len() as u64, "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 && statistics.cache_hits == 0 {
@@ -272,24 +274,24 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         // A kernel is compiled once more for the names of its parameters, so these are more than the code objects.
         text.push_str(&format!(
             " ({} with those for parameters: {} of {} in all, {} from the cache)\n",
-            count(statistics.nvrtc_calls + statistics.cache_hits, "compile"),
-            count(statistics.nvrtc_calls, "NVRTC call"),
+            counted(statistics.nvrtc_calls + statistics.cache_hits, "compile"),
+            counted(statistics.nvrtc_calls, "NVRTC call"),
             milliseconds(statistics.nvrtc_time),
             statistics.cache_hits
         ));
     }
-    text.push_str(&format!("{}\n", Tally::of(&outcome.obligations)));
-    if outcome.native > 0 {
-        let which = match outcome.native {
-            all if all == outcome.plugins => "the kernels".to_owned(),
-            some => format!("the kernels of {}", count(some as u64, "plugin")),
+    text.push_str(&format!("{}\n", Tally::of(obligations)));
+    if native > 0 {
+        let which = match native {
+            all if all == bundle.plugins.len() => "the kernels".to_owned(),
+            some => format!("the kernels of {}", counted(some as u64, "plugin")),
         };
         text.push_str(&format!(
             "note: TensorRT launches {which} itself (experimental, full TensorRT alone): what is not proved for the shapes of an engine is told when it is built, and nobody checks \
              it when the engine runs (docs/routes.md)\n"
         ));
     }
-    for target in &outcome.native_alone {
+    for target in native_alone(bundle) {
         let which = match target.arch.suffix {
             ArchSuffix::Family => "the family of GPUs",
             _ => "GPUs",
@@ -300,18 +302,18 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
             arch.major, arch.minor
         ));
     }
-    for FromPtx { code, target, ptx } in &outcome.from_ptx {
+    for FromPtx { code, target, ptx } in from_ptx {
         text.push_str(&format!(
             "note: `{code}` has no machine code for {target}: the driver compiles its PTX for {ptx} when an engine is loaded\n"
         ));
     }
-    for Changed { plugin, device, points } in &outcome.measured_otherwise {
+    for Changed { plugin, device, points } in measured_otherwise {
         text.push_str(&format!(
             "note: `{plugin}` was measured on {device} with other code ({}): `cubinder tune` measures again\n",
-            count(*points as u64, "node")
+            counted(*points as u64, "node")
         ));
     }
-    let is_native = outcome.native > 0 && outcome.native == outcome.plugins;
+    let is_native = native > 0 && native == bundle.plugins.len();
     for library in &outcome.libraries {
         text.push_str(&format!(
             "wrote {} ({} bytes: {})\n",
@@ -323,47 +325,52 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     text
 }
 
-fn from_ptx_json(one: &FromPtx) -> Value {
-    json!({"code": one.code, "target": one.target.to_string(), "ptx": one.ptx.to_string()})
+/// The number of plugins that TensorRT launches itself.
+fn native_plugins(bundle: &Bundle) -> usize {
+    bundle.plugins.iter().filter(|plugin| is_native(plugin)).count()
 }
 
-fn changed_json(one: &Changed) -> Value {
-    json!({"plugin": one.plugin, "device": one.device, "points": one.points})
+/// The targets of code that TensorRT launches itself and that are for one chip or its family (`a`, `f`).
+fn native_alone(bundle: &Bundle) -> BTreeSet<Target> {
+    let targets = bundle.code.iter().map(|code| code.target);
+    let is_alone =
+        |target: &Target| target.kind == TargetKind::Native && target.arch.suffix != ArchSuffix::None;
+    targets.filter(is_alone).collect()
 }
 
 fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
-    let is_native = outcome.native > 0 && outcome.native == outcome.plugins;
-    let libraries: Vec<_> = outcome
-        .libraries
-        .iter()
-        .map(
-            |library| json!({"path": ReportedPath::from(&library.path), "bytes": library.bytes, "mode": library.mode.title(is_native)}),
-        )
-        .collect();
+    let compiled = &outcome.compiled;
+    let plugins = compiled.bundle.plugins.len();
+    let native = native_plugins(&compiled.bundle);
+    let is_native = native > 0 && native == plugins;
+    let libraries = outcome.libraries.iter().map(|library| {
+        json!({"path": ReportedPath::from(&library.path), "bytes": library.bytes, "mode": library.mode.title(is_native)})
+    });
+    let from_ptx = compiled.from_ptx.iter().map(|FromPtx { code, target, ptx }| {
+        json!({"code": code, "target": target.to_string(), "ptx": ptx.to_string()})
+    });
+    let measured_otherwise = compiled.measured_otherwise.iter().map(
+        |Changed { plugin, device, points }| json!({"plugin": plugin, "device": device, "points": points}),
+    );
     let mut result = json!({
         "result": "compiled",
         "errors": 0,
-        "warnings": count_of(&outcome.warnings, Severity::Warning),
-        "libraries": libraries,
-        "bundle": outcome.bundle.to_string(),
+        "warnings": count_of(&compiled.warnings, Severity::Warning),
+        "libraries": libraries.collect::<Vec<_>>(),
+        "bundle": outcome.digest.to_string(),
         "bundle_bytes": outcome.bundle_bytes,
-        "plugins": outcome.plugins,
-        "native": outcome.native,
-        "code_objects": outcome.code_objects,
-        "from_ptx": outcome.from_ptx.iter().map(from_ptx_json).collect::<Vec<_>>(),
-        "measured_otherwise": outcome.measured_otherwise.iter().map(changed_json).collect::<Vec<_>>(),
-        "nvrtc_calls": outcome.statistics.nvrtc_calls,
-        "nvrtc_ms": outcome.statistics.nvrtc_time.as_secs_f64() * 1e3,
-        "cache_hits": outcome.statistics.cache_hits,
+        "plugins": plugins,
+        "native": native,
+        "code_objects": compiled.bundle.code.len(),
+        "from_ptx": from_ptx.collect::<Vec<_>>(),
+        "measured_otherwise": measured_otherwise.collect::<Vec<_>>(),
+        "nvrtc_calls": compiled.statistics.nvrtc_calls,
+        "nvrtc_ms": compiled.statistics.nvrtc_time.as_secs_f64() * 1e3,
+        "cache_hits": compiled.statistics.cache_hits,
         "wall_ms": elapsed.as_secs_f64() * 1e3,
     });
-    obligations::add_json(&mut result, &outcome.obligations);
+    obligations::add_json(&mut result, &compiled.obligations);
     result
-}
-
-fn count(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
 }
 
 fn milliseconds(time: Duration) -> String {

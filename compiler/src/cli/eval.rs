@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_manifest::file_kind::{self, Kind};
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::Resolved;
@@ -13,7 +13,7 @@ use cubinder_node::eval::{Compiler, Environment, Report, Subject, SubjectOrigin,
 use cubinder_node::query::Mistake;
 use cubinder_node::{cases, eval, tuning};
 use cubinder_nvrtc::nvrtc::Settings;
-use cubinder_source::diagnostic::{Diagnostic, has_errors};
+use cubinder_source::diagnostic::{Diagnostic, Sink, has_errors};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::source;
 use serde::Serialize;
@@ -138,7 +138,9 @@ fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> 
     }
     for subject in subjects.list.iter_mut().filter(|subject| is_manifest(subject)) {
         subject.route = route;
-        let Some(project) = project(Asked { manifests: vec![path.to_owned()], ..Asked::default() })? else {
+        let Some(project) =
+            project(ProjectOptions { manifests: vec![path.to_owned()], ..ProjectOptions::default() })?
+        else {
             continue;
         };
         let (files, mut told) = project.read_tuning();
@@ -152,7 +154,7 @@ fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> 
 }
 
 /// The project of one manifest.
-fn project(asked: Asked) -> Result<Option<Project>, Vec<Diagnostic>> {
+fn project(asked: ProjectOptions) -> Result<Option<Project>, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     Ok(Project::open_around(asked, &here)?.pop())
@@ -219,22 +221,20 @@ fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Co
 
 /// How the manifest and the `cubinder.toml` above it say that its kernels are compiled.
 fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Environment, Vec<Diagnostic>> {
-    let asked = Asked {
+    let asked = ProjectOptions {
         manifests: vec![file.to_owned()],
         targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
-        ..Asked::default()
+        ..ProjectOptions::default()
     };
     let Some(project) = project(asked)? else { return Ok(Environment::default()) };
     let root = project.root.clone();
-    let mut planning = project.planning(resolved);
-    // Where nothing says what to compile for nothing is compiled; the report says so.
-    planning.errors.extend(planning.no_target.filter(|_| project.config.is_some()));
-    if !planning.errors.is_empty() {
-        return Err(planning.errors);
-    }
+    let errors = Sink::default();
+    // Without a project nothing is compiled if no target is stated; the report says so.
+    let plan = project.plan(resolved, project.config.is_some(), &errors);
+    errors.into_result()?;
     Ok(Environment {
-        targets: planning.plan.targets.iter().map(|planned| planned.target).collect(),
-        settings: Settings::clone(&planning.plan.settings),
+        targets: plan.targets(),
+        settings: Settings::clone(&plan.settings),
         root,
         ..Environment::default()
     })

@@ -6,7 +6,7 @@ use clap::Args;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::rules;
 
-use super::output::{MessageFormat, print, show};
+use super::output::print;
 
 pub(super) const LONG_ABOUT: &str = "\
 Explain a rule by the code that its messages carry: what it means, why it matters, how to mend what breaks it, and an example \
@@ -18,22 +18,20 @@ pub(super) struct Arguments {
     code: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
     let Some(code) = &arguments.code else {
         let lines = rules::CATALOGUE.iter().map(|rule| format!("{}  {}\n", rule.code, rule.title()));
         print(&lines.collect::<String>());
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     };
     if let Some(rule) = rules::find(code) {
         print(&rule.plain());
-        return ExitCode::SUCCESS;
+        return Ok(ExitCode::SUCCESS);
     }
-    let error = Diagnostic::error(format!("there is no rule `{code}`"));
     let help = match rules::nearest(code) {
         _ if rules::is_retired(code) => "a former release had it, and no other rule has its code".to_owned(),
         Some(rule) => format!("did you mean `{}`, {}?", rule.code, rule.title()),
         None => "`cubinder explain` lists all rules".to_owned(),
     };
-    show(&mut [error.help(help)], MessageFormat::Human);
-    ExitCode::FAILURE
+    Err(Diagnostic::error(format!("there is no rule `{code}`")).help(help))?
 }

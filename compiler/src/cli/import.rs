@@ -6,10 +6,10 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use cubinder_import::foreign::import::{self, Constant, Found};
+use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
-use cubinder_source::whole::{self, Draft, Placing, folder_of};
 
-use super::output::{MessageFormat, print, show};
+use super::output::print;
 
 pub(super) const LONG_ABOUT: &str = "\
 Write a manifest for kernels that another compiler made, out of what their files tell: parameters and their types, architectures, blocks, shared \
@@ -73,29 +73,18 @@ struct Output {
     output: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
     let (found, output) = match &arguments.from {
         From::Cubin(files) | From::Ptx(files) => {
             (import::files(&files.files, files.kernel.as_deref()), &files.output)
         }
-        From::Other(words) => {
-            show(&mut [unknown(words)], MessageFormat::Human);
-            return ExitCode::FAILURE;
-        }
+        From::Other(words) => return Err(unknown(words).into()),
         From::Triton(triton) => {
             (import::triton(&triton.paths, triton.kernel.as_deref(), &triton.constants), &triton.output)
         }
     };
-    match found.and_then(|found| written(&found, output.output.as_deref()).map_err(|error| vec![error])) {
-        Ok(text) => {
-            print(&text);
-            ExitCode::SUCCESS
-        }
-        Err(mut errors) => {
-            show(&mut errors, MessageFormat::Human);
-            ExitCode::FAILURE
-        }
-    }
+    print(&written(&found?, output.output.as_deref())?);
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What is wrong where neither a compiler nor a kind of file is named.
@@ -125,16 +114,15 @@ fn unknown(words: &[OsString]) -> Diagnostic {
 
 /// What goes to stdout: the manifest, or where it is.
 fn written(found: &Found, output: Option<&Path>) -> Result<String, Diagnostic> {
-    import::check_paths(found, output.map_or(Path::new("."), folder_of))?;
+    import::check_paths(found, output.map_or(Path::new("."), parent_folder))?;
     let Some(path) = output else { return Ok(import::write(found, Path::new("."))) };
-    let text = import::write(found, folder_of(path));
+    let text = import::write(found, parent_folder(path));
     let cannot = |error: &std::io::Error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => {
-            whole::cannot("write", path, error).help("name another file; what is there is never overwritten")
-        }
-        _ => whole::cannot("write", path, error),
+        std::io::ErrorKind::AlreadyExists => atomic_file::file_error("write", path, error)
+            .help("name another file; what is there is never overwritten"),
+        _ => atomic_file::file_error("write", path, error),
     };
-    let draft = Draft::with(path, text.as_bytes()).map_err(|error| cannot(&error))?;
-    whole::place_all_new(vec![Placing { draft, place: path }]).map_err(|refused| cannot(&refused.error))?;
+    let draft = AtomicFile::with_bytes(path, text.as_bytes()).map_err(|error| cannot(&error))?;
+    atomic_file::persist_all_new(vec![(draft, path)]).map_err(|refused| cannot(&refused.error))?;
     Ok(format!("wrote {}\n\nnext:\n  cubinder check {}\n", path.display(), path.display()))
 }

@@ -8,7 +8,7 @@ use cubinder_compiler::inspect::{self, Detail, InspectError};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
-use super::output::{MessageFormat, print, show};
+use super::output::{print, print_pretty};
 
 pub(super) const LONG_ABOUT: &str = "\
 Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, \
@@ -34,36 +34,21 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let name = arguments.file.display().to_string();
-    let report = match looked_at(&arguments.file, &name) {
-        Ok(report) => report,
-        Err(error) => {
-            show(&mut [error], MessageFormat::Human);
-            return ExitCode::FAILURE;
-        }
-    };
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+    let report = read_report(&arguments.file)?;
     if arguments.json {
-        match serde_json::to_string_pretty(&report) {
-            Ok(text) => print(&(text + "\n")),
-            Err(error) => {
-                show(
-                    &mut [Diagnostic::error(format!("the report has no JSON form: {error}"))],
-                    MessageFormat::Human,
-                );
-                return ExitCode::FAILURE;
-            }
-        }
+        print_pretty(&report, "report")?;
     } else if arguments.provenance {
         print(&inspect::provenance_text(&report));
     } else {
         let detail = if arguments.verbose { Detail::Full } else { Detail::Short };
         print(&inspect::table(&report, detail));
     }
-    if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    Ok(if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn looked_at(path: &Path, name: &str) -> Result<inspect::Report, Diagnostic> {
+fn read_report(path: &Path) -> Result<inspect::Report, Diagnostic> {
+    let name = path.display();
     let bytes = source::read(path, source::LARGEST_BINARY)
         .map_err(|error| Diagnostic::error(format!("cannot read `{name}`: {error}")))?;
     inspect::inspect(path, &bytes).map_err(|problem| {

@@ -1,14 +1,14 @@
 //! `cubinder man`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
 use clap_mangen::Man;
+use cubinder_source::atomic_file::{self, AtomicFile};
 use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::whole::{self, Draft, Placing};
 
-use super::output::{MessageFormat, print, print_bytes, show};
+use super::output::{print, print_bytes};
 
 pub(super) const LONG_ABOUT: &str = "\
 Print the manual page of cubinder, or write the pages of cubinder and of all its commands into a folder.
@@ -22,24 +22,15 @@ pub(super) struct Arguments {
     folder: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, command: clap::Command) -> ExitCode {
-    match pages(arguments.folder.as_deref(), command) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            show(&mut [error], MessageFormat::Human);
-            ExitCode::FAILURE
-        }
-    }
-}
-
-fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagnostic> {
+pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<ExitCode, Vec<Diagnostic>> {
     // Makes the full names of the commands: `cubinder-compile`.
     command.build();
-    let Some(folder) = folder else {
+    let Some(folder) = arguments.folder.as_deref() else {
         print_bytes(&page(&command)?);
-        return Ok(());
+        return Ok(ExitCode::SUCCESS);
     };
-    std::fs::create_dir_all(folder).map_err(|error| whole::cannot("make the folder", folder, &error))?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
     let commands =
         command.get_subcommands().filter(|command| command.get_name() != "help" && !command.is_hide_set());
     let commands = std::iter::once(&command).chain(commands);
@@ -47,16 +38,16 @@ fn pages(folder: Option<&Path>, mut command: clap::Command) -> Result<(), Diagno
         folder.join(format!("{}.1", command.get_display_name().unwrap_or_else(|| command.get_name())))
     };
     let pages: Vec<(PathBuf, &clap::Command)> = commands.map(|command| (place(command), command)).collect();
-    let mut placings = Vec::new();
+    let mut drafts = Vec::new();
     for (place, command) in &pages {
-        whole::replaceable(place, place, "another folder")?;
-        let draft =
-            Draft::with(place, &page(command)?).map_err(|error| whole::cannot("write", place, &error))?;
-        placings.push(Placing { draft, place });
+        atomic_file::check_replaceable(place, place, "another folder")?;
+        let draft = AtomicFile::with_bytes(place, &page(command)?)
+            .map_err(|error| atomic_file::file_error("write", place, &error))?;
+        drafts.push((draft, place));
     }
-    whole::place_all(placings).map_err(|refused| refused.told())?;
+    atomic_file::persist_all(drafts).map_err(Diagnostic::from)?;
     pages.iter().for_each(|(place, _)| print(&format!("wrote {}\n", place.display())));
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Diagnostic> {

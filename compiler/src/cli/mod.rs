@@ -25,7 +25,7 @@ mod usage;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
-use output::{MessageFormat, show};
+use output::{MessageFormat, finish, show};
 
 /// Bind compiled CUDA kernels into TensorRT engines.
 #[derive(Parser)]
@@ -105,16 +105,16 @@ fn perform(command: Command) -> ExitCode {
         Command::Compile(arguments) => compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
         Command::Eval(arguments) => eval::run(&arguments),
-        Command::Explain(arguments) => explain::run(&arguments),
-        Command::Import(arguments) => import::run(&arguments),
-        Command::Inspect(arguments) => inspect::run(&arguments),
-        Command::Man(arguments) => man::run(&arguments, Arguments::command()),
-        Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Explain(arguments) => finish(explain::run(&arguments)),
+        Command::Import(arguments) => finish(import::run(&arguments)),
+        Command::Inspect(arguments) => finish(inspect::run(&arguments)),
+        Command::Man(arguments) => finish(man::run(&arguments, Arguments::command())),
+        Command::New(arguments) => finish(new::run(&arguments, &Arguments::command())),
         Command::Onnx(arguments) => onnx::run(&arguments),
-        Command::Paths(arguments) => paths::run(&arguments),
-        Command::Schema(arguments) => schema::run(&arguments),
+        Command::Paths(arguments) => finish(paths::run(&arguments)),
+        Command::Schema(_) => finish(schema::run()),
         Command::Test(arguments) => test::run(&arguments),
-        Command::Thin(arguments) => thin::run(&arguments),
+        Command::Thin(arguments) => finish(thin::run(&arguments)),
         Command::Tune(arguments) => tune::run(&arguments),
     }
 }

@@ -8,7 +8,7 @@ use cubinder_compiler::new::{self, Plan};
 use cubinder_manifest::config::FILE_NAME;
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, current_folder, print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin that is right as it stands: a manifest, a kernel and a test.
@@ -25,27 +25,16 @@ pub(super) struct Arguments {
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> ExitCode {
-    let done = std::env::current_dir()
-        .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
-        .and_then(|here| new::plan(&arguments.name, arguments.path.as_deref(), &here))
-        .map_err(|error| vec![error])
-        .and_then(|plan| new::write(&plan).map(|()| plan));
-    match done {
-        Ok(plan) => {
-            if !new::is_named(&plan, &arguments.name) {
-                let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not name the new manifest"))
-                    .help(format!("add `manifests/{}.toml` to its `manifests`", arguments.name));
-                show(&mut [warning], MessageFormat::Human);
-            }
-            print(&next(&plan, &arguments.name, command));
-            ExitCode::SUCCESS
-        }
-        Err(mut errors) => {
-            show(&mut errors, MessageFormat::Human);
-            ExitCode::FAILURE
-        }
+pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<ExitCode, Vec<Diagnostic>> {
+    let plan = new::plan(&arguments.name, arguments.path.as_deref(), &current_folder()?)?;
+    new::write(&plan)?;
+    if !new::is_named(&plan, &arguments.name) {
+        let warning = Diagnostic::warning(format!("`{FILE_NAME}` does not name the new manifest"))
+            .help(format!("add `manifests/{}.toml` to its `manifests`", arguments.name));
+        show(&mut [warning], MessageFormat::Human);
     }
+    print(&next(&plan, &arguments.name, command));
+    Ok(ExitCode::SUCCESS)
 }
 
 /// What was made, and what to do with it.

@@ -68,7 +68,7 @@ impl WhichNode {
     /// Where there are none.
     pub(super) fn of(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
         let choice = Choice { plugin: self.plugin.clone(), node: self.node };
-        eval::choose(subjects, &choice).map_err(|error| vec![error])
+        Ok(eval::choose(subjects, &choice)?)
     }
 
     /// The one that is meant, of the file `path`.

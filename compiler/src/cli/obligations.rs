@@ -1,12 +1,14 @@
 //! What must hold for every launch, as `check` and `compile` show it: for people and for programs.
 
+use std::collections::BTreeMap;
+
 use cubinder_analysis::check::Obligation;
 use cubinder_launch::proof::Verdict;
 use cubinder_manifest::manifest::Route;
 use cubinder_node::eval::value_json;
-use cubinder_source::diagnostic::{Diagnostic, Severity};
+use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
 use cubinder_source::reported_path::ReportedPath;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 /// How many obligations ended how. Each is counted once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -80,7 +82,7 @@ fn line(obligation: &Obligation) -> String {
         (_, true) => "; only tensors that TensorRT does not take could break it",
     };
     let source = &obligation.span.source;
-    let at = source.place(obligation.span.range.start);
+    let at = source.line_column(obligation.span.range.start);
     let found = obligation.found.as_ref().map(|found| format!(": {found}")).unwrap_or_default();
     let statement = &obligation.statement;
     format!("{verdict:<11}  {}:{}:{}: {statement}{only}{found}\n", source.path.display(), at.line, at.column)
@@ -97,39 +99,40 @@ pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
 }
 
 fn obligation_json(obligation: &Obligation) -> Value {
-    let source = &obligation.span.source;
-    let (start, end) = (obligation.span.range.start, obligation.span.range.end);
-    let at = source.place(start);
     let verdict = match &obligation.verdict {
         Verdict::Proved => "proved",
         Verdict::Open => "open",
         Verdict::Refuted(_) => "refuted",
     };
     let case = obligation.case.as_ref().map(|case| {
-        let attributes = case.attributes.iter().map(|(name, value)| (name.clone(), value_json(value)));
-        let shapes = case.shapes.iter().map(|(name, shape)| (name.clone(), json!(shape)));
-        let values = case.values.iter().map(|(name, values)| (name.clone(), json!(values)));
-        let device = case.device.iter().map(|(fact, value)| (fact.clone(), json!(value)));
+        let attributes = case.attributes.iter().map(|(name, value)| (name, value_json(value)));
         json!({
-            "attributes": attributes.collect::<Map<_, _>>(),
-            "shapes": shapes.collect::<Map<_, _>>(),
-            "values": values.collect::<Map<_, _>>(),
-            "device": device.collect::<Map<_, _>>(),
+            "attributes": attributes.collect::<BTreeMap<_, _>>(),
+            "shapes": case.shapes.iter().map(|(name, shape)| (name, shape)).collect::<BTreeMap<_, _>>(),
+            "values": case.values.iter().map(|(name, values)| (name, values)).collect::<BTreeMap<_, _>>(),
+            "device": case.device.iter().map(|(fact, value)| (fact, value)).collect::<BTreeMap<_, _>>(),
         })
     });
-    json!({
+    let facts = json!({
         "code": obligation.rule.0,
         "statement": obligation.statement,
         "verdict": verdict,
         "beyond_tensorrt": obligation.is_beyond,
         "found": obligation.found,
         "case": case,
-        "path": ReportedPath::from(&source.path),
-        "byte_start": start,
-        "byte_end": end,
-        "line": at.line,
-        "column": at.column,
-    })
+    });
+    with_place(facts, &obligation.span)
+}
+
+/// Adds the place of `span` to a JSON object.
+pub(super) fn with_place(mut object: Value, span: &Span) -> Value {
+    let start = span.source.line_column(span.range.start);
+    object["path"] = json!(ReportedPath::from(&span.source.path));
+    object["byte_start"] = span.range.start.into();
+    object["byte_end"] = span.range.end.into();
+    object["line"] = start.line.into();
+    object["column"] = start.column.into();
+    object
 }
 
 /// What a program is told last where something was wrong.
@@ -139,6 +142,12 @@ pub(super) fn failed_json(diagnostics: &[Diagnostic]) -> Value {
         "errors": count_of(diagnostics, Severity::Error),
         "warnings": count_of(diagnostics, Severity::Warning),
     })
+}
+
+/// `1 plugin`, `2 plugins`.
+pub(super) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {noun}{plural}")
 }
 
 pub(super) fn count_of(diagnostics: &[Diagnostic], severity: Severity) -> usize {

@@ -1,13 +1,14 @@
 //! How diagnostics and results reach the user: text for people, JSON lines for programs.
 
 use std::io::{ErrorKind, IsTerminal, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
 use cubinder_manifest::library_name::check_name;
 use cubinder_source::diagnostic::{self, Colour, Diagnostic};
+use serde::Serialize;
 
 /// Who reads the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,8 +54,30 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     }
 }
 
+/// The exit code of a command; shows its errors to people.
+pub(super) fn finish(result: Result<ExitCode, Vec<Diagnostic>>) -> ExitCode {
+    result.unwrap_or_else(|mut errors| {
+        show(&mut errors, MessageFormat::Human);
+        ExitCode::FAILURE
+    })
+}
+
+/// The current folder.
+pub(super) fn current_folder() -> Result<PathBuf, Diagnostic> {
+    std::env::current_dir()
+        .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
+}
+
+/// Prints JSON over several lines; `what` names it in the error.
+pub(super) fn print_pretty(value: &impl Serialize, what: &str) -> Result<(), Diagnostic> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Diagnostic::error(format!("the {what} has no JSON form: {error}")))?;
+    print(&(text + "\n"));
+    Ok(())
+}
+
 /// Checks an option that names a folder for libraries: `-o libfoo.so` would make a folder of that name.
-pub(super) fn folder(path: &Path) -> Result<(), Diagnostic> {
+pub(super) fn check_folder(path: &Path) -> Result<(), Diagnostic> {
     let is_library = path.extension().is_some_and(|extension| extension == "so");
     let is_file = std::fs::metadata(path).is_ok_and(|facts| !facts.is_dir());
     if path.is_dir() || !(is_library || is_file) {

@@ -10,7 +10,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Map, Value, json};
 
-use super::output::{MessageFormat, print, show};
+use super::output::print;
 
 pub(super) const LONG_ABOUT: &str = "\
 Say where the files are that cubinder uses, as `cubinder compile` would find them here and now.
@@ -51,7 +51,7 @@ enum Name {
 }
 
 impl Name {
-    /// For people.
+    /// The title in the table.
     fn title(self) -> &'static str {
         match self {
             Name::Program => "program",
@@ -64,41 +64,30 @@ impl Name {
         }
     }
 
-    /// For programs.
-    fn key(self) -> &'static str {
-        match self {
-            Name::Program => "program",
-            Name::RuntimeLibrary => "runtime_library",
-            Name::Cmake => "cmake",
-            Name::Documentation => "documentation",
-            Name::Nvrtc => "nvrtc",
-            Name::Include => "include",
-            Name::Cache => "cache",
-        }
+    /// The key in JSON: the name on the command line with `_`.
+    fn key(self) -> String {
+        let name = self.to_possible_value().map(|value| value.get_name().replace('-', "_"));
+        name.unwrap_or_default()
     }
 }
 
 /// Where something is, or why it is not there.
 type Found = Result<Vec<PathBuf>, Diagnostic>;
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let found = find();
-    let Some(name) = arguments.name else {
-        let text = if arguments.json { json_of(&found).to_string() + "\n" } else { table(&found) };
-        print(&text);
-        return ExitCode::SUCCESS;
-    };
-    let mut only: Vec<_> = found.into_iter().filter(|(other, _)| *other == name).collect();
-    if let [(_, Err(error))] = only.as_slice() {
-        show(&mut [error.clone()], MessageFormat::Human);
-        return ExitCode::FAILURE;
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+    let mut found = find();
+    if let Some(name) = arguments.name {
+        found.retain(|(other, _)| *other == name);
+        if let [(_, Err(error))] = found.as_slice() {
+            return Err(error.clone().into());
+        }
     }
-    if arguments.json {
-        print(&(json_of(&only).to_string() + "\n"));
-    } else if let Some((_, Ok(paths))) = only.pop() {
-        print(&paths.iter().map(|path| format!("{}\n", path.display())).collect::<String>());
-    }
-    ExitCode::SUCCESS
+    print(&match (arguments.name, found.as_slice()) {
+        _ if arguments.json => json_of(&found).to_string() + "\n",
+        (Some(_), [(_, Ok(paths))]) => paths.iter().map(|path| format!("{}\n", path.display())).collect(),
+        _ => table(&found),
+    });
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Everything, in the order of [`Name`].
@@ -175,11 +164,11 @@ fn json_of(found: &[(Name, Found)]) -> Value {
             }
             Ok(paths) => json!(paths.first().map(ReportedPath::from)),
             Err(error) => {
-                missing.insert(name.key().to_owned(), why(error).into());
+                missing.insert(name.key(), why(error).into());
                 Value::Null
             }
         };
-        object.insert(name.key().to_owned(), value);
+        object.insert(name.key(), value);
     }
     object.insert("missing".to_owned(), missing.into());
     object.into()

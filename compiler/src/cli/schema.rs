@@ -6,7 +6,7 @@ use clap::Args;
 use cubinder_manifest::manifest::json_schema::json_schema;
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::output::{MessageFormat, print, show};
+use super::output::print_pretty;
 
 pub(super) const LONG_ABOUT: &str = "\
 Print the JSON Schema (draft 7) of plugin manifests, with which editors complete and check them.
@@ -20,16 +20,7 @@ It tells mistakes of form only; `cubinder check` tells all of them.";
 #[derive(Args)]
 pub(super) struct Arguments {}
 
-pub(super) fn run(_: &Arguments) -> ExitCode {
-    match serde_json::to_string_pretty(&json_schema()) {
-        Ok(text) => {
-            print(&(text + "\n"));
-            ExitCode::SUCCESS
-        }
-        Err(error) => {
-            let error = Diagnostic::error(format!("the schema has no JSON form: {error}"));
-            show(&mut [error], MessageFormat::Human);
-            ExitCode::FAILURE
-        }
-    }
+pub(super) fn run() -> Result<ExitCode, Vec<Diagnostic>> {
+    print_pretty(&json_schema(), "schema")?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -4,14 +4,15 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::thin::{Outcome, Request, thin};
+use cubinder_compiler::thin::{Outcome, thin};
 use cubinder_library::Mode;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_model::{ArchSuffix, Target, TargetKind};
+use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
-use super::output::{MessageFormat, folder, print, show};
+use super::output::{check_folder, print};
 
 pub(super) const LONG_ABOUT: &str = "\
 Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
@@ -42,24 +43,12 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let request = Request {
-        library: arguments.library.clone(),
-        devices: arguments.devices.clone(),
-        ptx: !arguments.no_ptx,
-        output: arguments.output.clone(),
-    };
-    let checked = arguments.output.as_deref().map_or(Ok(()), folder).map_err(|error| vec![error]);
-    match checked.and_then(|()| thin(&request)) {
-        Ok(outcome) => {
-            print(&if arguments.json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
-            ExitCode::SUCCESS
-        }
-        Err(mut diagnostics) => {
-            show(&mut diagnostics, MessageFormat::Human);
-            ExitCode::FAILURE
-        }
-    }
+pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+    let Arguments { library, devices, no_ptx, output, json } = arguments;
+    output.as_deref().map_or(Ok(()), check_folder)?;
+    let outcome = thin(library, devices, !no_ptx, output.as_deref())?;
+    print(&if *json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
+    Ok(ExitCode::SUCCESS)
 }
 
 /// A GPU by the name of its machine code.
@@ -103,16 +92,12 @@ fn report(outcome: &Outcome) -> String {
 }
 
 fn report_json(outcome: &Outcome) -> Value {
-    let libraries: Vec<Value> = outcome
-        .libraries
-        .iter()
-        .map(|library| {
-            let (before, after) = library.bytes;
-            json!({"path": ReportedPath::from(&library.path), "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
-        })
-        .collect();
+    let libraries = outcome.libraries.iter().map(|library| {
+        let (before, after) = library.bytes;
+        json!({"path": ReportedPath::from(&library.path), "mode": library.mode.title(outcome.is_native), "bytes_before": before, "bytes": after})
+    });
     json!({
-        "libraries": libraries,
+        "libraries": libraries.collect::<Vec<Value>>(),
         "bundle_before": outcome.bundle.0.to_string(),
         "bundle": outcome.bundle.1.to_string(),
         "code_objects_before": outcome.code_objects.0,

@@ -11,8 +11,8 @@ use cubinder_nvrtc::nvrtc::{PreparedUnit, Session};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path;
 
-use super::Request;
-use crate::checkup::CheckedPlugin;
+use crate::check_plugins::CheckedPlugin;
+use crate::project::Project;
 
 /// What a library is made from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -24,16 +24,12 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// What is known without a compile: `cubinder.toml`, files of tuning, the manifests with the files that they name, and what the library itself and
-    /// the code are made by.
-    pub(super) fn of(request: &Request, plugins: &[CheckedPlugin], nvrtc: Option<&Path>) -> Inputs {
+    /// The files that are known without a compile: `cubinder.toml`, tuning files, manifests with the files that they name, and NVRTC.
+    pub(super) fn new(project: &Project, plugins: &[CheckedPlugin], session: Option<&Session>) -> Inputs {
         let mut inputs = Inputs::default();
-        inputs.add(&request.runtime_library);
-        nvrtc.into_iter().for_each(|nvrtc| inputs.add(nvrtc));
-        if let Some(config) = &request.project.config {
-            inputs.add(&config.source.path);
-        }
-        request.project.tuning.iter().for_each(|file| inputs.add(file));
+        session.into_iter().for_each(|session| inputs.add(&session.toolkit().nvrtc));
+        project.config.iter().for_each(|config| inputs.add(&config.source.path));
+        project.tuning.iter().for_each(|file| inputs.add(file));
         for CheckedPlugin { resolved: plugin, .. } in plugins {
             inputs.add(&plugin.source.path);
             tuning::cases_path(plugin).iter().for_each(|file| inputs.add(file));
@@ -80,13 +76,13 @@ impl Inputs {
     /// Adds a file of code, and what Triton says of it beside it, which the manifest is held against.
     fn add_code(&mut self, file: &Path) {
         self.add(file);
-        let told = file.with_extension("ttir");
-        if told.is_file() {
-            self.add(&told);
+        let ttir = file.with_extension("ttir");
+        if ttir.is_file() {
+            self.add(&ttir);
         }
     }
 
-    fn add(&mut self, file: &Path) {
+    pub(super) fn add(&mut self, file: &Path) {
         self.files.insert(path::shown(file));
     }
 }

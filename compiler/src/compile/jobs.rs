@@ -19,8 +19,8 @@ use cubinder_source::diagnostic::{Diagnostic, Source, dedup};
 use cubinder_source::{rules, source};
 use rayon::prelude::*;
 
-use super::{Progress, places, provenance};
-use crate::checkup::CheckedPlugin;
+use super::{Progress, machine_paths, provenance};
+use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
 
 /// What is compiled once, with all that its compiles need.
@@ -29,13 +29,16 @@ pub(super) struct Job<'p> {
     pub(super) unit: &'p Unit,
     pub(super) plan: &'p Plan,
     pub(super) prepared: PreparedUnit,
-    /// Its include folders whose names are of the machine.
-    pub(super) of_machine: Vec<String>,
+    /// Its include folders whose names depend on the machine.
+    pub(super) machine_folders: Vec<String>,
     pub(super) origin: Origin,
 }
 
 /// The jobs of all plugins, each once, and the texts of their kernels.
 pub(super) struct CompileJobs<'p> {
+    pub(super) project: &'p Project,
+    /// `None` if no kernel has a source.
+    pub(super) session: Option<&'p Session>,
     pub(super) jobs: Vec<Job<'p>>,
     pub(super) plugins: Vec<PluginJobs<'p>>,
     pub(super) sources: Sources<'p>,
@@ -96,17 +99,17 @@ impl<'p> CompileJobs<'p> {
     ///
     /// # Errors
     /// Kernel files that cannot be read.
-    pub(super) fn plan(
-        project: &Project,
-        session: Option<&Session>,
+    pub(super) fn new(
+        project: &'p Project,
+        session: Option<&'p Session>,
         plugins: &'p [CheckedPlugin],
     ) -> Result<CompileJobs<'p>, Vec<Diagnostic>> {
         let sources = read_sources(plugins)?;
-        let mut all = CompileJobs { jobs: Vec::new(), plugins: Vec::new(), sources };
+        let mut all = CompileJobs { project, session, jobs: Vec::new(), plugins: Vec::new(), sources };
         for plugin in plugins {
             let first = all.jobs.len();
             let units = match session {
-                Some(session) => units_of(project, session, plugin, &all.sources, &mut all.jobs),
+                Some(session) => all.add_units(session, plugin),
                 None => plugin.resolved.draft.units.iter().map(|unit| UnitJob { unit, job: None }).collect(),
             };
             all.plugins.push(PluginJobs { plugin, jobs: first..all.jobs.len(), units });
@@ -118,105 +121,101 @@ impl<'p> CompileJobs<'p> {
     pub(super) fn of_plugin(&self, plugin: &PluginJobs<'_>) -> &[Job<'p>] {
         self.jobs.get(plugin.jobs.clone()).unwrap_or_default()
     }
-}
 
-/// The units of a plugin; its jobs are added to `jobs`.
-fn units_of<'p>(
-    project: &Project,
-    session: &Session,
-    checked: &'p CheckedPlugin,
-    sources: &Sources<'_>,
-    jobs: &mut Vec<Job<'p>>,
-) -> Vec<UnitJob<'p>> {
-    let CheckedPlugin { resolved: plugin, plan } = checked;
-    let mut units = Vec::new();
-    // What a compile is of, but for what is the same for all units of a plugin: the texts say what is the same code, not the values
-    // that they are made from (`0.0` and `-0.0` are equal).
-    let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
-    // What a file and all that it includes take from the manifest, the same for each of the plugin's units.
-    let mut of_texts: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
-    for unit in &plugin.draft.units {
-        let source = sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
-        let Some(source) = source else {
-            units.push(UnitJob { unit, job: None });
-            continue;
-        };
-        let name = codegen::display_name(&unit.source, &project.root);
-        let prepare = |names: Option<&BTreeSet<String>>| {
-            let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
-            session.prepare_with(text, Arc::clone(&plan.settings))
-        };
-        let of_text =
-            of_texts.entry(unit.source.as_path()).or_insert_with(|| session.names_taken(&prepare(None)));
-        let names = codegen::names_needed(unit, of_text.as_ref());
-        let names = names.as_ref();
-        let next = jobs.len();
-        let job = *known
-            .entry((unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names)))
-            .or_insert(next);
-        units.push(UnitJob { unit, job: Some(job) });
-        if job < next {
-            continue;
+    /// Adds the jobs of a plugin, and returns its units.
+    fn add_units(&mut self, session: &Session, checked: &'p CheckedPlugin) -> Vec<UnitJob<'p>> {
+        let CheckedPlugin { resolved: plugin, plan } = checked;
+        let root = &self.project.root;
+        let mut units = Vec::new();
+        // The texts identify equal code, not the values in them (`0.0` and `-0.0` are equal).
+        let mut known: HashMap<(&Path, &str, String), usize> = HashMap::new();
+        // The names that a file and its includes take from the manifest are the same for each of the plugin's units.
+        let mut names_of_text: HashMap<&Path, Option<BTreeSet<String>>> = HashMap::new();
+        for unit in &plugin.draft.units {
+            let source = self.sources.get(unit.source.as_path()).filter(|_| unit.foreign.is_none());
+            let Some(source) = source else {
+                units.push(UnitJob { unit, job: None });
+                continue;
+            };
+            let name = codegen::display_name(&unit.source, root);
+            let prepare = |names: Option<&BTreeSet<String>>| {
+                let text = codegen::translation_unit(unit, Arc::clone(source), &name, names);
+                session.prepare_with(text, Arc::clone(&plan.settings))
+            };
+            let of_text = names_of_text
+                .entry(unit.source.as_path())
+                .or_insert_with(|| session.names_taken(&prepare(None)));
+            let names = codegen::names_needed(unit, of_text.as_ref());
+            let names = names.as_ref();
+            let next = self.jobs.len();
+            let key = (unit.source.as_path(), unit.kernel.as_str(), codegen::header(unit, &[], names));
+            let job = *known.entry(key).or_insert(next);
+            units.push(UnitJob { unit, job: Some(job) });
+            if job < next {
+                continue;
+            }
+            let prepared = prepare(names);
+            let toolkit = &session.toolkit().include;
+            let machine_folders =
+                machine_paths::include_folders_of_machine(prepared.unit(), &plan.settings, toolkit, root);
+            let origin = provenance::of_source(self.project, session, unit, &prepared);
+            self.jobs.push(Job { unit, plan, prepared, machine_folders, origin });
         }
-        let prepared = prepare(names);
-        let toolkit = &session.toolkit().include;
-        let of_machine = places::of_machine(prepared.unit(), &plan.settings, toolkit, &project.root);
-        let origin = provenance::of_source(project, session, unit, &prepared);
-        jobs.push(Job { unit, plan, prepared, of_machine, origin });
+        units
     }
-    units
 }
 
-/// The most signatures that one compile gives. Reading the text takes as long as some 50 kernels without code of their own (NVRTC 13.0, tried).
-const MOST_AT_ONCE: usize = 128;
+/// Maximum number of signatures in one compile. Reading the text takes as long as 50 kernels without code (NVRTC 13.0, measured).
+const MAX_GROUP: usize = 128;
 
-/// As many as make a compile of their own worth its while.
-const LEAST_AT_ONCE: usize = 16;
+/// Minimum number of signatures that justify a compile of their own.
+const MIN_GROUP: usize = 16;
 
 /// The signature of the job with this index, for one of its plan's architectures.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct SignatureRequest {
     job: usize,
     /// The position in [`Plan::architectures`].
     position: usize,
     target: Target,
 }
 
-/// One thing for a thread to do.
+/// A compile.
 enum Task<'j> {
     /// The signatures of these jobs, which have one text, for one architecture.
-    Signatures(Vec<Wanted>),
+    Signatures(Vec<SignatureRequest>),
     /// The code of the job with this index for a target.
-    Code(usize, &'j PlannedTarget),
+    Code(usize, &'j Job<'j>, &'j PlannedTarget),
 }
 
-/// What came of a task.
-enum Done {
-    Signatures(Vec<Option<Signature>>),
-    Code(Box<Result<Compiled, Vec<Diagnostic>>>),
+/// The result of a [`Task`].
+enum TaskResult {
+    Signatures(Vec<(SignatureRequest, Option<Signature>)>),
+    Code(usize, Target, Box<Result<Compiled, Vec<Diagnostic>>>),
 }
 
 /// Compiles all jobs; the results are in their order.
-pub(super) fn perform<'j>(
+pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
     progress: &dyn Progress,
 ) -> Vec<CompiledJob<'j>> {
-    let codes = jobs.iter().enumerate().flat_map(|(index, job)| {
-        let targets = job.plan.targets.iter();
-        targets.map(move |target| Task::Code(index, target))
-    });
-    let wanted = jobs.iter().enumerate().flat_map(|(job, of_plan)| {
+    let codes = jobs
+        .iter()
+        .enumerate()
+        .flat_map(|(index, job)| job.plan.targets.iter().map(move |target| Task::Code(index, job, target)));
+    let requests = jobs.iter().enumerate().flat_map(|(job, of_plan)| {
         let targets = of_plan.plan.architectures().into_iter().enumerate();
-        targets.map(move |(position, target)| Wanted { job, position, target })
+        targets.map(move |(position, target)| SignatureRequest { job, position, target })
     });
-    let wanted: Vec<Wanted> = wanted.collect();
-    // A compile for many signatures may be the longest: it begins first.
-    let tasks: Vec<Task<'_>> = alike(jobs, &wanted).into_iter().map(Task::Signatures).chain(codes).collect();
-    progress.begin(wanted.len() + jobs.iter().map(|job| job.plan.targets.len()).sum::<usize>());
-    // One at a time: a thread that has nothing left to do takes the next of another's, down to the last.
-    let each = tasks.par_iter().with_max_len(1);
-    let done: Vec<Done> = each.map(|task| perform_one(session, jobs, task, progress)).collect();
+    let requests: Vec<SignatureRequest> = requests.collect();
+    // A compile for many signatures may be the longest, so it starts first.
+    let groups = group_by_text(jobs, &requests).into_iter().map(Task::Signatures);
+    let tasks: Vec<Task<'_>> = groups.chain(codes).collect();
+    progress.begin(requests.len() + jobs.iter().map(|job| job.plan.targets.len()).sum::<usize>());
+    // One task at a time, so that idle threads can take each of the others'.
+    let each = tasks.into_par_iter().with_max_len(1);
+    let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
     progress.end();
     let without_results = |job: &'j Job<'j>| CompiledJob {
         job,
@@ -224,109 +223,116 @@ pub(super) fn perform<'j>(
         codes: Vec::new(),
     };
     let mut compiled: Vec<CompiledJob<'j>> = jobs.iter().map(without_results).collect();
-    for (task, done) in tasks.iter().zip(done) {
-        match (task, done) {
-            (Task::Signatures(group), Done::Signatures(found)) => {
-                for (wanted, signature) in group.iter().zip(found) {
-                    keep(&mut compiled, *wanted, signature.map(Ok));
+    for result in results {
+        match result {
+            TaskResult::Signatures(found) => {
+                for (request, signature) in found {
+                    set_signature(&mut compiled, request, signature.map(Ok));
                 }
             }
-            (Task::Code(index, planned), Done::Code(code)) => {
-                if let Some(job) = compiled.get_mut(*index) {
-                    job.codes.push((planned.target, *code));
+            TaskResult::Code(index, target, code) => {
+                if let Some(job) = compiled.get_mut(index) {
+                    job.codes.push((target, *code));
                 }
             }
-            _ => {}
         }
     }
-    told_apart(session, jobs, &wanted, &mut compiled);
+    compile_missing_signatures(session, jobs, &requests, &mut compiled);
     session.rest();
     compiled
 }
 
-fn keep(compiled: &mut [CompiledJob<'_>], wanted: Wanted, signature: SignatureResult) {
-    let kept = compiled.get_mut(wanted.job).and_then(|job| job.signatures.get_mut(wanted.position));
-    if let Some((_, kept)) = kept {
-        *kept = signature;
+fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, signature: SignatureResult) {
+    let job = compiled.get_mut(request.job);
+    if let Some((_, slot)) = job.and_then(|job| job.signatures.get_mut(request.position)) {
+        *slot = signature;
     }
 }
 
-fn perform_one(session: &Session, jobs: &[Job<'_>], task: &Task<'_>, progress: &dyn Progress) -> Done {
+fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &dyn Progress) -> TaskResult {
     match task {
         Task::Signatures(group) => {
             let found = signatures(session, jobs, group);
-            let group = group.iter().filter_map(|wanted| jobs.get(wanted.job));
-            group.for_each(|job| progress.step(&job.unit.kernel));
-            Done::Signatures(found)
+            let done = found.iter().filter_map(|(request, _)| jobs.get(request.job));
+            done.for_each(|job| progress.step(&job.unit.kernel));
+            TaskResult::Signatures(found)
         }
-        Task::Code(index, planned) => {
-            let Some(job) = jobs.get(*index) else { return Done::Code(Box::new(Err(Vec::new()))) };
+        Task::Code(index, job, planned) => {
             let compiled = session.compile(&job.prepared, planned.target);
             progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
-            let compiled = compiled
-                .map_err(|errors| errors.into_iter().map(|error| place_of_target(error, planned)).collect());
-            Done::Code(Box::new(compiled))
+            let at_target =
+                |errors: Vec<Diagnostic>| errors.into_iter().map(|error| at_target(error, planned)).collect();
+            TaskResult::Code(index, planned.target, Box::new(compiled.map_err(at_target)))
         }
     }
 }
 
-fn signatures(session: &Session, jobs: &[Job<'_>], group: &[Wanted]) -> Vec<Option<Signature>> {
+/// The signatures of a group, from one compile.
+fn signatures(
+    session: &Session,
+    jobs: &[Job<'_>],
+    group: Vec<SignatureRequest>,
+) -> Vec<(SignatureRequest, Option<Signature>)> {
     let Some(first) = group.first() else { return Vec::new() };
-    let group = group.iter().filter_map(|wanted| jobs.get(wanted.job));
-    let units: Vec<&PreparedUnit> = group.map(|job| &job.prepared).collect();
-    session.signatures(&units, first.target)
+    let units = group.iter().filter_map(|request| Some(&jobs.get(request.job)?.prepared));
+    let found = session.signatures(&units.collect::<Vec<&PreparedUnit>>(), first.target);
+    group.into_iter().zip(found).collect()
 }
 
-/// Where one kernel of a group does not compile, none of them has a signature: the signatures of those that do, from one compile without
-/// the others, or each from its own, which says what is wrong with it.
-fn told_apart(session: &Session, jobs: &[Job<'_>], wanted: &[Wanted], compiled: &mut [CompiledJob<'_>]) {
-    let lacks = |wanted: &&Wanted| {
-        compiled.get(wanted.job).is_some_and(|job| {
-            job.signatures.get(wanted.position).is_some_and(|(_, signature)| signature.is_none())
+/// If one kernel of a group does not compile, none of them has a signature: compiles the others without it, and each that still has no
+/// signature on its own, which yields its errors.
+fn compile_missing_signatures(
+    session: &Session,
+    jobs: &[Job<'_>],
+    requests: &[SignatureRequest],
+    compiled: &mut [CompiledJob<'_>],
+) {
+    let is_missing = |request: &&SignatureRequest| {
+        compiled.get(request.job).is_some_and(|job| {
+            job.signatures.get(request.position).is_some_and(|(_, signature)| signature.is_none())
                 && job.codes.iter().all(|(_, code)| code.is_ok())
         })
     };
-    let lacking: Vec<Wanted> = wanted.iter().filter(lacks).copied().collect();
-    let found: Vec<(Wanted, Result<Signature, Vec<Diagnostic>>)> = alike(jobs, &lacking)
+    let missing: Vec<SignatureRequest> = requests.iter().filter(is_missing).copied().collect();
+    let found: Vec<(SignatureRequest, Result<Signature, Vec<Diagnostic>>)> = group_by_text(jobs, &missing)
         .into_par_iter()
         .flat_map_iter(|group| {
-            let found = signatures(session, jobs, &group);
-            group.into_iter().zip(found).filter_map(|(wanted, signature)| {
-                let job = jobs.get(wanted.job)?;
-                let alone = || session.signature(&job.prepared, wanted.target);
-                Some((wanted, signature.map_or_else(alone, Ok)))
+            signatures(session, jobs, group).into_iter().filter_map(|(request, signature)| {
+                let job = jobs.get(request.job)?;
+                let alone = || session.signature(&job.prepared, request.target);
+                Some((request, signature.map_or_else(alone, Ok)))
             })
         })
         .collect();
-    for (wanted, signature) in found {
-        keep(compiled, wanted, Some(signature));
+    for (request, signature) in found {
+        set_signature(compiled, request, Some(signature));
     }
 }
 
-/// Signatures in groups of one text and one architecture each: a compile yields all signatures of a group. There is at least one group
-/// for each thread.
-fn alike(jobs: &[Job<'_>], wanted: &[Wanted]) -> Vec<Vec<Wanted>> {
-    let most = wanted.len().div_ceil(rayon::current_num_threads()).clamp(LEAST_AT_ONCE, MOST_AT_ONCE);
-    let mut groups: Vec<Vec<Wanted>> = Vec::new();
+/// Groups requests by text and architecture, because a compile yields all signatures of a group. There is at least one group for each
+/// thread.
+fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<SignatureRequest>> {
+    let limit = requests.len().div_ceil(rayon::current_num_threads()).clamp(MIN_GROUP, MAX_GROUP);
+    let mut groups: Vec<Vec<SignatureRequest>> = Vec::new();
     let mut open: HashMap<_, usize> = HashMap::new();
-    for &one in wanted {
-        let Some(job) = jobs.get(one.job) else { continue };
+    for &request in requests {
+        let Some(job) = jobs.get(request.job) else { continue };
         let unit = job.prepared.unit();
-        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), one.target.arch);
+        let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), request.target.arch);
         let group = *open.entry(text).or_insert(groups.len());
-        match groups.get_mut(group).filter(|group| group.len() < most) {
-            Some(group) => group.push(one),
+        match groups.get_mut(group).filter(|group| group.len() < limit) {
+            Some(group) => group.push(request),
             None => {
                 open.insert(text, groups.len());
-                groups.push(vec![one]);
+                groups.push(vec![request]);
             }
         }
     }
     groups
 }
 
-/// What is wrong with a target is shown where it is asked for.
-fn place_of_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
+/// Adds the place that states the target.
+fn at_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
     match &planned.span {
         Some(span) if error.code == Some(rules::TARGET_NOT_SERVED) && error.primary.is_none() => {
             error.at(span.clone(), "asked for here")

@@ -4,6 +4,7 @@
 //! That the plugin can go that way at all [`cubinder_analysis::check::check_route`] has said; the author's kernel was compiled and checked by itself.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use cubinder_analysis::check::can_be_chosen;
 use cubinder_code_object::cubin::{self, LaunchRules};
@@ -12,108 +13,88 @@ use cubinder_import::foreign;
 use cubinder_launch::native;
 use cubinder_launch::proof::{Domain, Greatest};
 use cubinder_manifest::resolve::{Resolved, Unit};
-use cubinder_model::provenance::Origin;
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use cubinder_nvrtc::codegen::{self, LaunchBounds};
 use cubinder_nvrtc::nvrtc::Session;
 use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::rules;
 use rayon::prelude::*;
 
-use super::Context;
-use super::jobs::{Job, PluginJobs, UnitJob};
-use super::provenance::{self, CodeOrigin};
-use crate::checkup::CheckedPlugin;
+use super::jobs::{CompileJobs, Job, PluginJobs, UnitJob};
+use super::provenance;
+use crate::check_plugins::CheckedPlugin;
+use crate::errors::{LostAttribute, NotADeviceFunction, UnreadableCode};
 use crate::pack::{CompiledCode, CompiledUnit};
 use crate::project::Plan;
 
-/// Puts the code of the kernels around a plugin's into the place of its own; none where TensorRT could not choose the variant. Code that another
-/// compiler made is launched as it is. Returns the inputs of the code, in the order of the units.
+/// Replaces the code of a plugin's kernels by that of kernels around them; removes it if TensorRT cannot choose the variant. Precompiled code is
+/// launched as it is.
 ///
 /// # Errors
-/// What NVRTC says of a kernel that cannot become a part of another, and what such a kernel cannot keep.
-pub(super) fn around(
-    Context { project, session, jobs: all, .. }: Context<'_>,
+/// NVRTC's errors about a kernel that cannot become a part of another, and attributes that such a kernel cannot keep.
+pub(super) fn replace_code(
+    all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
     units: &mut [CompiledUnit],
-) -> Result<Vec<CodeOrigin>, Vec<Diagnostic>> {
+) -> Result<(), Vec<Diagnostic>> {
     let CheckedPlugin { resolved, plan } = jobs.plugin;
     let plugin = &resolved.draft.plugin;
-    let mut kernels: Vec<Kernel> = Vec::new();
     let mut tasks: Vec<Task<'_>> = Vec::new();
+    // Positions of units and their tasks.
+    let mut around: Vec<(usize, usize)> = Vec::new();
     let mut known: HashMap<(usize, String), usize> = HashMap::new();
-    for (UnitJob { unit, job }, compiled) in jobs.units.iter().zip(&*units) {
-        let variant = plugin.variants.get(unit.variant);
+    for (index, (UnitJob { unit, job }, compiled)) in jobs.units.iter().zip(units.iter_mut()).enumerate() {
+        compiled.code.clear();
+        let variant = plugin.variants.get(unit.variant).filter(|_| can_be_chosen(plugin, unit.variant));
         let launch = variant.and_then(|variant| Some((variant, variant.launch(unit.step)?)));
-        let launch = launch.filter(|_| can_be_chosen(plugin, unit.variant));
-        kernels.push(match (launch, job.and_then(|job| Some((job, all.jobs.get(job)?)))) {
-            (None, _) => Kernel::None,
-            (Some(_), None) => {
-                let (file, code) = precompiled(plugin, unit, plan)?;
-                let made_by = unit.foreign.as_ref();
-                let origin = made_by.and_then(|code| provenance::of_foreign(&project.root, code, file));
-                Kernel::Precompiled(Box::new((code, origin)))
-            }
-            (Some((variant, launch)), Some((of_unit, job))) => {
-                let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
-                let author = job.prepared.unit();
-                // Kernels around one kernel are one where they put arguments together alike and have blocks alike.
-                let threads = largest_block(plugin, variant, &launch);
-                let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
-                let text = codegen::native_unit(author, plugin, &launch, bounds).text;
-                let next = tasks.len();
-                let task = *known.entry((of_unit, text)).or_insert(next);
-                if task == next {
-                    tasks.push(Task { job, launch, threads });
-                }
-                Kernel::Around(task)
-            }
-        });
+        let Some((variant, launch)) = launch else { continue };
+        let Some((of_unit, job)) = job.and_then(|job| Some((job, all.jobs.get(job)?))) else {
+            compiled.code = vec![precompiled(&all.project.root, plugin, unit, plan)?];
+            continue;
+        };
+        let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
+        // Launches of one kernel share a kernel around it if they pack arguments equally and have equal blocks.
+        let threads = largest_block(plugin, variant, &launch);
+        let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
+        let text = codegen::native_unit(job.prepared.unit(), plugin, &launch, bounds).text;
+        let next = tasks.len();
+        let task = *known.entry((of_unit, text)).or_insert(next);
+        if task == next {
+            tasks.push(Task { job, launch, threads });
+        }
+        around.push((index, task));
     }
-    let compiled: Vec<Result<CompiledCode, Vec<Diagnostic>>> = match session {
-        Some(session) => tasks.par_iter().map(|task| task.perform(session, resolved)).collect(),
-        // Without one there is no job.
-        None => Vec::new(),
-    };
-    let (compiled, errors): (Vec<_>, Vec<_>) = compiled.into_iter().partition(Result::is_ok);
+    // Without a session there is no job.
+    let compiled = all.session.map(|session| {
+        let each = tasks.par_iter().map(|task| task.perform(session, resolved));
+        each.collect::<Vec<Result<CompiledCode, Vec<Diagnostic>>>>()
+    });
+    let (compiled, errors): (Vec<_>, Vec<_>) = compiled.into_iter().flatten().partition(Result::is_ok);
     let errors: Vec<Diagnostic> = errors.into_iter().filter_map(Result::err).flatten().collect();
     if !errors.is_empty() {
         return Err(errors);
     }
     let compiled: Vec<CompiledCode> = compiled.into_iter().flatten().collect();
-    let mut origins = Vec::new();
-    for (unit, kernel) in units.iter_mut().zip(kernels) {
-        let (code, origin) = match kernel {
-            Kernel::None => (None, None),
-            Kernel::Precompiled(precompiled) => (Some(precompiled.0), precompiled.1),
-            Kernel::Around(task) => {
-                (compiled.get(task).cloned(), tasks.get(task).map(|task| task.job.origin.clone()))
-            }
-        };
-        origins.extend(code.as_ref().map(CompiledCode::key).zip(origin));
-        unit.code = code.into_iter().collect();
+    for (index, task) in around {
+        if let Some(unit) = units.get_mut(index) {
+            unit.code.extend(compiled.get(task).cloned());
+        }
     }
-    Ok(origins)
+    Ok(())
 }
 
-/// The kernel that TensorRT launches for a unit.
-enum Kernel {
-    /// TensorRT could not choose its variant.
-    None,
-    /// Precompiled code and its origin.
-    Precompiled(Box<(CompiledCode, Option<Origin>)>),
-    /// The kernel of the task with this index.
-    Around(usize),
-}
-
-/// The PTX of a unit that another compiler made, and which of its files it is. It keeps all but the kernel's name: by that an engine tells whose it is.
-fn precompiled(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, CompiledCode), Vec<Diagnostic>> {
+/// The precompiled PTX of a unit, with the kernel renamed: an engine identifies the plugin by the name.
+fn precompiled(
+    root: &Path,
+    plugin: &Plugin,
+    unit: &Unit,
+    plan: &Plan,
+) -> Result<CompiledCode, Vec<Diagnostic>> {
     let found = unit.foreign.as_ref().zip(plan.lowest_ptx()).and_then(|(code, target)| {
         let file = foreign::serving(code, target, true)?;
-        Some((file, code.files.get(file)?.loaded.as_ref()?))
+        Some((provenance::of_foreign(root, code, file), code.files.get(file)?.loaded.as_ref()?))
     });
-    // `check_route` has refused what there is no PTX of.
-    let (file, loaded) = found.ok_or_else(Vec::new)?;
+    // `check_route` rejected kernels without PTX.
+    let (origin, loaded) = found.ok_or_else(Vec::new)?;
     let symbol = native::own_symbol(&plugin.namespace, &plugin.name);
     let bytes = cubin::renamed(&loaded.bytes, &unit.kernel, &symbol);
     let unreadable = |error: cubin::CubinError| {
@@ -130,7 +111,7 @@ fn precompiled(plugin: &Plugin, unit: &Unit, plan: &Plan) -> Result<(usize, Comp
     say_shared(&mut kernels, &symbol, &rules);
     let target = Target { kind: TargetKind::Native, arch: loaded.target.arch };
     let object = CodeObject { target, digest: Digest::of(&bytes), kernels, bytes: bytes.into() };
-    Ok((file, CompiledCode { object, symbol }))
+    Ok(CompiledCode { object, symbol, origin })
 }
 
 /// Says what shared memory a kernel declares, of which its dynamic one has to leave room: PTX of a plugin library has the driver to ask.
@@ -173,7 +154,8 @@ impl Task<'_> {
         let author = self.job.prepared.unit();
         let unit = codegen::native_unit(author, &plugin.draft.plugin, &self.launch, bounds);
         let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
-        let compiled = session.compile(&prepared, target).map_err(|errors| self.explained(errors))?;
+        let compiled =
+            session.compile(&prepared, target).map_err(|errors| self.not_a_device_function(errors))?;
         let mut object = compiled.object;
         let raw = object.raw().map_err(|error| self.unreadable(target, &error))?;
         let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
@@ -181,7 +163,7 @@ impl Task<'_> {
         drop(raw);
         say_shared(&mut object.kernels, &compiled.symbol, &rules);
         object.target.kind = TargetKind::Native;
-        Ok(CompiledCode { object, symbol: compiled.symbol })
+        Ok(CompiledCode { object, symbol: compiled.symbol, origin: Some(self.job.origin.clone()) })
     }
 
     /// What the author's kernel says of its launches.
@@ -191,13 +173,16 @@ impl Task<'_> {
         let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
         let rules = rules.map_err(|error| self.unreadable(target, &error))?;
         let lost = [
-            (rules.block.is_some(), "__block_size__"),
-            (rules.cluster.is_some(), "__cluster_dims__"),
+            (rules.block.is_some(), "`__block_size__`"),
+            (rules.cluster.is_some(), "`__cluster_dims__`"),
             (rules.max_cluster.is_some(), "the third number of `__launch_bounds__`"),
-            (rules.max_registers.is_some(), "__maxnreg__"),
+            (rules.max_registers.is_some(), "`__maxnreg__`"),
         ];
-        if let Some((_, what)) = lost.into_iter().find(|(is_there, _)| *is_there) {
-            return Err(vec![self.lost(what)]);
+        if let Some((_, attribute)) = lost.into_iter().find(|(is_there, _)| *is_there) {
+            let Unit { kernel, kernel_span, .. } = self.job.unit;
+            return Err(vec![
+                LostAttribute { kernel: kernel.clone(), span: kernel_span.clone(), attribute }.into(),
+            ]);
         }
         let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
         Ok(LaunchBounds {
@@ -208,33 +193,17 @@ impl Task<'_> {
     }
 
     fn unreadable(&self, target: Target, error: &dyn std::fmt::Display) -> Vec<Diagnostic> {
-        vec![self.at_kernel(Diagnostic::error(format!("the code for `{target}` cannot be read: {error}")))]
+        let (target, error) = (target.to_string(), error.to_string());
+        vec![
+            UnreadableCode { target, error, span: self.job.unit.kernel_span.clone(), label: "this kernel" }
+                .into(),
+        ]
     }
 
-    /// What the kernel says and the one around it cannot.
-    fn lost(&self, what: &str) -> Diagnostic {
-        let what = if what.contains(' ') { what.to_owned() } else { format!("`{what}`") };
-        let message =
-            format!("TensorRT cannot launch `{}` itself: the kernel has {what}", self.job.unit.kernel);
-        self.at_kernel(Diagnostic::error(message).code(rules::NO_NATIVE_ROUTE))
-            .note("it becomes a part of a kernel that takes its arguments as TensorRT passes them, and that one would not have it")
-            .help("take it out, or let a plugin library launch the kernel: leave `route` out")
-    }
-
-    /// What NVRTC says of the two kernels in one.
-    fn explained(&self, errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
-        let message = format!(
-            "TensorRT cannot launch `{}` itself: the kernel does not become a part of another",
-            self.job.unit.kernel
-        );
-        let first = self
-            .at_kernel(Diagnostic::error(message).code(rules::NO_NATIVE_ROUTE))
-            .note("the kernel compiles by itself; here it must compile when it is called as a function of the device, which does not allow all that a kernel does: NVRTC says what is wrong")
-            .help("mend that, or let a plugin library launch the kernel: leave `route` out");
-        std::iter::once(first).chain(errors).collect()
-    }
-
-    fn at_kernel(&self, diagnostic: Diagnostic) -> Diagnostic {
-        diagnostic.at(self.job.unit.kernel_span.clone(), "this kernel")
+    /// NVRTC's errors about the two kernels in one.
+    fn not_a_device_function(&self, errors: Vec<Diagnostic>) -> Vec<Diagnostic> {
+        let Unit { kernel, kernel_span, .. } = self.job.unit;
+        let first = NotADeviceFunction { kernel: kernel.clone(), span: kernel_span.clone() };
+        std::iter::once(first.into()).chain(errors).collect()
     }
 }

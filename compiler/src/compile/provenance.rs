@@ -3,55 +3,59 @@
 //! Owns how files are named in the record: from the project's folder on, so that it is the same wherever the project lies. What the record is, and that
 //! nothing needs it, is [`cubinder_model::provenance`]'s business.
 
-use std::collections::HashMap;
 use std::path::Path;
 
 use cubinder_manifest::resolve::{ForeignCode, Unit};
 use cubinder_model::provenance::{Compiler, File, Headers, Origin, Read};
-use cubinder_model::{Bundle, Digest, Provenance, Target};
+use cubinder_model::{Digest, Provenance};
 use cubinder_node::tuning;
 use cubinder_nvrtc::codegen::{self, display_name};
 use cubinder_nvrtc::nvrtc::{PreparedUnit, Session};
-use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::diagnostic::{Diagnostic, Source};
 use cubinder_source::source;
 
-use crate::checkup::CheckedPlugin;
+use crate::check_plugins::CheckedPlugin;
 use crate::project::Project;
 
-/// A code object, by its digest and target, and its inputs.
-pub(super) type CodeOrigin = ((Digest, Target), Origin);
-
-/// The record of a bundle.
+/// The record of a bundle; `origins` has the origins of each of its code objects.
 pub(super) fn record(
     project: &Project,
     plugins: &[CheckedPlugin],
     tuning: &[tuning::File],
     compiler: Option<Compiler>,
-    origins: Vec<CodeOrigin>,
-    bundle: &Bundle,
+    origins: Vec<Vec<Origin>>,
 ) -> Provenance {
-    let root = project.root.as_path();
-    let file =
-        |path: &Path, text: &str| File { path: name(path, root, &[]), digest: digest(path, text.as_bytes()) };
+    let file = |source: &Source| File {
+        path: name(&source.path, &project.root, &[]),
+        digest: digest(&source.path, source.text.as_bytes()),
+    };
     let mut record = Provenance {
         cubinder: env!("CARGO_PKG_VERSION").to_owned(),
         compiler,
-        manifests: plugins
-            .iter()
-            .map(|plugin| &plugin.resolved.source)
-            .map(|source| file(&source.path, &source.text))
-            .collect(),
-        tuning: tuning.iter().map(|it| file(&it.source.path, &it.source.text)).collect(),
+        manifests: plugins.iter().map(|plugin| file(&plugin.resolved.source)).collect(),
+        tuning: tuning.iter().map(|tuning| file(&tuning.source)).collect(),
         ..Provenance::default()
     };
-    let mut of_code: HashMap<(Digest, Target), Vec<Origin>> = HashMap::new();
-    for (code, origin) in origins {
-        of_code.entry(code).or_default().push(origin);
-    }
-    for code in &bundle.code {
-        record.add(of_code.remove(&(code.digest, code.target)).unwrap_or_default());
-    }
+    origins.into_iter().for_each(|origins| record.add(origins));
     record
+}
+
+/// The names and versions of the compilers: `cubinder 0.1.0, NVRTC 13.0; pad by triton 3.9.0`.
+pub(super) fn producer(nvrtc: Option<(i32, i32)>, plugins: &[CheckedPlugin]) -> String {
+    let mut producer = format!("cubinder {}", env!("CARGO_PKG_VERSION"));
+    if let Some((major, minor)) = nvrtc {
+        producer.push_str(&format!(", NVRTC {major}.{minor}"));
+    }
+    let units = plugins.iter().flat_map(|plugin| &plugin.resolved.draft.units);
+    let mut others: Vec<String> = Vec::new();
+    for code in units.filter_map(|unit| unit.foreign.as_ref()) {
+        let compiler = if code.made_by.is_empty() { "another compiler" } else { &code.made_by };
+        let other = format!("; {} by {compiler}", code.name);
+        if !others.contains(&other) {
+            others.push(other);
+        }
+    }
+    producer + &others.concat()
 }
 
 /// The NVRTC of a session, where it made code.
@@ -105,11 +109,11 @@ fn in_order(mut files: Vec<File>) -> Vec<File> {
 pub(super) fn doubt_of_headers(
     session: Option<&Session>,
     release: Option<(i32, i32)>,
-    origins: &[CodeOrigin],
+    origins: &[Vec<Origin>],
 ) -> Option<Diagnostic> {
-    let needs_headers = |(_, origin): &CodeOrigin| matches!(origin, Origin::Source { headers: Some(_), .. });
+    let needs_headers = |origin: &Origin| matches!(origin, Origin::Source { headers: Some(_), .. });
     let (session, release) = session.zip(release)?;
-    origins.iter().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
+    origins.iter().flatten().any(needs_headers).then(|| session.toolkit().doubt_of_headers(release)).flatten()
 }
 
 /// What is said of code that another compiler made: of file number `index`.

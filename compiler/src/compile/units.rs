@@ -21,76 +21,75 @@ use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_e
 use cubinder_source::{rules, source};
 
 use super::inputs::Inputs;
-use super::jobs::{self, CompiledJob, Job, PluginJobs, UnitJob};
-use super::provenance::{self, CodeOrigin};
-use super::{Context, Progress, explain, native, places};
-use crate::checkup::CheckedPlugin;
+use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
+use super::{Progress, explain, machine_paths, native, provenance};
+use crate::check_plugins::CheckedPlugin;
+use crate::errors::{ClustersDiffer, UnreadableCode};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::Plan;
 
 /// All plugins with their code.
 pub(super) struct CompiledPlugins {
     pub(super) plugins: Vec<CompiledPlugin>,
-    /// The NVRTC that made the code.
+    /// The release of the NVRTC that compiled the code.
     pub(super) nvrtc: Option<(i32, i32)>,
     /// Conditions on launches that follow from the code, each once for a kernel.
     pub(super) obligations: Vec<Obligation>,
     /// The files that kernels include.
     pub(super) included: Inputs,
-    /// The inputs of the code objects, in the order in which plugins need them.
-    pub(super) origins: Vec<CodeOrigin>,
 }
 
-/// Compiles every unit of every plugin, and compares the results with the manifests.
-pub(super) fn compile(
-    context: Context<'_>,
-    progress: &dyn Progress,
-) -> Result<CompiledPlugins, Vec<Diagnostic>> {
-    let Context { session, jobs, warnings, .. } = context;
-    for plugin in &jobs.plugins {
-        let resolved = &plugin.plugin.resolved;
-        warnings.report(match session {
-            Some(session) => unused_names(session, resolved, jobs.of_plugin(plugin)),
-            None => resolved.unused(&BTreeSet::new()),
-        });
-    }
-    let open = |path: &Path| jobs.sources.get(path).cloned().ok_or_else(Vec::new);
-    let results = session.map(|session| jobs::perform(session, &jobs.jobs, progress)).unwrap_or_default();
-    let mut all = CompiledPlugins {
-        plugins: Vec::new(),
-        nvrtc: None,
-        obligations: Vec::new(),
-        included: Inputs::default(),
-        origins: Vec::new(),
-    };
-    if let Some(session) = session {
-        jobs.jobs.iter().for_each(|job| all.included.add_included(session, &job.prepared));
-    }
-    let mut errors = Vec::new();
-    for plugin in &jobs.plugins {
-        let CheckedPlugin { resolved, plan } = plugin.plugin;
-        let text = kernel_text::check_for(resolved, &plan.targets(), &plan.settings.options, &open);
-        let (mistakes, doubts): (Vec<_>, Vec<_>) =
-            text.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
-        // The code tells the rest.
-        warnings.report(
-            doubts.into_iter().filter(|found| found.code.is_some_and(|code| OF_TEXT.contains(&code))),
-        );
-        match finish_plugin(context, plugin, &results) {
-            Ok(finished) => {
-                all.nvrtc = all.nvrtc.or(finished.nvrtc);
-                all.obligations.extend(finished.obligations);
-                all.origins.extend(finished.origins);
-                all.plugins.push(finished.plugin);
+impl CompileJobs<'_> {
+    /// Compiles every unit of every plugin, and compares the results with the manifests.
+    pub(super) fn compile(
+        &self,
+        progress: &dyn Progress,
+        warnings: &Sink,
+    ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
+        for plugin in &self.plugins {
+            let resolved = &plugin.plugin.resolved;
+            warnings.report(match self.session {
+                Some(session) => unused_names(session, resolved, self.of_plugin(plugin)),
+                None => resolved.unused(&BTreeSet::new()),
+            });
+        }
+        let run = |session| jobs::run(session, &self.jobs, progress);
+        let results = self.session.map(run).unwrap_or_default();
+        let mut included = Inputs::default();
+        if let Some(session) = self.session {
+            self.jobs.iter().for_each(|job| included.add_included(session, &job.prepared));
+        }
+        let codes = results.iter().flat_map(|job| &job.codes);
+        let nvrtc = codes.filter_map(|(_, code)| code.as_ref().ok()).map(|code| code.nvrtc).next();
+        let mut plugins = Vec::new();
+        let mut obligations = Vec::new();
+        let mut errors = Vec::new();
+        let open = |path: &Path| self.sources.get(path).cloned().ok_or_else(Vec::new);
+        for plugin in &self.plugins {
+            let CheckedPlugin { resolved, plan } = plugin.plugin;
+            let text = kernel_text::check_for(resolved, &plan.targets(), &plan.settings.options, &open);
+            let (text_errors, text_warnings): (Vec<_>, Vec<_>) =
+                text.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
+            let is_of_text = |found: &Diagnostic| found.code.is_some_and(|code| OF_TEXT.contains(&code));
+            warnings.report(text_warnings.into_iter().filter(is_of_text));
+            match finish_plugin(self, plugin, &results, warnings) {
+                Ok((plugin, of_code)) => {
+                    obligations.extend(of_code);
+                    plugins.push(plugin);
+                }
+                Err(found) => errors.extend(explain::with_what_was_read(text_errors, found)),
             }
-            Err(found) => errors.extend(explain::with_what_was_read(mistakes, found)),
+        }
+        dedup(&mut errors);
+        if errors.is_empty() {
+            Ok(CompiledPlugins { plugins, nvrtc, obligations, included })
+        } else {
+            Err(errors)
         }
     }
-    dedup(&mut errors);
-    if errors.is_empty() { Ok(all) } else { Err(errors) }
 }
 
-/// What only the kernels' text tells.
+/// The warnings that need the kernels' text; the code decides the others.
 const OF_TEXT: [Code; 2] = [rules::NO_DEPENDENCY_WAIT, rules::RESTRICTED_ALIAS];
 
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses. Where a kernel includes what
@@ -117,50 +116,32 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     plugin.unused(&names)
 }
 
-/// A plugin with its code, the NVRTC that made it, and conditions on its launches.
-struct FinishedPlugin {
-    plugin: CompiledPlugin,
-    nvrtc: Option<(i32, i32)>,
-    obligations: Vec<Obligation>,
-    origins: Vec<CodeOrigin>,
-}
-
-/// Joins the results of a plugin's jobs.
+/// Joins the results of a plugin's jobs; returns the plugin with its code, and conditions on its launches.
 fn finish_plugin(
-    context: Context<'_>,
+    all: &CompileJobs<'_>,
     jobs: &PluginJobs<'_>,
     results: &[CompiledJob<'_>],
-) -> Result<FinishedPlugin, Vec<Diagnostic>> {
-    let Context { project, warnings, .. } = context;
+    warnings: &Sink,
+) -> Result<(CompiledPlugin, Vec<Obligation>), Vec<Diagnostic>> {
     let CheckedPlugin { resolved, plan } = jobs.plugin;
     let plugin = &resolved.draft.plugin;
     let own = results.get(jobs.jobs.clone()).unwrap_or_default();
-    warnings.report(own.iter().filter_map(CompiledJob::place_of_machine));
+    warnings.report(own.iter().filter_map(CompiledJob::machine_path));
     let mut units = Vec::new();
-    let mut nvrtc = None;
-    let (mut wrong, mut doubtful) = (Vec::new(), Vec::new());
-    let mut origins = Vec::new();
+    let (mut row_errors, mut row_warnings) = (Vec::new(), Vec::new());
     for UnitJob { unit, job } in &jobs.units {
         let row = verify::Row::of(plugin, unit);
         let of_row = Sink::default();
         let finished = match job.and_then(|job| results.get(job)) {
             Some(compiled) => finish_unit(plugin, unit, compiled, &of_row),
-            None => finish_precompiled(&project.root, plugin, unit, plan, &of_row),
+            None => finish_precompiled(&all.project.root, plugin, unit, plan, &of_row),
         };
-        let errors = match finished {
-            Ok(finished) => {
-                nvrtc = nvrtc.or(finished.nvrtc);
-                origins.extend(finished.origins);
-                units.push(finished.unit);
-                Vec::new()
-            }
-            Err(found) => found,
-        };
-        wrong.push((row.clone(), errors));
-        doubtful.push((row, of_row.into_diagnostics()));
+        let errors = finished.map(|unit| units.push(unit)).err().unwrap_or_default();
+        row_errors.push((row.clone(), errors));
+        row_warnings.push((row, of_row.into_diagnostics()));
     }
-    warnings.report(verify::merge_rows(&doubtful));
-    let errors = verify::merge_rows(&wrong);
+    warnings.report(verify::merge_rows(&row_warnings));
+    let errors = verify::merge_rows(&row_errors);
     if !errors.is_empty() {
         let is_foreign = jobs.units.iter().any(|unit| unit.unit.foreign.is_some());
         let errors = if is_foreign { foreign::as_one(errors) } else { errors };
@@ -175,10 +156,9 @@ fn finish_plugin(
     warnings.report(checked.diagnostics);
     drop(compiled);
     if plan.route.route == Route::Native {
-        origins = native::around(context, jobs, &mut units)?;
+        native::replace_code(all, jobs, &mut units)?;
     }
-    let plugin = CompiledPlugin { plugin: plugin.clone(), units };
-    Ok(FinishedPlugin { plugin, nvrtc, obligations: checked.obligations, origins })
+    Ok((CompiledPlugin { plugin: plugin.clone(), units }, checked.obligations))
 }
 
 /// A unit with precompiled code.
@@ -188,28 +168,25 @@ fn finish_precompiled(
     unit: &Unit,
     plan: &Plan,
     warnings: &Sink,
-) -> Result<FinishedUnit, Vec<Diagnostic>> {
+) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let held = precompiled::check(plugin, unit);
-    let (wrong, doubts): (Vec<_>, Vec<_>) =
+    let (errors, found): (Vec<_>, Vec<_>) =
         held.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
-    warnings.report(doubts);
+    warnings.report(found);
     let (Some(code), Some(bound)) = (&unit.foreign, held.bound) else {
-        return Err(wrong);
+        return Err(errors);
     };
     let mut files: Vec<usize> = Vec::new();
     for target in plan.targets() {
         files.extend(foreign::serving(code, target, plan.ptx_serves).filter(|file| !files.contains(file)));
     }
-    let mut origins = Vec::new();
-    let mut codes = Vec::new();
-    for file in files {
-        let Some(loaded) = code.files.get(file).and_then(|file| file.loaded.as_ref()) else { continue };
-        let compiled = CompiledCode { object: loaded.object(), symbol: unit.kernel.clone() };
-        let origin = provenance::of_foreign(root, code, file);
-        origins.extend(origin.map(|origin| (compiled.key(), origin)));
-        codes.push(compiled);
-    }
-    Ok(FinishedUnit { unit: compiled_unit(unit, bound, held.cluster, codes), nvrtc: None, origins })
+    let loaded = files.iter().filter_map(|&file| Some((file, code.files.get(file)?.loaded.as_ref()?)));
+    let codes = loaded.map(|(file, loaded)| CompiledCode {
+        object: loaded.object(),
+        symbol: unit.kernel.clone(),
+        origin: provenance::of_foreign(root, code, file),
+    });
+    Ok(compiled_unit(unit, bound, held.cluster, codes.collect()))
 }
 
 fn compiled_unit(
@@ -223,21 +200,12 @@ fn compiled_unit(
 }
 
 impl CompiledJob<'_> {
-    /// The warning that some of the code holds a path of the machine; reported once for a kernel.
-    fn place_of_machine(&self) -> Option<Diagnostic> {
-        let Job { prepared, of_machine, .. } = self.job;
-        self.codes.iter().find_map(|(_, result)| match result {
-            Ok(code) => places::told(prepared.unit(), of_machine, &code.object),
-            Err(_) => None,
-        })
+    /// The warning that some of the code contains a path of the machine; reported once for a kernel.
+    fn machine_path(&self) -> Option<Diagnostic> {
+        let Job { prepared, machine_folders, .. } = self.job;
+        let mut codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
+        codes.find_map(|code| machine_paths::warning(prepared.unit(), machine_folders, &code.object))
     }
-}
-
-/// A unit, and the NVRTC that made its code.
-struct FinishedUnit {
-    unit: CompiledUnit,
-    nvrtc: Option<(i32, i32)>,
-    origins: Vec<CodeOrigin>,
 }
 
 /// Joins the results of a unit's job, and compares them with each other and with the manifest.
@@ -246,7 +214,7 @@ fn finish_unit(
     unit: &Unit,
     results: &CompiledJob<'_>,
     warnings: &Sink,
-) -> Result<FinishedUnit, Vec<Diagnostic>> {
+) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let CompiledJob { job, signatures, codes } = results;
     let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
@@ -279,15 +247,13 @@ fn finish_unit(
     let shared = |(target, code): &(Target, &Compiled)| Ok((*target, no_shared(plugin, unit, code)?));
     let shared: Vec<_> = compiled.iter().map(shared).collect::<Result<_, Vec<_>>>()?;
     warnings.report(merge_targets(&shared));
-    let nvrtc = compiled.first().map(|(_, code)| code.nvrtc);
-    let code = |(_, code): &(Target, &Compiled)| CompiledCode {
+    let code = compiled.iter().map(|(_, code)| CompiledCode {
         object: code.object.clone(),
         symbol: code.symbol.clone(),
-    };
-    let code: Vec<CompiledCode> = compiled.iter().map(code).collect();
-    let cluster = cluster_of(plugin, unit, &compiled)?;
-    let origins = code.iter().map(|code| (code.key(), job.origin.clone())).collect();
-    Ok(FinishedUnit { unit: compiled_unit(unit, bound, cluster, code), nvrtc, origins })
+        origin: Some(job.origin.clone()),
+    });
+    let code = code.collect();
+    Ok(compiled_unit(unit, bound, cluster_of(plugin, unit, &compiled)?, code))
 }
 
 /// The signatures, each with a target of its architecture.
@@ -335,19 +301,19 @@ fn cluster_of(
         None => Ok((size != [1; 3]).then_some(size)),
         Some((other, another)) => {
             let shown = |size: &[u32; 3]| size.map(|axis| axis.to_string()).join(" x ");
-            let message = format!("`{}` runs in clusters of other sizes for other targets", unit.kernel);
-            let diagnostic = Diagnostic::error(message)
-                .code(rules::CLUSTER)
-                .at(unit.kernel_span.clone(), "compiled for this kernel")
-                .note(format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another)));
             let is_without = |(target, _): &(Target, [u32; 3])| !has_clusters(*target);
-            Err(vec![match asked.iter().any(is_without) {
-                true => diagnostic.help(
+            let help = match asked.iter().any(is_without) {
+                true => {
                     "GPUs below 9.0 have no clusters: leave their targets out; or take `__cluster_dims__` out, say `cluster` in the launch of a \
-                     variant with `device.capability >= 90` in its guard, and have another variant for the rest",
-                ),
-                false => diagnostic.help("give it the same `__cluster_dims__` for every target"),
-            }])
+                     variant with `device.capability >= 90` in its guard, and have another variant for the rest"
+                }
+                false => "give it the same `__cluster_dims__` for every target",
+            };
+            let sizes = format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another));
+            Err(vec![
+                ClustersDiffer { kernel: unit.kernel.clone(), span: unit.kernel_span.clone(), sizes, help }
+                    .into(),
+            ])
         }
     }
 }
@@ -405,10 +371,8 @@ fn no_shared(plugin: &Plugin, unit: &Unit, code: &Compiled) -> Result<Vec<Diagno
 fn launch_rules(unit: &Unit, code: &Compiled) -> Result<cubin::LaunchRules, Vec<Diagnostic>> {
     let target = code.object.target;
     let unreadable = |error: &dyn std::fmt::Display| {
-        vec![
-            Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
-                .at(unit.kernel_span.clone(), "compiled for this kernel"),
-        ]
+        let (span, label) = (unit.kernel_span.clone(), "compiled for this kernel");
+        vec![UnreadableCode { target: target.to_string(), error: error.to_string(), span, label }.into()]
     };
     let raw = code.object.raw().map_err(|error| unreadable(&error))?;
     cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))

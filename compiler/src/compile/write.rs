@@ -2,14 +2,16 @@
 //!
 //! Owns their names, and that all of them appear or none, with the depfile. What is in them is [`cubinder_library`]'s business.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use cubinder_launch::native::is_native;
 use cubinder_library::Mode;
-use cubinder_source::diagnostic::Diagnostic;
-use cubinder_source::whole::{self, Draft, Placing, cannot, folder_of};
+use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
+use cubinder_source::diagnostic::{Diagnostic, Sink};
 
 use super::inputs::Inputs;
-use super::{Request, Written, depfile};
+use super::{CompiledBundle, Request, WrittenLibrary, depfile};
+use crate::errors::NothingToEmbed;
 
 fn ops_name(request: &Request) -> String {
     format!("lib{}.so", request.name)
@@ -19,39 +21,59 @@ fn code_name(request: &Request) -> String {
     format!("lib{}-code.so", request.name)
 }
 
-/// Writes all libraries or none, with the file that names what they were made from: each is made whole beside its place, and then renamed.
-///
-/// Whatever is asked whether it is up to date comes last: where the process is killed in between, Make finds a library of ops that is older than what
-/// changed, or one whose code library and depfile belong to it.
-pub(super) fn libraries(
-    request: &Request,
-    bundle: &[u8],
-    inputs: &Inputs,
-) -> Result<Vec<Written>, Diagnostic> {
-    let output = &request.output;
-    std::fs::create_dir_all(output).map_err(|error| cannot("make the folder", output, &error))?;
-    let ops_mode = if request.embed { Mode::OpsForLibrary } else { Mode::Ops };
-    let code = request.embed.then(|| (output.join(code_name(request)), Mode::CodeLibrary));
-    let wanted: Vec<(PathBuf, Mode)> =
-        std::iter::once((output.join(ops_name(request)), ops_mode)).chain(code).collect();
-    let mut written: Vec<(Written, Draft)> = Vec::new();
-    for (path, mode) in wanted {
-        let draft = library(request, bundle, mode, &path)?;
-        let bytes = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
-        written.push((Written { path, mode, bytes }, draft));
-    }
-    let (written, drafts): (Vec<Written>, Vec<Draft>) = written.into_iter().unzip();
-    let depfile = match &request.depfile {
-        Some(path) => Some((depfile_draft(path, &written, inputs)?, path.as_path())),
-        None => None,
-    };
-    let drafts = drafts.into_iter().zip(written.iter().map(|written| written.path.as_path())).rev();
-    let placings = depfile.into_iter().chain(drafts).map(|(draft, place)| Placing { draft, place });
-    whole::place_all(placings.collect()).map_err(|refused| refused.told())?;
-    Ok(written)
+/// The libraries and the depfile, complete, beside the files that they replace.
+pub(super) struct Libraries<'r> {
+    libraries: Vec<(AtomicFile, WrittenLibrary)>,
+    depfile: Option<(AtomicFile, &'r Path)>,
 }
 
-fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result<Draft, Diagnostic> {
+impl<'r> Libraries<'r> {
+    /// Writes the libraries with the bundle's bytes, and the depfile.
+    pub(super) fn draft(
+        request: &'r Request,
+        compiled: &CompiledBundle,
+        bytes: &[u8],
+        warnings: &Sink,
+    ) -> Result<Libraries<'r>, Diagnostic> {
+        if request.embed && compiled.bundle.plugins.iter().all(is_native) {
+            return Err(NothingToEmbed {}.into());
+        }
+        let mut inputs = compiled.inputs.clone();
+        inputs.add(&request.runtime_library);
+        if let Some(depfile) = &request.depfile {
+            check_depfile(request, depfile, &inputs)?;
+            warnings.report(inputs.warnings());
+        }
+        warnings.report(stale(request));
+        let output = &request.output;
+        std::fs::create_dir_all(output).map_err(|error| file_error("make the folder", output, &error))?;
+        let ops_mode = if request.embed { Mode::OpsForLibrary } else { Mode::Ops };
+        let code = request.embed.then(|| (code_name(request), Mode::CodeLibrary));
+        let mut libraries = Vec::new();
+        for (name, mode) in std::iter::once((ops_name(request), ops_mode)).chain(code) {
+            let path = output.join(name);
+            let draft = library(request, bytes, mode, &path)?;
+            let bytes = draft.file().metadata().map_err(|error| file_error("read", &path, &error))?.len();
+            libraries.push((draft, WrittenLibrary { path, mode, bytes }));
+        }
+        let outputs = libraries.iter().map(|(_, library)| library.path.as_path());
+        let depfile = request.depfile.as_deref().map(|path| depfile_draft(path, outputs, &inputs));
+        Ok(Libraries { depfile: depfile.transpose()?, libraries })
+    }
+
+    /// Replaces all files or none.
+    ///
+    /// The library of ops is last, because build systems compare its age: if the process is killed in between, Make finds one that is older
+    /// than the changes, or one whose code library and depfile belong to it.
+    pub(super) fn persist(self) -> Result<Vec<WrittenLibrary>, Diagnostic> {
+        let (drafts, written): (Vec<AtomicFile>, Vec<WrittenLibrary>) = self.libraries.into_iter().unzip();
+        let libraries = drafts.into_iter().zip(written.iter().map(|library| library.path.as_path())).rev();
+        atomic_file::persist_all(self.depfile.into_iter().chain(libraries).collect())?;
+        Ok(written)
+    }
+}
+
+fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result<AtomicFile, Diagnostic> {
     if place.is_dir() {
         return Err(Diagnostic::error(format!("cannot write `{}`: it is a folder", place.display())));
     }
@@ -59,12 +81,11 @@ fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result
         return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
             .help("choose another name or another folder"));
     }
-    cubinder_library::draft(&request.runtime_library, bundle, mode, place)
-        .map_err(|error| error.to_diagnostic())
+    Ok(cubinder_library::draft(&request.runtime_library, bundle, mode, place)?)
 }
 
 /// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
-pub(super) fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
+fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) -> Result<(), Diagnostic> {
     let outputs = [ops_name(request), code_name(request)].map(|name| request.output.join(name));
     let what = if inputs.files.iter().any(|input| is_same_file(depfile, input)) {
         "is one of the files that the library is made from"
@@ -77,15 +98,19 @@ pub(super) fn check_depfile(request: &Request, depfile: &Path, inputs: &Inputs) 
         .help("name a file of its own with `--depfile`, such as the library's name with `.d` behind it"))
 }
 
-/// What `libraries` were made from, beside its place.
-fn depfile_draft(path: &Path, libraries: &[Written], inputs: &Inputs) -> Result<Draft, Diagnostic> {
-    let outputs = libraries.iter().map(|library| library.path.as_path());
+/// The depfile of `outputs`, beside its place.
+fn depfile_draft<'r, 'o>(
+    path: &'r Path,
+    outputs: impl Iterator<Item = &'o Path>,
+    inputs: &'o Inputs,
+) -> Result<(AtomicFile, &'r Path), Diagnostic> {
     let text = depfile::text(outputs, inputs.files.iter().map(AsRef::as_ref))?;
     let write = || {
-        std::fs::create_dir_all(folder_of(path))?;
-        Draft::with(path, &text)
+        std::fs::create_dir_all(parent_folder(path))?;
+        AtomicFile::with_bytes(path, &text)
     };
-    write().map_err(|error| cannot("write the depfile", path, &error))
+    let draft = write().map_err(|error| file_error("write the depfile", path, &error))?;
+    Ok((draft, path))
 }
 
 fn is_same_file(first: &Path, second: &Path) -> bool {
@@ -96,7 +121,7 @@ fn is_same_file(first: &Path, second: &Path) -> bool {
 }
 
 /// The warning about a code library that an earlier run left beside what this one wrote: its code belongs to other engines.
-pub(super) fn stale(request: &Request) -> Option<Diagnostic> {
+fn stale(request: &Request) -> Option<Diagnostic> {
     let place = request.output.join(code_name(request));
     let is_ours = || {
         cubinder_library::read(&place)

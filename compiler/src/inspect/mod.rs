@@ -37,7 +37,7 @@ pub use table::{Detail, table};
 pub use variants::{RowTensor, VariantReport};
 
 /// Everything that was found in one file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Report {
     /// The file, as the user named it.
     pub file: ReportedPath,
@@ -67,7 +67,7 @@ pub struct Report {
 }
 
 /// What a file is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileKind {
     /// A plugin library, with or without a bundle.
@@ -79,11 +79,12 @@ pub enum FileKind {
     /// PTX text.
     Ptx,
     /// Any other file in which containers were found: a TensorRT engine.
+    #[default]
     Engine,
 }
 
 /// A container and where it stands.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct ContainerReport {
     /// `bundle`, `node` or `node reference`.
     pub kind: &'static str,
@@ -229,18 +230,8 @@ pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
 /// # Errors
 /// Where it is none of the things that can be inspected, or a damaged one.
 pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectError> {
-    let mut report = Report {
-        file: ReportedPath::from(&file),
-        kind: FileKind::Engine,
-        bytes: bytes.len() as u64,
-        library: None,
-        registers: None,
-        engines_ask_for: None,
-        containers: Vec::new(),
-        code: None,
-        native: Vec::new(),
-        damaged: Vec::new(),
-    };
+    let mut report =
+        Report { file: ReportedPath::from(&file), bytes: bytes.len() as u64, ..Report::default() };
     match first_guess(bytes) {
         FileKind::Cubin => {
             let facts = cubin::read(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
@@ -395,14 +386,7 @@ fn container_report(found: &LocatedContainer) -> ContainerReport {
         offsets: vec![found.offset as u64],
         bytes: found.length as u64,
         digest: found.digest.to_string(),
-        producer: None,
-        provenance: None,
-        refers_to: None,
-        asks_for: None,
-        input_ranks: None,
-        workspace_bytes: None,
-        plugins: Vec::new(),
-        code: Vec::new(),
+        ..ContainerReport::default()
     };
     match &found.container {
         Container::Bundle(bundle) => {

@@ -34,7 +34,7 @@ pub struct CompilerReport {
 }
 
 /// A file that was read.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
     /// From the project's folder on.
     pub path: String,
@@ -43,7 +43,7 @@ pub struct FileReport {
 }
 
 /// What some code was made from.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct OriginReport {
     /// The source, or the file of code.
     #[serde(flatten)]
@@ -135,21 +135,14 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
             file: file_report(file),
             kind: "imported",
             made_by: Some(made_by.clone()).filter(|made_by| !made_by.is_empty()),
-            options: None,
-            read: None,
-            read_count: None,
-            read_digest: None,
-            headers_count: None,
-            headers_digest: None,
-            reads_more: None,
             code,
+            ..OriginReport::default()
         },
         Origin::Source { file, read, headers, is_open, options } => {
             let (count, digest) = read.together();
             OriginReport {
                 file: file_report(file),
                 kind: "source",
-                made_by: None,
                 options: Some(options.clone()),
                 read: match read {
                     Read::Files(files) => Some(files.iter().map(file_report).collect()),
@@ -161,6 +154,7 @@ fn origin_report(origin: &Origin, code: Vec<MadeCode>) -> OriginReport {
                 headers_digest: headers.map(|headers| headers.digest.to_string()),
                 reads_more: Some(*is_open),
                 code,
+                ..OriginReport::default()
             }
         }
     }

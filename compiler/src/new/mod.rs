@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use cubinder_manifest::config::{self, FILE_NAME};
 use cubinder_manifest::manifest::form::is_identifier;
+use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
-use cubinder_source::whole::{self, Draft, Placing, cannot, folder_of};
 
 /// The longest name: it is part of the names of files and of symbols.
 const LONGEST_NAME: usize = 64;
@@ -95,14 +95,14 @@ pub fn write(plan: &Plan) -> Result<(), Vec<Diagnostic>> {
     }
     let mut drafts = Vec::new();
     for (path, text) in missing {
-        let folder = folder_of(path);
-        std::fs::create_dir_all(folder).map_err(|error| vec![cannot("make the folder", folder, &error)])?;
-        let draft =
-            Draft::with(path, text.as_bytes()).map_err(|error| vec![cannot("write", path, &error)])?;
-        drafts.push(Placing { draft, place: path });
+        let folder = parent_folder(path);
+        std::fs::create_dir_all(folder).map_err(|error| file_error("make the folder", folder, &error))?;
+        let draft = AtomicFile::with_bytes(path, text.as_bytes())
+            .map_err(|error| file_error("write", path, &error))?;
+        drafts.push((draft, path));
     }
     // Somebody may have made one of them since.
-    whole::place_all_new(drafts).map_err(|refused| vec![refused.told()])
+    Ok(atomic_file::persist_all_new(drafts).map_err(Diagnostic::from)?)
 }
 
 fn there_already(there: &[&(PathBuf, String)]) -> Vec<Diagnostic> {

@@ -14,7 +14,7 @@ use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 use cubinder_nvrtc::codegen;
 use cubinder_nvrtc::nvrtc::Settings;
-use cubinder_source::diagnostic::{Diagnostic, Span};
+use cubinder_source::diagnostic::{Diagnostic, Sink, Span};
 use cubinder_source::rules;
 
 use super::Project;
@@ -47,17 +47,6 @@ pub struct PlannedRoute {
     pub span: Option<Span>,
 }
 
-/// What came of planning.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Planning {
-    /// As much as could be made; without any target where nothing says what to compile for.
-    pub plan: Plan,
-    /// Every mistake in the manifest's `[compile]` that shows only together with the rest.
-    pub errors: Vec<Diagnostic>,
-    /// That nothing says what to compile for. It keeps a manifest from being compiled, not from being checked.
-    pub no_target: Option<Diagnostic>,
-}
-
 /// A target, and the file that asks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedTarget {
@@ -68,56 +57,49 @@ pub struct PlannedTarget {
 }
 
 impl Project {
-    /// How a manifest's kernels are compiled: targets are the command line's, else the manifest's, else the library's, the last
-    /// two as far as `code` admits them. Include folders are searched in that order, options follow each other in the opposite
-    /// one, so that the command line has the last word.
+    /// Plans the compile of a manifest, which may be invalid: as much as can be planned, with its errors in `sink`.
     ///
-    /// # Errors
-    /// Every mistake in the manifest's `[compile]` that shows only together with the rest; that nothing says what to compile for.
-    pub fn plan(&self, plugin: &Resolved) -> Result<Plan, Vec<Diagnostic>> {
-        let mut planning = self.planning(plugin);
-        planning.errors.extend(planning.no_target);
-        if planning.errors.is_empty() { Ok(planning.plan) } else { Err(planning.errors) }
-    }
-
-    /// The same for a manifest that need not be compiled, and may be wrong: as much of a plan as can be made.
+    /// Targets are the command line's, else the manifest's, else the library's, the last two if `code` admits them. Include folders
+    /// are searched in that order; options follow each other in the opposite one, so that the command line has the last word.
+    /// `needs_targets` makes it an error that nothing states the targets.
     #[must_use]
-    pub fn planning(&self, plugin: &Resolved) -> Planning {
+    pub fn plan(&self, plugin: &Resolved, needs_targets: bool, sink: &Sink) -> Plan {
         let decl = &plugin.manifest.compile;
-        let mut errors = Vec::new();
-        let (targets, left_out) = self.chosen(plugin, &mut errors);
+        let errors = Sink::default();
+        let (targets, left_out) = self.chosen(plugin, &errors);
         let asked: Vec<_> = targets.iter().map(|planned| (planned.target, planned.span.clone())).collect();
         let ptx_serves = self.ptx_serves(plugin);
-        errors.extend(foreign::unserved(&plugin.draft, &asked, ptx_serves));
-        // What could not be read may have said it.
+        errors.report(foreign::unserved(&plugin.draft, &asked, ptx_serves));
+        // What could not be read may have stated them.
         let is_silent =
             errors.is_empty() && targets.is_empty() && plugin.is_read && !foreign::lacks_files(&plugin.draft);
-        errors.extend(self.wrong_options(plugin));
-        errors.extend(decl.min_driver.as_ref().and_then(|driver| version_of_cuda(plugin, driver)));
-        let settings = Arc::new(self.settings(plugin, &mut errors));
+        sink.report(errors.into_diagnostics());
+        sink.report(self.wrong_options(plugin));
+        sink.report(decl.min_driver.as_ref().and_then(|driver| version_of_cuda(plugin, driver)));
+        let settings = Arc::new(self.settings(plugin, sink));
         let span = |range: &std::ops::Range<usize>| Span::new(&plugin.source, range.clone());
         let min_driver = decl.min_driver.as_ref().map(|driver| (driver.value, span(&driver.range)));
         if let Some((driver, place)) = &min_driver {
-            errors.extend(precompiled::check_driver(&plugin.draft, *driver, place));
+            sink.report(precompiled::check_driver(&plugin.draft, *driver, place));
         }
-        let route = match (self.asked.route, &decl.route) {
+        sink.report((is_silent && needs_targets).then(|| no_target(&self.options.only)));
+        let route = match (self.options.route, &decl.route) {
             (Some(route), _) => PlannedRoute { route, span: None },
             (None, Some(said)) => PlannedRoute { route: said.value, span: Some(span(&said.range)) },
             (None, None) => PlannedRoute::default(),
         };
-        let plan = Plan { targets, left_out, settings, min_driver, ptx_serves, route };
-        Planning { plan, errors, no_target: is_silent.then(|| no_target(&self.asked.only)) }
+        Plan { targets, left_out, settings, min_driver, ptx_serves, route }
     }
 
     /// The targets, and those that are left out because the command line asks for others alone.
-    fn chosen(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> (Vec<PlannedTarget>, Vec<Target>) {
-        let only = &self.asked.only;
+    fn chosen(&self, plugin: &Resolved, errors: &Sink) -> (Vec<PlannedTarget>, Vec<Target>) {
+        let only = &self.options.only;
         let is_asked = |planned: &PlannedTarget| only.is_empty() || only.contains(&planned.target);
         let (targets, left_out): (Vec<_>, Vec<_>) =
             self.targets(plugin, errors).into_iter().partition(is_asked);
         let left_out: Vec<Target> = left_out.into_iter().map(|planned| planned.target).collect();
         if targets.is_empty() && !left_out.is_empty() {
-            errors.push(nothing_left(plugin, only, &left_out));
+            errors.report([nothing_left(plugin, only, &left_out)]);
         }
         let is_broken = plugin.manifest.compile.targets_are_broken;
         if targets.is_empty() && left_out.is_empty() && errors.is_empty() && !is_broken {
@@ -139,7 +121,7 @@ impl Project {
             refused.at(Span::new(&plugin.source, range), label)
         };
         let own = options.iter().map(|option| option.value.as_str());
-        let asked = self.asked.options.iter().map(String::as_str);
+        let asked = self.options.options.iter().map(String::as_str);
         let others = of_config.iter().map(String::as_str).chain(asked.clone());
         let all = of_config.iter().map(String::as_str).chain(own.clone()).chain(asked);
         let mut errors = Vec::new();
@@ -172,14 +154,14 @@ impl Project {
     }
 
     /// Include folders and options.
-    fn settings(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Settings {
+    fn settings(&self, plugin: &Resolved, sink: &Sink) -> Settings {
         let decl = &plugin.manifest.compile;
-        let mut include = self.asked.include.clone();
+        let mut include = self.options.include.clone();
         // What names no folder at all was told when it was read.
         for text in decl.include.iter().filter(|text| !text.value.trim().is_empty()) {
             match include_folder(plugin, text) {
                 Ok(folder) => include.push(folder),
-                Err(error) => errors.push(error),
+                Err(error) => sink.report([error]),
             }
         }
         include.extend(
@@ -187,9 +169,9 @@ impl Project {
         );
         let mut options: Vec<String> = self.config.iter().flat_map(|config| config.options.clone()).collect();
         options.extend(decl.options.iter().map(|option| option.value.clone()));
-        options.extend(self.asked.options.clone());
+        options.extend(self.options.options.clone());
         let of_config = self.config.as_ref().is_some_and(|config| config.line_information);
-        if decl.line_information || of_config || self.asked.line_information {
+        if decl.line_information || of_config || self.options.line_information {
             with_line_information(&mut options);
         }
         Settings { include, options }

@@ -3,10 +3,10 @@
 use cubinder_manifest::manifest::{CodeKind, Located};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Target, TargetKind};
-use cubinder_source::diagnostic::{Diagnostic, Span};
-use cubinder_source::rules;
+use cubinder_source::diagnostic::{Diagnostic, Sink, Span};
 
 use super::{Plan, PlannedTarget, Project};
+use crate::errors::{CodeWithoutTarget, NoTarget, NothingLeft, NothingToChooseFrom, TargetNotConfigured};
 
 impl Project {
     /// Holds the targets that the command line chooses against those that there are; `plans` are those of all manifests.
@@ -21,8 +21,12 @@ impl Project {
         }
         configured.sort_unstable();
         configured.dedup();
-        let unknown = self.asked.only.iter().filter(|target| !configured.contains(target));
-        let errors: Vec<Diagnostic> = unknown.map(|target| not_configured(*target, &configured)).collect();
+        let unknown = self.options.only.iter().filter(|target| !configured.contains(target));
+        let errors: Vec<Diagnostic> = unknown
+            .map(|target| {
+                TargetNotConfigured { target: target.to_string(), configured: listed(&configured) }.into()
+            })
+            .collect();
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
@@ -30,12 +34,12 @@ impl Project {
     pub(super) fn ptx_serves(&self, plugin: &Resolved) -> bool {
         let code = &plugin.manifest.compile.code;
         code.is_empty()
-            || !self.asked.targets.is_empty()
+            || !self.options.targets.is_empty()
             || code.iter().any(|kind| kind.value == CodeKind::Ptx)
     }
 
     /// Those of the command line, else of the manifest, else of the library; the last two as far as `code` admits them.
-    pub(super) fn targets(&self, plugin: &Resolved, errors: &mut Vec<Diagnostic>) -> Vec<PlannedTarget> {
+    pub(super) fn targets(&self, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
         let located = |targets: &[Located<Target>], source| -> Vec<PlannedTarget> {
             let planned = |target: &Located<Target>| PlannedTarget {
                 target: target.value,
@@ -44,8 +48,8 @@ impl Project {
             targets.iter().map(planned).collect()
         };
         let decl = &plugin.manifest.compile;
-        let targets = if !self.asked.targets.is_empty() {
-            self.asked.targets.iter().map(|target| PlannedTarget { target: *target, span: None }).collect()
+        let targets = if !self.options.targets.is_empty() {
+            self.options.targets.iter().map(|target| PlannedTarget { target: *target, span: None }).collect()
         } else if decl.targets_are_broken {
             located(&decl.targets, &plugin.source)
         } else if !decl.targets.is_empty() {
@@ -69,70 +73,40 @@ fn listed(targets: &[Target]) -> String {
     targets.iter().map(|target| format!("`{target}`")).collect::<Vec<_>>().join(", ")
 }
 
-fn not_configured(target: Target, configured: &[Target]) -> Diagnostic {
-    Diagnostic::error(format!("`{target}` is none of the targets that this project is compiled for"))
-        .note(format!("they are {}", listed(configured)))
-        .help(format!(
-            "`--arch` chooses among them; `--target {target}` compiles for it whatever the project says"
-        ))
-}
-
 pub(super) fn nothing_left(plugin: &Resolved, only: &[Target], left_out: &[Target]) -> Diagnostic {
-    Diagnostic::error(format!(
-        "`--arch {}` leaves nothing to compile for",
-        only.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
-    ))
-    .at(plugin.name_span.clone(), "of this plugin")
-    .note(format!("it is compiled for {}", listed(left_out)))
-    .help("name one of these too")
+    NothingLeft { only: joined(only), span: plugin.name_span.clone(), left_out: listed(left_out) }.into()
 }
 
 pub(super) fn no_target(only: &[Target]) -> Diagnostic {
-    if !only.is_empty() {
-        let only: Vec<String> = only.iter().map(ToString::to_string).collect();
-        let only = only.join(",");
-        return Diagnostic::error(format!("`--arch {only}` chooses among targets, and none are named"))
-            .note("neither the manifest's `[compile]` nor a `cubinder.toml` names `targets`")
-            .help(format!("`--target {only}` compiles for it"));
+    match only {
+        [] => NoTarget {}.into(),
+        only => NothingToChooseFrom { only: joined(only) }.into(),
     }
-    Diagnostic::error("nothing says what to compile for").help(
-        "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
-         write `targets` into the manifest's `[compile]`",
-    )
+}
+
+fn joined(targets: &[Target]) -> String {
+    targets.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
 }
 
 /// The targets of the kinds that `code` names; all where it names none.
-fn of_kinds(
-    targets: Vec<PlannedTarget>,
-    plugin: &Resolved,
-    errors: &mut Vec<Diagnostic>,
-) -> Vec<PlannedTarget> {
+fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Vec<PlannedTarget> {
     let code = &plugin.manifest.compile.code;
     let is_of = |kind: CodeKind, planned: &PlannedTarget| match kind {
         CodeKind::Cubin => planned.target.kind == TargetKind::Cubin,
         CodeKind::Ptx => planned.target.kind == TargetKind::Ptx,
     };
-    let missing: Vec<Diagnostic> = code
-        .iter()
-        .filter(|kind| targets.iter().all(|planned| !is_of(kind.value, planned)))
-        .map(|kind| {
-            let (what, example) = match kind.value {
+    let missing =
+        code.iter().filter(|kind| targets.iter().all(|planned| !is_of(kind.value, planned))).map(|kind| {
+            let (name, example) = match kind.value {
                 CodeKind::Cubin => ("machine code", "sm_89"),
                 CodeKind::Ptx => ("PTX", "compute_80"),
             };
-            let all: Vec<String> = targets.iter().map(|planned| format!("`{}`", planned.target)).collect();
-            let error = Diagnostic::error(format!("no target gives {what}"))
-                .code(rules::CODE_WITHOUT_TARGET)
-                .at(Span::new(&plugin.source, kind.range.clone()), "asked for here")
-                .note(format!("the targets are {}", all.join(", ")))
-                .help(format!("add a target such as `{example}`, or leave this out"));
-            match place_of_all(&targets) {
-                Some(place) => error.related(place, "the targets"),
-                None => error,
-            }
-        })
-        .collect();
-    errors.extend(missing);
+            let all: Vec<Target> = targets.iter().map(|planned| planned.target).collect();
+            let span = Span::new(&plugin.source, kind.range.clone());
+            let of_targets = place_of_all(&targets);
+            CodeWithoutTarget { kind: name, example, span, targets: listed(&all), of_targets }.into()
+        });
+    errors.report(missing);
     let is_asked = |planned: &PlannedTarget| code.iter().any(|kind| is_of(kind.value, planned));
     targets.into_iter().filter(|planned| code.is_empty() || is_asked(planned)).collect()
 }

@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-use cubinder_compiler::{checkup, project};
+use cubinder_compiler::{check_plugins, project};
 use cubinder_manifest::resolve::compile;
 use cubinder_source::diagnostic::{Colour, render};
 use cubinder_source::source;
@@ -89,7 +89,8 @@ fn resolves_without_a_diagnostic(path: &Path) {
 /// Compares what `cubinder check` reports of the manifests with the snapshot.
 fn is_reported(folder: &str, name: &Path, manifests: &[PathBuf]) {
     let sources: Vec<_> = manifests.iter().map(|path| Ok(corpus::source(path))).collect();
-    let diagnostics = checkup::sources(&project::Project::default(), &sources, &source::text).diagnostics;
+    let diagnostics =
+        check_plugins::check_sources(&project::Project::default(), sources, &source::text).diagnostics;
     assert!(!diagnostics.is_empty(), "no diagnostic");
     let without_rule: Vec<_> = diagnostics.iter().filter(|one| one.code.is_none()).collect();
     assert!(without_rule.is_empty(), "diagnostics without a rule: {without_rule:#?}");

@@ -9,10 +9,53 @@ use std::path::Path;
 use cubinder_analysis::check as analysis;
 use cubinder_manifest::resolve;
 use cubinder_source::diagnostic::{Diagnostic, Source};
-use cubinder_source::rules::{self, Language, Rule};
+use cubinder_source::rules::{self, Rule};
 use libtest_mimic::Trial;
 
 use crate::support::{Project, Run};
+
+/// What an example is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Language {
+    /// A manifest.
+    Toml,
+    /// The CUDA source that manifests of the page name.
+    Cuda,
+    /// The PTX that they name.
+    Ptx,
+}
+
+/// A fenced block of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Example {
+    /// What it is written in.
+    language: Language,
+    /// Whether it breaks the rule; absent where it belongs to both, to what breaks it and what does not.
+    is_bad: Option<bool>,
+    /// All of it.
+    text: &'static str,
+}
+
+/// The examples, in the page's order. Several bad manifests belong together, as several good ones do.
+fn examples_of(rule: &Rule) -> Vec<Example> {
+    let mut examples = Vec::new();
+    let mut rest = rule.page;
+    while let Some((_, from)) = rest.split_once("\n```") {
+        let Some((label, body)) = from.split_once('\n') else { break };
+        let Some((text, behind)) = body.split_once("\n```") else { break };
+        let mut words = label.split_whitespace();
+        let language = match words.next() {
+            Some("toml") => Some(Language::Toml),
+            Some("cuda") => Some(Language::Cuda),
+            Some("ptx") => Some(Language::Ptx),
+            _ => None,
+        };
+        let is_bad = words.next().map(|word| word == "bad");
+        examples.extend(language.map(|language| Example { language, is_bad, text }));
+        rest = behind;
+    }
+    examples
+}
 
 /// What a page has of one kind: manifests, and the kernel that belongs to them.
 struct Examples {
@@ -22,7 +65,7 @@ struct Examples {
 }
 
 fn examples(rule: &Rule, bad: bool) -> Examples {
-    let examples = rule.examples();
+    let examples = examples_of(rule);
     let of = |language: Language, exact: bool| {
         let wanted = if exact { Some(bad) } else { None };
         examples.iter().filter(move |example| example.language == language && example.is_bad == wanted)
@@ -103,7 +146,7 @@ fn check(rule: &Rule, found: &BTreeSet<(String, String)>, bad: bool) {
 }
 
 fn has_kernel(rule: &Rule) -> bool {
-    rule.examples().iter().any(|example| example.language != Language::Toml)
+    examples_of(rule).iter().any(|example| example.language != Language::Toml)
 }
 
 pub(crate) fn trials() -> Vec<Trial> {

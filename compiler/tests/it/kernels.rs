@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use cubinder_compiler::compile::{CompiledBundle, Progress, Request, bundle, compile};
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Colour, render};
 
@@ -55,10 +55,10 @@ fn compiled(case: &Case) -> Result<(), String> {
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
     std::fs::write(path("order.h"), ORDER_BY_ARCHITECTURE).unwrap();
-    let asked = Asked {
+    let asked = ProjectOptions {
         manifests: vec![path("m.toml")],
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
-        ..Asked::default()
+        ..ProjectOptions::default()
     };
     let request = Request {
         project: Project::open(asked, folder.path()).unwrap(),
@@ -86,11 +86,11 @@ fn made(case: &Case, options: &[&str]) -> Result<CompiledBundle, String> {
     let path = |name: &str| folder.path().join(name);
     std::fs::write(path("m.toml"), manifest(case)).unwrap();
     std::fs::write(path("k.cu"), case.kernel).unwrap();
-    let asked = Asked {
+    let asked = ProjectOptions {
         manifests: vec![path("m.toml")],
         targets: case.targets.iter().map(|target| target.parse().unwrap()).collect(),
         options: options.iter().map(|option| (*option).to_owned()).collect(),
-        ..Asked::default()
+        ..ProjectOptions::default()
     };
     let project = Project::open(asked, folder.path()).unwrap();
     bundle(&project, &Overrides::from_env(None), false, &Silent)

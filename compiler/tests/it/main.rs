@@ -7,7 +7,7 @@
 mod alike;
 mod bad_input;
 mod cache;
-mod checkup;
+mod check_plugins;
 mod cli;
 mod compat;
 mod depfile;

@@ -1,18 +1,17 @@
 //! What `cubinder check` says, and leaves unsaid, of manifests with their kernels' texts: messages that are in place, none that are not.
 
 use std::path::Path;
-use std::sync::Arc;
 
-use cubinder_compiler::checkup::{self, Checkup};
+use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::Project;
 use cubinder_source::diagnostic::{Colour, Source, render};
 
 /// What is said of a manifest whose kernels all lie in `k.cu`, which holds `kernels`.
-fn checked(manifest: &str, kernels: &str) -> Checkup {
+fn checked(manifest: &str, kernels: &str) -> CheckReport {
     let open = |path: &Path| Ok(Source::new(path, kernels));
     let text = format!("schema = 1\n[plugin]\nname = \"p\"\n{manifest}");
-    let sources = [Ok(Arc::clone(&Source::new("m.toml", text)))];
-    checkup::sources(&Project::default(), &sources, &open)
+    let sources = vec![Ok(Source::new("m.toml", text))];
+    check_plugins::check_sources(&Project::default(), sources, &open)
 }
 
 fn said(manifest: &str, kernels: &str) -> String {
@@ -271,7 +270,7 @@ fn nothing_is_proved_of_rows_that_no_node_can_have() {
         assert!(said(&manifest(3, format), kernel).contains("C0302"));
         assert!(!said(&manifest(3, format), kernel).contains("C0209"));
     }
-    let of_blocks = |checked: &Checkup| {
+    let of_blocks = |checked: &CheckReport| {
         checked.obligations.iter().filter(|obligation| obligation.statement.contains("block")).count()
     };
     assert_eq!(of_blocks(&checked(&manifest(2, "hwc"), kernel)), 0);

@@ -4,6 +4,8 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
+
 use super::{Device, File, Point, Tuning, read, write};
 use crate::diagnostic::Diagnostic;
 use crate::errors::OtherGpu;
@@ -11,7 +13,6 @@ use crate::eval::{Subject, resolve_query};
 use crate::file_kind::{self, Kind};
 use crate::path;
 use crate::source;
-use crate::whole::{self, Draft, folder_of};
 
 /// The name of the file for a GPU: `nvidia-h200.toml`.
 #[must_use]
@@ -116,18 +117,18 @@ pub fn prepare(path: &Path) -> Result<(), Diagnostic> {
 pub fn save(path: &Path, tuning: &Tuning) -> Result<(), Diagnostic> {
     let (mut draft, place) = draft(path)?;
     let written = draft.file_mut().write_all(write(tuning).as_bytes());
-    written.and_then(|()| draft.place(&place)).map_err(|error| unwritten(path, &error))
+    written.and_then(|()| draft.persist(&place)).map_err(|error| unwritten(path, &error))
 }
 
 /// An empty file in the folder of a file, and the file's path behind links.
-fn draft(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
+fn draft(path: &Path) -> Result<(AtomicFile, PathBuf), Diagnostic> {
     let place = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let permissions =
         fs::metadata(&place).ok().filter(fs::Metadata::is_file).map(|facts| facts.permissions());
-    whole::replaceable(&place, &path::shown(path), "`--out`")?;
+    atomic_file::check_replaceable(&place, &path::shown(path), "`--out`")?;
     let create = || {
-        fs::create_dir_all(folder_of(&place))?;
-        let draft = Draft::beside(&place)?;
+        fs::create_dir_all(parent_folder(&place))?;
+        let draft = AtomicFile::beside(&place)?;
         permissions.map_or(Ok(()), |permissions| draft.file().set_permissions(permissions))?;
         Ok(draft)
     };
@@ -136,7 +137,7 @@ fn draft(path: &Path) -> Result<(Draft, PathBuf), Diagnostic> {
 }
 
 fn unwritten(path: &Path, error: &std::io::Error) -> Diagnostic {
-    whole::cannot("write", &path::shown(path), error)
+    atomic_file::file_error("write", &path::shown(path), error)
 }
 
 #[cfg(test)]

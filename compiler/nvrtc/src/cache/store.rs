@@ -13,7 +13,7 @@ use cubinder_model::Digest;
 use super::KeyHasher;
 use crate::diagnostic::Diagnostic;
 use crate::source;
-use crate::whole::{self, Draft};
+use cubinder_source::atomic_file::{self, AtomicFile};
 
 const MAGIC: &[u8; 8] = b"cubincd1";
 const HEADER_BYTES: usize = MAGIC.len() + 32;
@@ -86,16 +86,16 @@ impl Cache {
     }
 
     fn write(&self, place: &Path, check: &Digest, value: &[u8]) -> io::Result<()> {
-        let folder = whole::folder_of(place);
+        let folder = atomic_file::parent_folder(place);
         std::fs::create_dir_all(folder)?;
         if self.swept.lock().unwrap_or_else(PoisonError::into_inner).insert(folder.to_owned()) {
-            whole::sweep(folder);
+            atomic_file::sweep(folder);
         }
-        let mut draft = Draft::in_folder(folder)?;
+        let mut draft = AtomicFile::in_folder(folder)?;
         draft.file_mut().write_all(MAGIC)?;
         draft.file_mut().write_all(&check.0)?;
         draft.file_mut().write_all(value)?;
-        draft.place_for_now(place)
+        draft.persist_unsynced(place)
     }
 
     /// The warning about the first failed write, once.

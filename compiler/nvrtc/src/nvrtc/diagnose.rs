@@ -55,7 +55,7 @@ fn first_of_each_line(diagnostics: Vec<Diagnostic>, unit: &TranslationUnit) -> V
     let line = |diagnostic: &Diagnostic| {
         let span = &diagnostic.primary.as_ref()?.span;
         let is_text = diagnostic.code == Some(rules::KERNEL_ERROR) && diagnostic.severity == Severity::Error;
-        let line = span.source.place(span.range.start).line;
+        let line = span.source.line_column(span.range.start).line;
         let is_manifest = span.source.path == unit.kernel_span.source.path;
         (is_text && !is_manifest).then(|| (span.source.path.clone(), line))
     };

@@ -8,7 +8,7 @@ use crate::{Edits, Model};
 
 use crate::diagnostic::Diagnostic;
 use crate::source;
-use crate::whole::{self, Draft, folder_of};
+use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 
 /// Writes the model that was read from `from` to `to`, which may be the same, with the changes.
 ///
@@ -37,9 +37,9 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
             return Err(error.help("name another file, or remove that one"));
         }
     }
-    whole::replaceable(&place, to, "`--output`")?;
-    let refused = |error: &std::io::Error| whole::cannot("write", to, error);
-    let made = Draft::beside(&place).map_err(|error| refused(&error))?;
+    atomic_file::check_replaceable(&place, to, "`--output`")?;
+    let refused = |error: &std::io::Error| atomic_file::file_error("write", to, error);
+    let made = AtomicFile::beside(&place).map_err(|error| refused(&error))?;
     // The umask is for new files: one that was there keeps its permissions.
     if let Some(known) = known {
         made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
@@ -47,7 +47,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     let source = source::open(from)
         .map_err(|error| Diagnostic::error(format!("cannot read `{}`: {error}", from.display())))?;
     edits.write(source, BufWriter::new(made.file())).map_err(|error| refused(&error))?;
-    made.place(&place).map_err(|error| refused(&error))
+    made.persist(&place).map_err(|error| refused(&error))
 }
 
 /// The model as it would be read again, had it been written.
@@ -65,7 +65,7 @@ pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
 /// The warning about weights that lie beside a model and not beside where it is written to.
 #[must_use]
 pub fn weights_left_behind(model: &Model, from: &Path, to: &Path) -> Option<Diagnostic> {
-    let same = match (fs::canonicalize(folder_of(from)), fs::canonicalize(folder_of(to))) {
+    let same = match (fs::canonicalize(parent_folder(from)), fs::canonicalize(parent_folder(to))) {
         (Ok(from), Ok(to)) => from == to,
         _ => false,
     };

@@ -1,6 +1,6 @@
 //! Diagnostics as types: fields that other code can match on, and one place that renders them.
 
-/// Declares types of diagnostics and converts each [`From`](std::convert::From) its fields into a [`Diagnostic`](super::Diagnostic).
+/// Declares types of diagnostics and converts each [`From`](std::convert::From) its fields into a [`Diagnostic`](super::Diagnostic) or a `Vec` of one.
 ///
 /// The severity takes the rule of the catalogue, if there is one. Each part calls the method of
 /// [`Diagnostic`](super::Diagnostic) of that name; `at` and `related` take a field that is a [`Span`](super::Span). Texts
@@ -49,6 +49,12 @@ macro_rules! diagnostics {
                     @part diagnostic, $part ($($span)?) ($(? $some)? $(* $each)?) $text
                 );)*
                 diagnostic
+            }
+        }
+
+        impl $(<$life>)? From<$name $(<$life>)?> for Vec<$crate::diagnostic::Diagnostic> {
+            fn from(found: $name $(<$life>)?) -> Self {
+                vec![found.into()]
             }
         }
     )*};

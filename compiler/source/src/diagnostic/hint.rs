@@ -9,20 +9,13 @@ const SHOWN: usize = 3;
 /// warnings, in the order in which they are shown. Nothing where no message has a rule.
 #[must_use]
 pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
-    let codes = |severity: Severity| {
-        let mut codes: Vec<Code> = Vec::new();
-        for code in
-            diagnostics.iter().filter(|found| found.severity == severity).filter_map(|found| found.code)
-        {
-            if !codes.contains(&code) {
-                codes.push(code);
-            }
+    let severity = if super::has_errors(diagnostics) { Severity::Error } else { Severity::Warning };
+    let mut codes: Vec<Code> = Vec::new();
+    for code in diagnostics.iter().filter(|found| found.severity == severity).filter_map(|found| found.code) {
+        if !codes.contains(&code) {
+            codes.push(code);
         }
-        codes
-    };
-    let of_errors = codes(Severity::Error);
-    let has_errors = super::has_errors(diagnostics);
-    let codes = if has_errors { of_errors } else { codes(Severity::Warning) };
+    }
     let first = codes.first()?;
     let named: Vec<&str> = codes.iter().take(SHOWN).map(|code| code.0).collect();
     let named = match named.as_slice() {

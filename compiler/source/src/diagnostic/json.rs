@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::place::clamp;
+use super::line_column::clamp;
 use super::{Colour, Diagnostic, Label, Severity, render_one};
 use crate::reported_path::ReportedPath;
 
@@ -67,7 +67,7 @@ fn message(diagnostic: &Diagnostic) -> Message<'_> {
 fn location(label: &Label) -> Location<'_> {
     let source = &label.span.source;
     let range = clamp(&source.text, &label.span.range);
-    let (start, end) = (source.place(range.start), source.place(range.end));
+    let (start, end) = (source.line_column(range.start), source.line_column(range.end));
     Location {
         path: ReportedPath::from(&source.path),
         byte_start: range.start,

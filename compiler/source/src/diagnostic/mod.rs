@@ -7,7 +7,7 @@ mod declare;
 mod fold;
 mod hint;
 mod json;
-mod place;
+mod line_column;
 mod render;
 mod sink;
 mod suggest;
@@ -17,12 +17,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use place::Lines;
+use line_column::Lines;
 
 pub use fold::fold;
 pub use hint::explain_hint;
 pub use json::to_json_lines;
-pub use place::Place;
+pub use line_column::LineColumn;
 pub use render::harmless;
 pub use render::{Colour, render, render_one};
 pub use sink::Sink;
@@ -47,8 +47,8 @@ impl Source {
 
     /// The position of a byte. A byte beyond the end is the end; one inside a character is that character.
     #[must_use]
-    pub fn place(&self, byte: usize) -> Place {
-        self.lines.place(&self.text, byte)
+    pub fn line_column(&self, byte: usize) -> LineColumn {
+        self.lines.line_column(&self.text, byte)
     }
 }
 
@@ -177,24 +177,23 @@ impl Diagnostic {
 /// last. Messages about one place keep their order.
 pub fn sort(diagnostics: &mut [Diagnostic]) {
     let mut sources: Vec<Arc<Source>> = Vec::new();
-    let mut keyed: Vec<(usize, usize)> = Vec::with_capacity(diagnostics.len());
-    for diagnostic in diagnostics.iter() {
-        keyed.push(match &diagnostic.primary {
-            None => (usize::MAX, 0),
-            Some(label) => {
-                let known = sources.iter().position(|source| same_source(source, &label.span.source));
-                let index = known.unwrap_or_else(|| {
-                    sources.push(Arc::clone(&label.span.source));
-                    sources.len() - 1
-                });
-                (index, label.span.range.start)
-            }
-        });
+    for label in diagnostics.iter().filter_map(|diagnostic| diagnostic.primary.as_ref()) {
+        if !sources.iter().any(|source| same_source(source, &label.span.source)) {
+            sources.push(Arc::clone(&label.span.source));
+        }
     }
-    let mut order: Vec<usize> = (0..diagnostics.len()).collect();
-    order.sort_by_key(|&index| keyed[index]);
-    let sorted: Vec<Diagnostic> = order.iter().map(|&index| diagnostics[index].clone()).collect();
-    diagnostics.clone_from_slice(&sorted);
+    diagnostics.sort_by_cached_key(|diagnostic| {
+        let span = diagnostic.primary.as_ref().map(|label| &label.span);
+        let index = |span: &Span| sources.iter().position(|source| same_source(source, &span.source));
+        span.map_or((usize::MAX, 0), |span| (index(span).unwrap_or(usize::MAX), span.range.start))
+    });
+}
+
+/// `?` returns a single error where several are expected.
+impl From<Diagnostic> for Vec<Diagnostic> {
+    fn from(diagnostic: Diagnostic) -> Vec<Diagnostic> {
+        vec![diagnostic]
+    }
 }
 
 /// Keeps each message once, where it came first: plugins share files, and so their mistakes.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use annotate_snippets::{Annotation, AnnotationKind, Group, Level, Renderer, Snippet};
 
-use super::place::on_one_line;
+use super::line_column::on_one_line;
 use super::{Diagnostic, Label, Severity, Source, same_source};
 
 /// Whether escape sequences colour the text. The words are the same either way.
@@ -63,7 +63,7 @@ pub fn render_one(diagnostic: &Diagnostic, colour: Colour) -> String {
         let text = source.text.get(window.clone()).unwrap_or_default();
         let snippet = Snippet::source(harmless_source(text))
             .path(harmless(&source.path.to_string_lossy(), true))
-            .line_start(source.place(window.start).line)
+            .line_start(source.line_column(window.start).line)
             .annotations(labels.into_iter().map(|(kind, label)| annotation(kind, label, window.start)));
         group = group.element(snippet);
     }

@@ -1,10 +1,10 @@
 use std::cell::RefCell;
 
-use super::{Diagnostic, dedup};
+use super::{Diagnostic, dedup, has_errors};
 
-/// The warnings of a run, which phases report beside their results.
+/// The diagnostics of a run, which phases report beside their results.
 ///
-/// It is not `Sync`: code that runs in parallel returns its warnings, so that their order does not depend on threads.
+/// It is not `Sync`: each parallel task has its own, so that the order does not depend on threads.
 #[derive(Debug, Default)]
 pub struct Sink(RefCell<Vec<Diagnostic>>);
 
@@ -21,6 +21,21 @@ impl Sink {
         let mut all = self.0.take();
         change(&mut all);
         self.0.replace(all);
+    }
+
+    /// Whether nothing was reported.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
+    }
+
+    /// All of them if one is an error.
+    ///
+    /// # Errors
+    /// The diagnostics.
+    pub fn into_result(self) -> Result<(), Vec<Diagnostic>> {
+        let all = self.into_diagnostics();
+        if has_errors(&all) { Err(all) } else { Ok(()) }
     }
 
     /// All of them, each once.

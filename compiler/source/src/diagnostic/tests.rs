@@ -145,11 +145,11 @@ fn sorts_by_place() {
 #[test]
 fn places_count_characters() {
     let source = Source::new("t", "äb\r\nc");
-    assert_eq!(source.place(0), Place { line: 1, column: 1 });
-    assert_eq!(source.place(1), Place { line: 1, column: 1 });
-    assert_eq!(source.place(2), Place { line: 1, column: 2 });
-    assert_eq!(source.place(5), Place { line: 2, column: 1 });
-    assert_eq!(source.place(99), Place { line: 2, column: 2 });
+    assert_eq!(source.line_column(0), LineColumn { line: 1, column: 1 });
+    assert_eq!(source.line_column(1), LineColumn { line: 1, column: 1 });
+    assert_eq!(source.line_column(2), LineColumn { line: 1, column: 2 });
+    assert_eq!(source.line_column(5), LineColumn { line: 2, column: 1 });
+    assert_eq!(source.line_column(99), LineColumn { line: 2, column: 2 });
 }
 
 /// Every message of a file has a place, so a quadratic search for places takes minutes here.
@@ -173,7 +173,7 @@ fn messages_of_many_lines_take_linear_time() {
     assert_eq!(alike.len(), LINES);
     assert_eq!(fold(alike, |_| true).len(), 1);
     for line in 0..LINES {
-        assert_eq!(source.place(line * 6), Place { line: line + 1, column: 1 });
+        assert_eq!(source.line_column(line * 6), LineColumn { line: line + 1, column: 1 });
     }
     let limit = std::time::Duration::from_secs(30);
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
@@ -232,7 +232,7 @@ proptest! {
     fn places_are_counted_from_the_start(text in hard_text(), byte in 0_usize..80) {
         let at = (0..=byte.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap();
         let before: Vec<&str> = text[..at].split('\n').collect();
-        let place = Source::new("t", text.as_str()).place(byte);
+        let place = Source::new("t", text.as_str()).line_column(byte);
         prop_assert_eq!((place.line, place.column), (before.len(), before.last().unwrap().chars().count() + 1));
     }
 }

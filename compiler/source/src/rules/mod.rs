@@ -7,7 +7,7 @@
 
 mod page;
 
-pub use page::{Example, Language, Rule};
+pub use page::Rule;
 
 use crate::diagnostic::Code;
 

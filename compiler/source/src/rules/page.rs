@@ -1,4 +1,4 @@
-//! A rule's page: its title, its examples, and how a terminal shows it.
+//! A rule's page: its title, and how a terminal shows it.
 //!
 //! Owns the little of Markdown that the pages use: one title, headings of the second level, paragraphs, lists and fenced
 //! blocks. Never wraps: the pages are written for lines of that length.
@@ -14,56 +14,12 @@ pub struct Rule {
     pub page: &'static str,
 }
 
-/// What an example is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Language {
-    /// A manifest.
-    Toml,
-    /// The CUDA source that manifests of the page name.
-    Cuda,
-    /// The PTX that they name.
-    Ptx,
-}
-
-/// A fenced block of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Example {
-    /// What it is written in.
-    pub language: Language,
-    /// Whether it breaks the rule; absent where it belongs to both, to what breaks it and what does not.
-    pub is_bad: Option<bool>,
-    /// All of it.
-    pub text: &'static str,
-}
-
 impl Rule {
     /// What is wrong, in a few words.
     #[must_use]
     pub fn title(&self) -> &'static str {
         let line = self.page.lines().next().unwrap_or_default();
         line.split_once(": ").map_or(line, |(_, title)| title).trim()
-    }
-
-    /// The examples, in the page's order. Several bad manifests belong together, as several good ones do.
-    #[must_use]
-    pub fn examples(&self) -> Vec<Example> {
-        let mut examples = Vec::new();
-        let mut rest = self.page;
-        while let Some((_, from)) = rest.split_once("\n```") {
-            let Some((label, body)) = from.split_once('\n') else { break };
-            let Some((text, behind)) = body.split_once("\n```") else { break };
-            let mut words = label.split_whitespace();
-            let language = match words.next() {
-                Some("toml") => Some(Language::Toml),
-                Some("cuda") => Some(Language::Cuda),
-                Some("ptx") => Some(Language::Ptx),
-                _ => None,
-            };
-            let is_bad = words.next().map(|word| word == "bad");
-            examples.extend(language.map(|language| Example { language, is_bad, text }));
-            rest = behind;
-        }
-        examples
     }
 
     /// The page for a terminal: headings are underlined, code is indented.
@@ -110,15 +66,8 @@ mod tests {
     };
 
     #[test]
-    fn a_page_has_a_title_and_examples() {
+    fn a_page_has_a_title() {
         assert_eq!(RULE.title(), "a title");
-        assert_eq!(
-            RULE.examples(),
-            [
-                Example { language: Language::Toml, is_bad: Some(true), text: "# no heading\n\nb = 1" },
-                Example { language: Language::Cuda, is_bad: None, text: "void f();" },
-            ]
-        );
     }
 
     #[test]

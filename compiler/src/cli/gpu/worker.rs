@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use cubinder_compiler::compile::{self, Progress};
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_gpu::{Context, DeviceInfo, Driver};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use cubinder_node::eval::{Subject, SubjectOrigin};
-use cubinder_source::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use cubinder_source::diagnostic::{Colour, Diagnostic, Sink, render, to_json_lines};
 use cubinder_source::rules;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
@@ -99,7 +99,7 @@ pub(in crate::cli) fn compiled(
     opened: &Opened,
     nvrtc: Option<&Path>,
     device: &DeviceInfo,
-    asked: &Asked,
+    asked: &ProjectOptions,
 ) -> Result<Subject, Vec<Diagnostic>> {
     if matches!(opened.subject.origin, SubjectOrigin::Compiled(_)) {
         return Ok(opened.subject.clone());
@@ -117,12 +117,12 @@ fn compile_for(
     path: &Path,
     subject: &Subject,
     device: &DeviceInfo,
-    asked: &Asked,
+    asked: &ProjectOptions,
 ) -> Result<compile::CompiledBundle, Vec<Diagnostic>> {
     let here = std::env::current_dir()
         .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
     let open = |targets: Vec<Target>| {
-        let asked = Asked { manifests: vec![path.to_owned()], targets, ..asked.clone() };
+        let asked = ProjectOptions { manifests: vec![path.to_owned()], targets, ..asked.clone() };
         let project = Project::open_around(asked, &here)?.pop();
         project.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
     };
@@ -133,7 +133,7 @@ fn compile_for(
             return compile::bundle(&open(Vec::new())?, &overrides, true, &Silent);
         }
         SubjectOrigin::Manifest(resolved) => {
-            open(Vec::new())?.planning(resolved).plan.targets.iter().map(|planned| planned.target).collect()
+            open(Vec::new())?.plan(resolved, false, &Sink::default()).targets()
         }
         SubjectOrigin::Compiled(_) => Vec::new(),
     };

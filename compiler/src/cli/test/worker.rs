@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use cubinder_compiler::project::Asked;
+use cubinder_compiler::project::ProjectOptions;
 use cubinder_gpu::{Code, Context};
 use cubinder_launch as launch;
 use cubinder_launch::Facts;
@@ -25,7 +25,10 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Err(code) => return code,
     };
     let compiled = arguments.open().and_then(|tested| {
-        Ok((compiled(&tested, arguments.nvrtc.as_deref(), context.device(), &Asked::default())?, tested))
+        Ok((
+            compiled(&tested, arguments.nvrtc.as_deref(), context.device(), &ProjectOptions::default())?,
+            tested,
+        ))
     });
     match compiled {
         Ok((subject, tested)) => {

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::project::{Asked, Project, config_above};
+use cubinder_compiler::project::{Project, ProjectOptions, config_above};
 use cubinder_manifest::config;
 use cubinder_manifest::file_kind::Kind;
 use cubinder_node::eval;
@@ -31,9 +31,11 @@ impl Around {
     /// Without a manifest the project is that around the cases. None where it is broken: what is around the file is not known then.
     pub(super) fn of(manifest: Option<&Path>, cases: &Path) -> Option<Around> {
         let project = match manifest {
-            Some(manifest) => opened(Asked { manifests: vec![manifest.to_owned()], ..Asked::default() })?,
+            Some(manifest) => {
+                opened(ProjectOptions { manifests: vec![manifest.to_owned()], ..ProjectOptions::default() })?
+            }
             None => match config_above(cases, &here()) {
-                Some(config) => opened(Asked { config: Some(config), ..Asked::default() })?,
+                Some(config) => opened(ProjectOptions { config: Some(config), ..ProjectOptions::default() })?,
                 None => Project::default(),
             },
         };
@@ -83,8 +85,8 @@ impl Around {
     }
 }
 
-fn opened(asked: Asked) -> Option<Project> {
-    Project::open_around(Asked { is_measured: true, ..asked }, &here()).ok()?.pop()
+fn opened(asked: ProjectOptions) -> Option<Project> {
+    Project::open_around(ProjectOptions { is_measured: true, ..asked }, &here()).ok()?.pop()
 }
 
 /// The manifests in the folder of one.

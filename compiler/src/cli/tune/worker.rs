@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use cubinder_compiler::project::Asked;
+use cubinder_compiler::project::ProjectOptions;
 use cubinder_gpu::measure::{Bench, Effort, Failure, Measured, Node, Step, Timing, Why, measure};
 use cubinder_gpu::timing::{Spread, copy_rate};
 use cubinder_gpu::{Code, Context, DriverError, Stream};
@@ -27,7 +27,7 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    let asked = Asked { is_measured: true, ..Asked::default() };
+    let asked = ProjectOptions { is_measured: true, ..ProjectOptions::default() };
     let opened = arguments
         .open()
         .and_then(|opened| compiled(&opened, arguments.nvrtc.as_deref(), context.device(), &asked));

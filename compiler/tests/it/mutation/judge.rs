@@ -8,12 +8,12 @@ use std::sync::OnceLock;
 
 use cubinder_analysis::check::check_for;
 use cubinder_analysis::kernel_text;
-use cubinder_compiler::project::{Asked, Plan, Project};
+use cubinder_compiler::project::{Plan, Project, ProjectOptions};
 use cubinder_manifest::resolve::{PluginDraft, Resolved, compile};
 use cubinder_manifest::tables;
 use cubinder_node::tuning;
 use cubinder_nvrtc::codegen;
-use cubinder_source::diagnostic::{Diagnostic, Label, Severity, Source, has_errors};
+use cubinder_source::diagnostic::{Diagnostic, Label, Severity, Sink, Source, has_errors};
 use cubinder_source::source;
 use toml::de::DeTable;
 
@@ -48,8 +48,11 @@ pub(crate) struct Subject {
 impl Subject {
     /// The manifest at `path`; `config` is a file that says [`CONFIG`].
     pub(crate) fn new(path: &Path, config: &Path) -> Subject {
-        let asked =
-            Asked { manifests: vec![path.to_owned()], config: Some(config.to_owned()), ..Asked::default() };
+        let asked = ProjectOptions {
+            manifests: vec![path.to_owned()],
+            config: Some(config.to_owned()),
+            ..ProjectOptions::default()
+        };
         let project = Project::open(asked, Path::new("/")).expect("a project");
         let text = source::text(path).expect("a text").text.clone();
         Subject { path: path.to_owned(), text, project, checked: OnceLock::new() }
@@ -69,7 +72,7 @@ impl Subject {
         if !unread.is_empty() {
             return Err(unread);
         }
-        let plan = self.project.plan(&resolved)?;
+        let plan = self.plan(&resolved)?;
         let plan_print = format!("{:?}", PlanPrint::of(&plan));
         let essence = format!("{} {plan_print}", essence(&resolved.draft));
         if self.checked.get() != Some(&essence) {
@@ -95,7 +98,7 @@ impl Subject {
         if !unread.is_empty() {
             return unread;
         }
-        let plan = match self.project.plan(&resolved) {
+        let plan = match self.plan(&resolved) {
             Ok(plan) => plan,
             Err(found) => return found,
         };
@@ -103,6 +106,12 @@ impl Subject {
         found.extend(kernel_text::check(&resolved, &source::text).diagnostics);
         found.extend(resolved.warnings);
         found
+    }
+
+    fn plan(&self, resolved: &Resolved) -> Result<Plan, Vec<Diagnostic>> {
+        let errors = Sink::default();
+        let plan = self.project.plan(resolved, true, &errors);
+        errors.into_result().map(|()| plan)
     }
 
     fn code(&self, resolved: &Resolved) -> String {

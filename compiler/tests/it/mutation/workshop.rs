@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
-use cubinder_compiler::project::{Asked, Project};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Digest};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
@@ -92,13 +92,13 @@ impl<'t> Workshop<'t> {
     /// # Errors
     /// What `cubinder compile` says.
     pub(crate) fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
-        self.outcome(place, text).map(|outcome| outcome.bundle)
+        self.outcome(place, text).map(|outcome| outcome.digest)
     }
 
     /// The bundle of the manifest at `place`.
     pub(crate) fn bundle(&self, place: &Path, text: &str) -> Bundle {
         let outcome = self.outcome(place, text).expect("the manifest is right");
-        assert_eq!(outcome.warnings, [], "{}", place.display());
+        assert_eq!(outcome.compiled.warnings, [], "{}", place.display());
         let library = &outcome.libraries.first().expect("a library").path;
         let attached = cubinder_library::read(library).expect("a library").expect("it has a bundle");
         let bytes = fs::read(library).expect("it is there");
@@ -111,10 +111,10 @@ impl<'t> Workshop<'t> {
 
     fn outcome(&self, place: &Path, text: &str) -> Result<Outcome, Vec<Diagnostic>> {
         fs::write(place, text).expect("it is written");
-        let asked = Asked {
+        let asked = ProjectOptions {
             manifests: vec![place.to_owned()],
             config: Some(self.folder.path().join("cubinder.toml")),
-            ..Asked::default()
+            ..ProjectOptions::default()
         };
         let request = Request {
             project: Project::open(asked, self.folder.path())?,

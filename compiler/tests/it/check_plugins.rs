@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use cubinder_compiler::checkup;
-use cubinder_compiler::project::{Asked, Project};
-use cubinder_source::diagnostic::{Colour, Diagnostic, render};
+use cubinder_compiler::check_plugins::{self, Plans};
+use cubinder_compiler::project::{Project, ProjectOptions};
+use cubinder_source::diagnostic::{Colour, Diagnostic, Sink, render};
 use cubinder_source::source;
 use rayon::prelude::*;
 
@@ -139,7 +139,7 @@ fn write(folder: &Path, mistakes: &[&Mistake]) -> Project {
     }
     fs::write(folder.join("m.toml"), text).unwrap();
     fs::write(folder.join("scale.cu"), KERNEL).unwrap();
-    let asked = Asked { manifests: vec![folder.join("m.toml")], ..Asked::default() };
+    let asked = ProjectOptions { manifests: vec![folder.join("m.toml")], ..ProjectOptions::default() };
     Project::open(asked, folder).unwrap()
 }
 
@@ -157,7 +157,7 @@ fn told(diagnostics: &[Diagnostic]) -> Vec<Told> {
 }
 
 fn check(folder: &Path, mistakes: &[&Mistake]) -> Vec<Diagnostic> {
-    checkup::projects(&[write(folder, mistakes)], &source::text).diagnostics
+    check_plugins::check(&[write(folder, mistakes)], &source::text).diagnostics
 }
 
 #[test]
@@ -182,8 +182,14 @@ fn six_mistakes_of_six_stages_are_six_messages_in_order_of_place() {
         checked.iter().map(|one| one.primary.as_ref().unwrap().span.range.start).collect();
     assert!(starts.is_sorted());
     // None of them needs a compiler.
-    let compiled = checkup::before_compile(&write(folder.path(), &six), &source::text).unwrap_err();
+    let compiled = for_compile(&write(folder.path(), &six)).unwrap_err();
     assert_eq!(compiled, checked);
+}
+
+/// The warnings before a compile.
+fn for_compile(project: &Project) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
+    let warnings = Sink::default();
+    Plans::for_compile(project).check(&source::text, &warnings).map(|_| warnings.into_diagnostics())
 }
 
 /// Whether both can be made, and none hides the other.
@@ -233,14 +239,12 @@ fn targets_of_the_command_line_go_before_those_of_the_manifest() {
         let text = text.replace("grid = [\"blocks(numel(y))\"]", "grid = [\"2 * blocks(numel(y))\"]");
         fs::write(&project.manifests[0], text.replace("shared_bytes = 1024", launch)).unwrap();
         let targets = asked.parse().into_iter().collect();
-        let asked = Asked { manifests: project.manifests.clone(), targets, ..Asked::default() };
+        let asked =
+            ProjectOptions { manifests: project.manifests.clone(), targets, ..ProjectOptions::default() };
         let project = Project::open(asked, folder.path()).unwrap();
         let codes = |found: &[Diagnostic]| found.iter().map(|one| one.code.unwrap().0).collect();
-        let compiled = match checkup::before_compile(&project, &source::text) {
-            Ok(ready) => ready.warnings,
-            Err(found) => found,
-        };
-        [codes(&checkup::projects(&[project], &source::text).diagnostics), codes(&compiled)]
+        let compiled = for_compile(&project).unwrap_or_else(|errors| errors);
+        [codes(&check_plugins::check(&[project], &source::text).diagnostics), codes(&compiled)]
     };
     for (launch, code) in [("shared_bytes = 200000", "C0303"), ("cluster = [2]", "C0605")] {
         assert_eq!(told("sm_80", "", launch), [[code], [code]]);
@@ -261,8 +265,7 @@ fn mistakes_of_a_manifest_without_targets_are_told() {
     let checked = check(folder.path(), &[&silent, options, include]);
     let codes: Vec<&str> = told(&checked).iter().map(|(code, ..)| *code).collect();
     assert_eq!(codes, ["C0604", "C0005"], "{}", render(&checked, Colour::Plain));
-    let compiled =
-        checkup::before_compile(&write(folder.path(), &[&silent, options]), &source::text).unwrap_err();
+    let compiled = for_compile(&write(folder.path(), &[&silent, options])).unwrap_err();
     let messages: Vec<&str> = compiled.iter().map(|one| one.message.as_str()).collect();
     assert_eq!(messages.len(), 2, "{}", render(&compiled, Colour::Plain));
     assert!(messages.contains(&"nothing says what to compile for"));

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 /// A position as editors count: lines and columns from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LineColumn {
     /// The line, from 1.
     pub line: usize,
     /// The character in the line, from 1; a tab counts as one.
@@ -26,7 +26,7 @@ impl PartialEq for Lines {
 impl Eq for Lines {}
 
 impl Lines {
-    pub(super) fn place(&self, text: &str, byte: usize) -> Place {
+    pub(super) fn line_column(&self, text: &str, byte: usize) -> LineColumn {
         let starts = self.0.get_or_init(|| {
             let after = |(at, byte): (usize, u8)| (byte == b'\n').then_some(at + 1);
             std::iter::once(0).chain(text.bytes().enumerate().filter_map(after)).collect()
@@ -35,7 +35,7 @@ impl Lines {
         let line = starts.partition_point(|&start| start <= byte);
         let start = line.checked_sub(1).and_then(|line| starts.get(line)).copied().unwrap_or(0);
         let column = text.get(start..byte).map_or(0, |line| line.chars().count()) + 1;
-        Place { line, column }
+        LineColumn { line, column }
     }
 }
 

@@ -20,14 +20,14 @@ fn what_is_left_is_taken_away_and_what_is_being_made_is_not() {
     fs::create_dir(folder.path().join(".cubinder-folder.tmp")).unwrap();
     fs::write(&left, "").unwrap();
     let before = names(folder.path());
-    let draft = Draft::with(&place, b"whole").unwrap();
+    let draft = AtomicFile::with_bytes(&place, b"whole").unwrap();
     assert!(is_of_draft(draft.0.path().file_name().unwrap()));
     assert!(!left.exists());
     sweep(folder.path());
     assert_eq!(names(folder.path()).len(), before.len());
-    draft.place(&place).unwrap();
+    draft.persist(&place).unwrap();
     assert_eq!(fs::read(&place).unwrap(), b"whole");
-    drop(Draft::with(&place, b"other").unwrap());
+    drop(AtomicFile::with_bytes(&place, b"other").unwrap());
     assert_eq!((names(folder.path()).len(), fs::read(&place).unwrap()), (before.len(), b"whole".to_vec()));
 }
 
@@ -38,18 +38,18 @@ fn all_are_placed_or_none() {
     let (old, absent, blocked) = (at("old"), at("absent"), at("blocked"));
     fs::write(&old, "old").unwrap();
     fs::create_dir_all(blocked.join("in")).unwrap();
-    let draft = |place: &Path| Draft::with(place, b"new").unwrap();
+    let draft = |place: &Path| AtomicFile::with_bytes(place, b"new").unwrap();
     let placing = |places: &[&'static str]| -> Vec<PathBuf> { places.iter().map(|name| at(name)).collect() };
-    let try_all = |places: &[PathBuf], placed: fn(Vec<Placing<'_>>) -> Result<(), NotPlaced>| {
-        placed(places.iter().map(|place| Placing { draft: draft(place), place }).collect())
+    let try_all = |places: &[PathBuf], placed: fn(Vec<(AtomicFile, PathBuf)>) -> Result<(), NotPersisted>| {
+        placed(places.iter().map(|place| (draft(place), place.clone())).collect())
     };
     let three = placing(&["old", "absent", "blocked"]);
-    assert_eq!(try_all(&three, place_all).unwrap_err().place, blocked);
+    assert_eq!(try_all(&three, persist_all).unwrap_err().place, blocked);
     assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
-    assert_eq!(try_all(&placing(&["absent", "old"]), place_all_new).unwrap_err().place, old);
+    assert_eq!(try_all(&placing(&["absent", "old"]), persist_all_new).unwrap_err().place, old);
     assert_eq!((fs::read(&old).unwrap(), absent.exists()), (b"old".to_vec(), false));
     assert_eq!(names(folder.path()), ["blocked", "old"]);
-    try_all(&placing(&["old", "absent"]), place_all).unwrap();
+    try_all(&placing(&["old", "absent"]), persist_all).unwrap();
     assert_eq!((fs::read(&old).unwrap(), fs::read(&absent).unwrap()), (b"new".to_vec(), b"new".to_vec()));
     assert_eq!(names(folder.path()), ["absent", "blocked", "old"]);
 }
@@ -61,10 +61,10 @@ fn places_that_cannot_be_restored_are_reported() {
     // A link that names nothing gets no second name.
     std::os::unix::fs::symlink("nothing", &link).unwrap();
     fs::create_dir_all(blocked.join("in")).unwrap();
-    let placing = |place| Placing { draft: Draft::with(place, b"new").unwrap(), place };
-    let error = place_all(vec![placing(&link), placing(&blocked)]).unwrap_err();
+    let placing = |place| (AtomicFile::with_bytes(place, b"new").unwrap(), place);
+    let error = persist_all(vec![placing(&link), placing(&blocked)]).unwrap_err();
     assert_eq!((&error.place, error.changed.as_slice()), (&blocked, &[link.clone()][..]));
-    assert!(error.told().notes[0].contains(&link.display().to_string()));
+    assert!(Diagnostic::from(error).notes[0].contains(&link.display().to_string()));
 }
 
 /// Runs `work`, which must not wait for a process at the other end of a pipe.
@@ -107,7 +107,7 @@ fn only_old_files_are_swept_from_shared_file_systems() {
 fn what_may_not_be_written_is_not_replaceable() {
     // Writing to a running program fails, but it can be replaced.
     let program = std::env::current_exe().unwrap();
-    replaceable(&program, &program, "`--output`").unwrap();
+    check_replaceable(&program, &program, "`--output`").unwrap();
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
     let place = folder.path().join("file");
@@ -119,7 +119,7 @@ fn what_may_not_be_written_is_not_replaceable() {
         if is_root {
             rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65_534)).unwrap();
         }
-        replaceable(&place, Path::new("shown"), "`--output`").unwrap_err()
+        check_replaceable(&place, Path::new("shown"), "`--output`").unwrap_err()
     };
     let error = std::thread::spawn(check).join().unwrap();
     assert_eq!(error.message, "cannot write `shown`: Permission denied (os error 13)");
@@ -137,15 +137,18 @@ fn only_regular_files_are_replaced() {
     let before = names(folder.path());
     for name in ["pipe", "socket", "link to a pipe", "standard output"] {
         let place = at(name);
-        assert_eq!(help(&Draft::beside(&place).unwrap_err()), Some("name a file, or leave the option out"));
-        assert_eq!(Draft::beside(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
-        let draft = || Draft::in_folder(folder.path()).unwrap();
-        assert_eq!(draft().place(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
+        assert_eq!(
+            write_help(&AtomicFile::beside(&place).unwrap_err()),
+            Some("name a file, or leave the option out")
+        );
+        assert_eq!(AtomicFile::beside(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
+        let draft = || AtomicFile::in_folder(folder.path()).unwrap();
+        assert_eq!(draft().persist(&place).unwrap_err().to_string(), NotRegular.to_string(), "{name}");
         let last = at("last");
-        let both = [Placing { draft: draft(), place: &last }, Placing { draft: draft(), place: &place }];
-        let error = place_all(both.into()).unwrap_err();
+        let both = [(draft(), &last), (draft(), &place)];
+        let error = persist_all(both.into()).unwrap_err();
         assert_eq!((error.place, error.error.to_string()), (place.clone(), NotRegular.to_string()));
-        let error = replaceable(&place, &place, "`--output`").unwrap_err();
+        let error = check_replaceable(&place, &place, "`--output`").unwrap_err();
         assert_eq!(error.help.as_deref(), Some("name a file, or leave the option out"), "{}", error.message);
     }
     assert!(fs::metadata(at("link to a pipe")).unwrap().file_type().is_fifo());
@@ -156,12 +159,12 @@ fn only_regular_files_are_replaced() {
     for target in ["file", "nothing"] {
         let link = at(&format!("link to {target}"));
         symlink(target, &link).unwrap();
-        Draft::with(&link, b"new").unwrap().place(&link).unwrap();
+        AtomicFile::with_bytes(&link, b"new").unwrap().persist(&link).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_file());
     }
     assert_eq!(fs::read(at("file")).unwrap(), b"old");
     assert!(!at("nothing").exists());
-    assert!(Draft::in_folder(folder.path()).unwrap().place(folder.path()).is_err());
+    assert!(AtomicFile::in_folder(folder.path()).unwrap().persist(folder.path()).is_err());
 }
 
 #[test]
@@ -170,8 +173,8 @@ fn two_that_write_a_pair_do_not_mix_it() {
     let places = ["a", "b"].map(|name| folder.path().join(name));
     let write = |text: &str| {
         let placings =
-            places.iter().map(|place| Placing { draft: Draft::with(place, text.as_bytes()).unwrap(), place });
-        place_all(placings.collect()).unwrap();
+            places.iter().map(|place| (AtomicFile::with_bytes(place, text.as_bytes()).unwrap(), place));
+        persist_all(placings.collect()).unwrap();
     };
     // Who is last with one has to be last with the other.
     for round in 0..150 {
@@ -190,11 +193,11 @@ fn two_that_write_a_pair_do_not_mix_it() {
 fn what_another_has_put_there_is_not_undone() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("a");
-    let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
-    Draft::with(&place, b"another's").unwrap().place_for_now(&place).unwrap();
+    let file = AtomicFile::with_bytes(&place, b"mine").unwrap().put(&place).unwrap();
+    AtomicFile::with_bytes(&place, b"another's").unwrap().persist_unsynced(&place).unwrap();
     assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Absent }), None);
     assert_eq!(fs::read(&place).unwrap(), b"another's");
-    let file = Draft::with(&place, b"mine").unwrap().put(&place).unwrap();
+    let file = AtomicFile::with_bytes(&place, b"mine").unwrap().put(&place).unwrap();
     assert_eq!(undo(Placed { file, place: place.clone(), before: Before::Unknown }), Some(place));
 }
 
@@ -205,7 +208,9 @@ fn nobody_loses_what_he_makes_to_another() {
         for thread in 0..4 {
             let place = folder.path().join(thread.to_string());
             scope.spawn(move || {
-                (0..100).for_each(|_| Draft::with(&place, b"x").unwrap().place_for_now(&place).unwrap());
+                (0..100).for_each(|_| {
+                    AtomicFile::with_bytes(&place, b"x").unwrap().persist_unsynced(&place).unwrap()
+                });
             });
         }
     });
@@ -213,7 +218,7 @@ fn nobody_loses_what_he_makes_to_another() {
 }
 
 /// What each way to put a file where nothing is has to hold.
-const NEW: [fn(Draft, &Path) -> io::Result<File>; 2] = [put_new, claim];
+const NEW: [fn(AtomicFile, &Path) -> io::Result<File>; 2] = [put_new, claim];
 
 #[test]
 fn one_of_many_gets_a_new_place() {
@@ -221,7 +226,7 @@ fn one_of_many_gets_a_new_place() {
     for (way, put) in NEW.into_iter().enumerate() {
         for round in 0..50 {
             let place = folder.path().join(format!("{way}-{round}"));
-            let write = |text: String| put(Draft::with(&place, text.as_bytes()).unwrap(), &place);
+            let write = |text: String| put(AtomicFile::with_bytes(&place, text.as_bytes()).unwrap(), &place);
             let outcomes = std::thread::scope(|scope| {
                 let threads: Vec<_> =
                     (0..4).map(|thread| scope.spawn(move || write(thread.to_string()))).collect();
@@ -241,7 +246,7 @@ fn one_of_many_gets_a_new_place() {
 fn a_claim_without_a_file_is_given_up() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("a");
-    let draft = Draft::with(&place, b"mine").unwrap();
+    let draft = AtomicFile::with_bytes(&place, b"mine").unwrap();
     fs::remove_file(draft.0.path()).unwrap();
     let error = claim(draft, &place).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::NotFound);
@@ -253,7 +258,8 @@ fn a_claim_without_a_file_is_given_up() {
 fn file_systems_without_a_call_get_the_file_by_a_claim() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("a");
-    let refused = |error: io::Error| PersistError { error, file: Draft::with(&place, b"mine").unwrap().0 };
+    let refused =
+        |error: io::Error| PersistError { error, file: AtomicFile::with_bytes(&place, b"mine").unwrap().0 };
     let error = put_otherwise(refused(io::ErrorKind::StorageFull.into()), &place).unwrap_err();
     assert_eq!((error.kind(), place.exists()), (io::ErrorKind::StorageFull, false));
     put_otherwise(refused(rustix::io::Errno::NOSYS.into()), &place).unwrap();
@@ -266,11 +272,11 @@ fn what_appeared_meanwhile_is_not_replaced() {
     let (place, link) = (folder.path().join("a"), folder.path().join("b"));
     std::os::unix::fs::symlink(folder.path().join("nowhere"), &link).unwrap();
     for put in NEW {
-        let draft = Draft::with(&place, b"mine").unwrap();
+        let draft = AtomicFile::with_bytes(&place, b"mine").unwrap();
         fs::write(&place, "another's").unwrap();
         assert_eq!(put(draft, &place).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
         assert_eq!(fs::read(&place).unwrap(), b"another's");
-        let error = put(Draft::with(&link, b"mine").unwrap(), &link).unwrap_err();
+        let error = put(AtomicFile::with_bytes(&link, b"mine").unwrap(), &link).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
         assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
     }
@@ -280,18 +286,18 @@ fn what_appeared_meanwhile_is_not_replaced() {
 #[test]
 fn the_help_is_that_of_the_error() {
     assert_eq!(
-        help(&io::Error::new(io::ErrorKind::InvalidInput, NotRegular)),
+        write_help(&io::Error::new(io::ErrorKind::InvalidInput, NotRegular)),
         Some("name a file, or leave the option out")
     );
-    assert_eq!(help(&io::Error::new(io::ErrorKind::InvalidInput, "another error")), None);
-    assert_eq!(help(&io::ErrorKind::InvalidInput.into()), None);
+    assert_eq!(write_help(&io::Error::new(io::ErrorKind::InvalidInput, "another error")), None);
+    assert_eq!(write_help(&io::ErrorKind::InvalidInput.into()), None);
     for (kind, words) in [
         (io::ErrorKind::StorageFull, "make room there"),
         (io::ErrorKind::QuotaExceeded, "make room there"),
         (io::ErrorKind::ReadOnlyFilesystem, "is read-only"),
         (io::ErrorKind::PermissionDenied, "allowed to write"),
     ] {
-        let help = help(&kind.into()).unwrap();
+        let help = write_help(&kind.into()).unwrap();
         assert!(help.contains(words), "{kind}: {help}");
     }
 }

@@ -13,7 +13,7 @@ use cubinder_source::diagnostic::Diagnostic;
 
 /// The include folders of a unit that are not named as the project in `root` would name them everywhere. None where the code has line
 /// information, which is told to have paths of the machine.
-pub(super) fn of_machine(
+pub(super) fn include_folders_of_machine(
     unit: &TranslationUnit,
     settings: &Settings,
     toolkit: &[std::path::PathBuf],
@@ -28,7 +28,7 @@ pub(super) fn of_machine(
 }
 
 /// The warning about code of a unit that holds one of these folders.
-pub(super) fn told(unit: &TranslationUnit, folders: &[String], code: &CodeObject) -> Option<Diagnostic> {
+pub(super) fn warning(unit: &TranslationUnit, folders: &[String], code: &CodeObject) -> Option<Diagnostic> {
     let bytes = code.raw().ok()?;
     let folder = folders.iter().find(|folder| holds(&bytes, code.target.kind, folder))?;
     let message = format!("the code of `{}` holds the name of a header that lies in `{folder}`", unit.kernel);

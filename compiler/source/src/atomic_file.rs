@@ -30,34 +30,34 @@ const TRIES: usize = 16;
 
 /// A file that is being made. Dropped, it is gone.
 #[derive(Debug)]
-pub struct Draft(NamedTempFile);
+pub struct AtomicFile(NamedTempFile);
 
-impl Draft {
+impl AtomicFile {
     /// An empty file beside `place`, with the permissions of a new file. What was left there is taken away first.
     ///
     /// # Errors
     /// Where the folder is not there, or cannot be written; and where `place` is a pipe, a device or a socket.
-    pub fn beside(place: &Path) -> io::Result<Draft> {
+    pub fn beside(place: &Path) -> io::Result<AtomicFile> {
         may_replace(place)?;
-        sweep(folder_of(place));
-        Draft::in_folder(folder_of(place))
+        sweep(parent_folder(place));
+        AtomicFile::in_folder(parent_folder(place))
     }
 
     /// The same for who has asked for [`sweep`] already.
     ///
     /// # Errors
-    /// As [`Draft::beside`].
-    pub fn in_folder(folder: &Path) -> io::Result<Draft> {
+    /// As [`AtomicFile::beside`].
+    pub fn in_folder(folder: &Path) -> io::Result<AtomicFile> {
         let new = |builder: &mut tempfile::Builder<'_, '_>| {
             builder.permissions(Permissions::from_mode(0o666)).tempfile_in(folder)
         };
         for _ in 0..TRIES {
             let file = new(&mut named())?;
             match file.as_file().try_lock() {
-                Ok(()) if is_at(file.as_file(), file.path()) => return Ok(Draft(file)),
+                Ok(()) if is_at(file.as_file(), file.path()) => return Ok(AtomicFile(file)),
                 Ok(()) | Err(fs::TryLockError::WouldBlock) => {}
                 // What cannot be locked gets a name that nobody takes away.
-                Err(fs::TryLockError::Error(_)) => return new(named().suffix(UNLOCKED)).map(Draft),
+                Err(fs::TryLockError::Error(_)) => return new(named().suffix(UNLOCKED)).map(AtomicFile),
             }
         }
         Err(io::Error::other("others take away what is made there"))
@@ -66,9 +66,9 @@ impl Draft {
     /// A file with `bytes` beside `place`.
     ///
     /// # Errors
-    /// As [`Draft::beside`], and where there is no room.
-    pub fn with(place: &Path, bytes: &[u8]) -> io::Result<Draft> {
-        let mut draft = Draft::beside(place)?;
+    /// As [`AtomicFile::beside`], and where there is no room.
+    pub fn with_bytes(place: &Path, bytes: &[u8]) -> io::Result<AtomicFile> {
+        let mut draft = AtomicFile::beside(place)?;
         draft.file_mut().write_all(bytes)?;
         Ok(draft)
     }
@@ -88,18 +88,18 @@ impl Draft {
     ///
     /// # Errors
     /// Where it does not get to the disk, or the place cannot be taken.
-    pub fn place(self, place: &Path) -> io::Result<()> {
+    pub fn persist(self, place: &Path) -> io::Result<()> {
         // Some file systems find out only now that they have no room; and what is renamed before it is on the disk may be empty after the power
         // went.
         self.file().sync_all()?;
-        self.place_for_now(place)
+        self.persist_unsynced(place)
     }
 
     /// The same for what is looked at for damage when it is read: it need not be on the disk.
     ///
     /// # Errors
     /// Where the place cannot be taken.
-    pub fn place_for_now(self, place: &Path) -> io::Result<()> {
+    pub fn persist_unsynced(self, place: &Path) -> io::Result<()> {
         self.put(place).map(drop)
     }
 
@@ -109,18 +109,9 @@ impl Draft {
     }
 }
 
-/// What is to be put into its place.
-#[derive(Debug)]
-pub struct Placing<'p> {
-    /// The file.
-    pub draft: Draft,
-    /// Where to.
-    pub place: &'p Path,
-}
-
 /// Why something was not put into its place.
 #[derive(Debug)]
-pub struct NotPlaced {
+pub struct NotPersisted {
     /// The place.
     pub place: PathBuf,
     /// What the system answered.
@@ -129,17 +120,16 @@ pub struct NotPlaced {
     pub changed: Vec<PathBuf>,
 }
 
-impl NotPlaced {
-    /// What is said of it.
-    #[must_use]
-    pub fn told(&self) -> Diagnostic {
-        let told = cannot("write", &self.place, &self.error);
-        if self.changed.is_empty() {
-            return told;
+impl From<NotPersisted> for Diagnostic {
+    fn from(found: NotPersisted) -> Diagnostic {
+        let error = file_error("write", &found.place, &found.error);
+        if found.changed.is_empty() {
+            return error;
         }
         let changed: Vec<String> =
-            self.changed.iter().map(|place| format!("`{}`", place.display())).collect();
-        told.note(format!("written before, and left so: {}", changed.join(", ")))
+            found.changed.iter().map(|place| format!("`{}`", place.display())).collect();
+        error
+            .note(format!("written before, and left so: {}", changed.join(", ")))
             .help("what belongs together is of two runs now: make it all again")
     }
 }
@@ -149,8 +139,8 @@ impl NotPlaced {
 ///
 /// # Errors
 /// The first that cannot be placed. What was there is back where it was, where the file system has hard links.
-pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
-    all(placings, |draft, place, is_last| {
+pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
+    all(files, |draft, place, is_last| {
         let before = match is_last {
             // Nothing behind it can fail.
             true => Before::Unknown,
@@ -165,22 +155,22 @@ pub fn place_all(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
 ///
 /// # Errors
 /// The first that cannot be placed, also because something is there.
-pub fn place_all_new(placings: Vec<Placing<'_>>) -> Result<(), NotPlaced> {
-    all(placings, |draft, place, _| {
+pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
+    all(files, |draft, place, _| {
         Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
     })
 }
 
 /// Puts a file where nothing is: by a rename that refuses to replace, or a second name in the place of the first (`persist_noclobber` has both); where the
 /// file system has neither, as 9P under Windows, by [`claim`].
-fn put_new(draft: Draft, place: &Path) -> io::Result<File> {
+fn put_new(draft: AtomicFile, place: &Path) -> io::Result<File> {
     draft.0.persist_noclobber(place).or_else(|refused| put_otherwise(refused, place))
 }
 
 /// Falls back to [`claim`] if the file system lacks the calls.
 fn put_otherwise(refused: PersistError, place: &Path) -> io::Result<File> {
     match is_unknown_there(&refused.error) {
-        true => claim(Draft(refused.file), place),
+        true => claim(AtomicFile(refused.file), place),
         false => Err(refused.error),
     }
 }
@@ -194,7 +184,7 @@ fn is_unknown_there(error: &io::Error) -> bool {
 }
 
 /// Takes the name with an empty file, which only one can make, and puts the draft over it. A process that is killed in between leaves the empty file.
-fn claim(draft: Draft, place: &Path) -> io::Result<File> {
+fn claim(draft: AtomicFile, place: &Path) -> io::Result<File> {
     let claim = File::create_new(place)?;
     draft.put(place).map_err(|error| match is_at(&claim, place) && fs::remove_file(place).is_err() {
         true => io::Error::new(error.kind(), format!("{error}; an empty file is left there")),
@@ -216,24 +206,27 @@ enum Before {
     Unknown,
 }
 
-fn all(
-    placings: Vec<Placing<'_>>,
-    one: impl Fn(Draft, &Path, bool) -> io::Result<Placed>,
-) -> Result<(), NotPlaced> {
-    let not_placed = |place: &Path, error| NotPlaced { place: place.to_owned(), error, changed: Vec::new() };
-    for Placing { draft, place } in &placings {
+fn all<P: AsRef<Path>>(
+    files: Vec<(AtomicFile, P)>,
+    one: impl Fn(AtomicFile, &Path, bool) -> io::Result<Placed>,
+) -> Result<(), NotPersisted> {
+    let not_placed =
+        |place: &Path, error| NotPersisted { place: place.to_owned(), error, changed: Vec::new() };
+    for (draft, place) in &files {
+        let place = place.as_ref();
         may_replace(place).map_err(|error| not_placed(place, error))?;
         draft.file().sync_all().map_err(|error| not_placed(place, error))?;
     }
-    let _alone = alone_in(placings.iter().map(|placing| folder_of(placing.place)));
+    let _alone = alone_in(files.iter().map(|(_, place)| parent_folder(place.as_ref())));
     let mut done: Vec<Placed> = Vec::new();
-    let last = placings.len().saturating_sub(1);
-    for (index, Placing { draft, place }) in placings.into_iter().enumerate() {
+    let last = files.len().saturating_sub(1);
+    for (index, (draft, place)) in files.into_iter().enumerate() {
+        let place = place.as_ref();
         match one(draft, place, index == last) {
             Ok(placed) => done.push(placed),
             Err(error) => {
                 let changed = done.into_iter().rev().filter_map(undo).collect();
-                return Err(NotPlaced { changed, ..not_placed(place, error) });
+                return Err(NotPersisted { changed, ..not_placed(place, error) });
             }
         }
     }
@@ -317,7 +310,7 @@ fn second_name(place: &Path) -> io::Result<(TempPath, File)> {
     let file = OpenOptions::new().read(true).custom_flags(nonblock()).open(place)?;
     // Where it cannot be locked, nobody takes away what is locked by nobody either: see `sweep_one`.
     let _ = file.try_lock();
-    let link = named().make_in(folder_of(place), |name| fs::hard_link(place, name))?;
+    let link = named().make_in(parent_folder(place), |name| fs::hard_link(place, name))?;
     Ok((link.into_temp_path(), file))
 }
 
@@ -387,9 +380,9 @@ fn is_at(file: &File, path: &Path) -> bool {
 
 /// What is said where something cannot be written: ``cannot write `PATH`: No space left on device``, and what to do about it.
 #[must_use]
-pub fn cannot(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
+pub fn file_error(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()));
-    match help(error) {
+    match write_help(error) {
         Some(help) => diagnostic.help(help),
         None => diagnostic,
     }
@@ -397,7 +390,7 @@ pub fn cannot(action: &str, path: &Path, error: &io::Error) -> Diagnostic {
 
 /// What to do where something cannot be written.
 #[must_use]
-pub fn help(error: &io::Error) -> Option<&'static str> {
+pub fn write_help(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
             Some("make room there, or write to another place; what was there before is unchanged")
@@ -419,8 +412,8 @@ pub fn help(error: &io::Error) -> Option<&'static str> {
 ///
 /// # Errors
 /// Where it is there and no regular file, read-only, or another's.
-pub fn replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
-    may_replace(place).map_err(|error| cannot("write", shown, &error))?;
+pub fn check_replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagnostic> {
+    may_replace(place).map_err(|error| file_error("write", shown, &error))?;
     let Some(facts) = fs::metadata(place).ok().filter(fs::Metadata::is_file) else { return Ok(()) };
     let name = shown.display();
     if facts.permissions().readonly() {
@@ -430,17 +423,19 @@ pub fn replaceable(place: &Path, shown: &Path, other: &str) -> Result<(), Diagno
         );
     }
     match OpenOptions::new().write(true).custom_flags(nonblock()).open(place) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Err(cannot("write", shown, &error)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            Err(file_error("write", shown, &error))
+        }
         _ => Ok(()),
     }
 }
 
 /// The folder of a file that is named, perhaps without one.
 #[must_use]
-pub fn folder_of(place: &Path) -> &Path {
+pub fn parent_folder(place: &Path) -> &Path {
     place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 #[cfg(test)]
-#[path = "whole_tests.rs"]
+#[path = "atomic_file_tests.rs"]
 mod tests;

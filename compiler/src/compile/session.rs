@@ -1,0 +1,41 @@
+//! The NVRTC session of a compile.
+
+use cubinder_nvrtc::cache::Cache;
+use cubinder_nvrtc::nvrtc::{Session, Settings};
+use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
+use cubinder_source::diagnostic::Diagnostic;
+
+use crate::check_plugins::CheckedPlugin;
+use crate::project::Plan;
+
+/// Opens a session that compiles these plugins; `None` if all kernels are precompiled.
+pub(super) fn for_plugins(
+    plugins: &[CheckedPlugin],
+    overrides: &Overrides,
+    use_cache: bool,
+) -> Result<Option<Session>, Vec<Diagnostic>> {
+    let with_sources = plugins.iter().filter(|plugin| plugin.has_sources());
+    let plans: Vec<&Plan> = with_sources.map(|plugin| &plugin.plan).collect();
+    if plans.is_empty() {
+        return Ok(None);
+    }
+    let toolkit = Toolkit::locate(overrides)?;
+    let cache = match &overrides.cache {
+        Some(folder) if use_cache => Cache::open(folder),
+        _ => Cache::disabled(),
+    };
+    let session = Session::new(toolkit, Settings::default(), cache)?;
+    let session = session.in_processes_of(overrides.workers.clone());
+    check_drivers(&session, &plans)?;
+    Ok(Some(session))
+}
+
+/// Rejects an NVRTC whose code the manifests' oldest drivers cannot load.
+fn check_drivers(session: &Session, plans: &[&Plan]) -> Result<(), Vec<Diagnostic>> {
+    if plans.iter().all(|plan| plan.min_driver.is_none()) {
+        return Ok(());
+    }
+    let release = session.release()?;
+    let errors: Vec<Diagnostic> = plans.iter().filter_map(|plan| plan.check_driver(release).err()).collect();
+    if errors.is_empty() { Ok(()) } else { Err(errors) }
+}

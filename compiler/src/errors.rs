@@ -1,0 +1,114 @@
+//! The diagnostics of the pipeline, as types.
+
+use cubinder_manifest::manifest::DriverVersion;
+use cubinder_source::diagnostic::Span;
+
+cubinder_source::diagnostics! {
+    /// `--embed` of plugins that TensorRT launches itself.
+    pub(crate) struct NothingToEmbed
+    error(NO_NATIVE_ROUTE) "there is no code to be serialized into engines: TensorRT launches all of the plugins itself" {
+        note: "such an engine holds the kernels' PTX without `--embed`, and needs no library";
+        help: "leave `--embed` out";
+    }
+
+    /// An attribute of a kernel that a kernel around it cannot have.
+    pub(crate) struct LostAttribute { kernel: String, span: Span, attribute: &'static str }
+    error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}` itself: the kernel has {attribute}" {
+        at span: "this kernel";
+        note: "it becomes a part of a kernel that takes its arguments as TensorRT passes them, and that one would not have it";
+        help: "take it out, or let a plugin library launch the kernel: leave `route` out";
+    }
+
+    /// A kernel that does not compile as a part of another.
+    pub(crate) struct NotADeviceFunction { kernel: String, span: Span }
+    error(NO_NATIVE_ROUTE) "TensorRT cannot launch `{kernel}` itself: the kernel does not become a part of another" {
+        at span: "this kernel";
+        note: "the kernel compiles by itself; here it must compile when it is called as a function of the device, which does not allow all that a kernel does: NVRTC says what is wrong";
+        help: "mend that, or let a plugin library launch the kernel: leave `route` out";
+    }
+
+    /// Code that cannot be read.
+    pub(crate) struct UnreadableCode { target: String, error: String, span: Span, label: &'static str }
+    error "the code for `{target}` cannot be read: {error}" {
+        at span: "{label}";
+    }
+
+    /// `__cluster_dims__` that differ between targets.
+    pub(crate) struct ClustersDiffer { kernel: String, span: Span, sizes: String, help: &'static str }
+    error(CLUSTER) "`{kernel}` runs in clusters of other sizes for other targets" {
+        at span: "compiled for this kernel";
+        note: "{sizes}";
+        help: "{help}";
+    }
+
+    /// `--arch` with a target that the project does not have.
+    pub(crate) struct TargetNotConfigured { target: String, configured: String }
+    error "`{target}` is none of the targets that this project is compiled for" {
+        note: "they are {configured}";
+        help: "`--arch` chooses among them; `--target {target}` compiles for it whatever the project says";
+    }
+
+    /// `--arch` that leaves no target.
+    pub(crate) struct NothingLeft { only: String, span: Span, left_out: String }
+    error "`--arch {only}` leaves nothing to compile for" {
+        at span: "of this plugin";
+        note: "it is compiled for {left_out}";
+        help: "name one of these too";
+    }
+
+    /// `--arch` without targets.
+    pub(crate) struct NothingToChooseFrom { only: String }
+    error "`--arch {only}` chooses among targets, and none are named" {
+        note: "neither the manifest's `[compile]` nor a `cubinder.toml` names `targets`";
+        help: "`--target {only}` compiles for it";
+    }
+
+    /// No target.
+    pub(crate) struct NoTarget
+    error "nothing says what to compile for" {
+        help: "name the GPUs: `--target sm_89` for machine code, `--target compute_80` for PTX that newer GPUs compile at load; or \
+               write `targets` into the manifest's `[compile]`";
+    }
+
+    /// A kind of code in `code` without a target.
+    pub(crate) struct CodeWithoutTarget { kind: &'static str, example: &'static str, span: Span, targets: String, of_targets: Option<Span> }
+    error(CODE_WITHOUT_TARGET) "no target gives {kind}" {
+        at span: "asked for here";
+        note: "the targets are {targets}";
+        help: "add a target such as `{example}`, or leave this out";
+        related of_targets ?of_targets: "the targets";
+    }
+
+    /// A driver that cannot load the code.
+    pub(crate) struct DriverTooOld {
+        driver: DriverVersion, major: i32, minor: i32, span: Span,
+        from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, help: String,
+    }
+    error(DRIVER_TOO_OLD) "driver {driver} does not load what NVRTC {major}.{minor} makes" {
+        at span: "this driver must be able to";
+        note ?from_cubins: "cubins of CUDA {major} load from driver {from_cubins} on";
+        note ?from_ptx: "PTX of CUDA {major}.{minor} loads from driver {from_ptx} on";
+        help: "{help}";
+    }
+
+    /// An NVRTC that is newer than the table of drivers.
+    pub(crate) struct UnknownRelease {
+        major: i32, minor: i32, span: Span,
+        from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, help: String,
+    }
+    error(DRIVER_TOO_OLD) "it is not known which drivers load what NVRTC {major}.{minor} makes" {
+        at span: "this driver must be able to";
+        note ?from_cubins: "cubins of CUDA {major} load from driver {from_cubins} on";
+        note ?from_ptx: "PTX of CUDA {major}.{minor} loads from driver {from_ptx} on";
+        note: "this version of cubinder was made before that release";
+        help: "{help}";
+    }
+
+    /// A version of CUDA instead of one of the driver.
+    pub(crate) struct NotADriver { written: String, span: Span, help: String }
+    error(DRIVER_TOO_OLD) "`{written}` is no release of NVIDIA's driver" {
+        at span: "this looks like a version of CUDA";
+        note: "`min_driver` is a version of the driver, as `nvidia-smi` shows it: `580.65.06`";
+        help: "{help}";
+    }
+}

@@ -40,7 +40,7 @@ pub(super) fn check(source: &Arc<Source>) -> Option<Diagnostic> {
     }
     let (_, _, first) = found.first()?;
     let words = found.iter().map(|(word, places, range)| {
-        let line = source.place(range.start).line;
+        let line = source.line_column(range.start).line;
         match places {
             1 => format!("{word} (line {line})"),
             places => format!("{word} (line {line}, {places} places)"),

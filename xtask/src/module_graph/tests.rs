@@ -81,8 +81,6 @@ const LEFT: [&str; 14] = [
     "cubinder_manifest manifest::keys: plugin, variants",
     "cubinder_onnx nodes: check, find, infer, list, made",
     "cubinder_compiler project: driver, plan, targets",
-    "cubinder_manifest resolve: choices, layouts, rows",
-    "cubinder_manifest resolve: expression, foreign, launch, steps",
     "xtask bench: compile, measure, report",
     "xtask crate: bench, gpu_test",
 ];

@@ -10,7 +10,7 @@ use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_B
 
 use super::declarations::tensors;
 use super::errors::{BlockTooLarge, ClusterTooLarge, LaunchLimitExceeded, ShapeInputPassed};
-use super::expression::{Compiler, Expected, RowScope};
+use super::expression::{Compiler, Expected, RowScope, constant};
 use super::rows::{self, Row, known_type};
 use super::{ArgDraft, ArgDraftValue, Unit, beside, foreign, kernel};
 use crate::diagnostic::{Code, Diagnostic, Span};
@@ -241,10 +241,6 @@ fn value(
         None if is_identifier(name) => Err(0..u32::MAX),
         None => Err(0..0),
     }
-}
-
-pub(super) fn constant(value: i64) -> Expr {
-    Expr { nodes: vec![Node::Int(value)] }
 }
 
 fn value_of(expr: &Expr) -> Option<i64> {

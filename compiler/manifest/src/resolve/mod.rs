@@ -5,6 +5,7 @@
 //! kernels' parameters, and the code. Never reads a file: a kernel's source is a path here.
 
 mod choices;
+mod conditions;
 mod counts;
 mod cpp_names;
 mod declaration_labels;
@@ -14,6 +15,7 @@ mod excluded_rows;
 mod expression;
 mod foreign;
 mod free_names;
+mod guards;
 mod kernel;
 mod launch;
 mod layouts;
@@ -276,6 +278,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     diagnostics.extend(tensor_kinds::check(declared));
     diagnostics.extend(foreign::check(declared));
     let rows::ExpandedRows { rows, unclear } = rows::expand(declared, &mut diagnostics);
+    diagnostics.extend(layouts::check(declared, &rows, &unclear));
     let mut compiler = Compiler::new(declared, &rows, unclear);
     let (require, require_is_right) = compiler.require();
     let (outputs, outputs_are_right) = compiler.outputs();
@@ -285,7 +288,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     excluded_rows::by_requirements(&mut candidates, &require);
     let mut checked = 0;
     for Candidate { row, guard, .. } in candidates.iter_mut().filter(|it| it.exclusion.is_none()) {
-        *guard = compiler.guard(row);
+        *guard = guards::guard(&mut compiler, row);
         checked += 1;
     }
     compiler.settle(checked);

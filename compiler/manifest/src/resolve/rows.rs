@@ -9,7 +9,7 @@ use cubinder_model::Guard;
 use super::choices::{self, Choice, product};
 use super::declarations::{Declarations, Tensor, is_declared, nearest, tensors};
 use super::errors::{TooManyVariants, UnknownElementType, VariantIdTwice};
-use super::{layouts, restrict};
+use super::restrict;
 use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
 use crate::manifest::form::list;
 use crate::manifest::{Alternative, Manifest, no_tensors_of, unknown_format};
@@ -175,7 +175,6 @@ pub(super) fn expand(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnosti
             rows.push(row(manifest, rows.len(), variant, choice, values));
         }
     }
-    diagnostics.extend(layouts::check(declared, &rows, &unclear));
     ExpandedRows { rows, unclear }
 }
 

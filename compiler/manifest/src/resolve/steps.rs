@@ -6,20 +6,21 @@
 use std::collections::BTreeSet;
 
 use cubinder_expr::DataType;
-use cubinder_expr::{Node, TensorKind};
-use cubinder_model::{Fill, Guard, Memory, Scratch, Step, Work};
+use cubinder_expr::TensorKind;
+use cubinder_model::{Fill, Memory, Scratch, Step, Work};
 
+use super::conditions::{Condition, condition};
 use super::errors::{
     InputNotFillable, NothingLaunched, OutputNotFillable, SharedInputNotFillable, StepNeverDone,
     UnknownMemory,
 };
-use super::expression::{Compiler, Expected, RowScope};
-use super::launch::{self, constant};
+use super::expression::{Compiler, Expected, RowScope, constant};
+use super::launch;
 use super::rows::Row;
 use super::{ArgDraft, ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::form::list;
-use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, StepDecl, Text, WorkDecl};
+use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, Text, WorkDecl};
 
 /// What a row does.
 pub(super) struct RowSteps {
@@ -31,16 +32,6 @@ pub(super) struct RowSteps {
     pub(super) units: Vec<Unit>,
     /// Whether nothing in it is wrong. Replacements of wrong parts satisfy every rule.
     pub(super) is_right: bool,
-}
-
-/// A step's condition in a row.
-pub(super) enum Condition {
-    /// It is done, always or where this holds.
-    Done(Option<Guard>),
-    /// It is left out.
-    Never,
-    /// The condition is wrong, which was reported.
-    Wrong,
 }
 
 /// Compiles the steps for a row.
@@ -119,18 +110,6 @@ fn share_outputs(found: &mut RowSteps, manifest: &Manifest) {
     let shared = (inputs..).zip(&manifest.outputs).filter(is_shared);
     let shared: Vec<u32> = shared.map(|(tensor, _)| tensor).collect();
     found.units.iter_mut().for_each(|unit| unit.shared_outputs.clone_from(&shared));
-}
-
-/// Compiles the condition of a step in a row.
-pub(super) fn condition(compiler: &mut Compiler<'_>, decl: &StepDecl, scope: &RowScope) -> Condition {
-    let Some(text) = &decl.when else { return Condition::Done(None) };
-    let typed = compiler.expression(text, "when", Expected::Bool, scope);
-    let Some(typed) = typed else { return Condition::Wrong };
-    match typed.expr.nodes.as_slice() {
-        [Node::Bool(true)] => Condition::Done(None),
-        [Node::Bool(false)] => Condition::Never,
-        _ => Condition::Done(Some(Guard { expr: typed.expr, text: text.value.clone() })),
-    }
 }
 
 /// Whether a row has a launch, as every variant must.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cubinder_expr as expr;
 use cubinder_expr::Function;
 
-use super::{Compiler, ExtraNames, mentions};
+use super::{Compiler, mentions};
 use crate::resolve::rows::Row;
 
 impl Compiler<'_> {
@@ -36,7 +36,7 @@ impl Compiler<'_> {
     /// Whether all functions are right in a row.
     fn check_functions(&mut self, row: &Row) -> bool {
         // A guard may call it.
-        let scope = self.scope_with(Some(row), ExtraNames::Addresses);
+        let scope = self.guard_scope(row);
         let functions = self.functions.clone();
         let (mut errors, mut too_large) = (Vec::new(), BTreeSet::new());
         // With errors of their own; those that call them; and those that call these, which would repeat each error once for every way to it.

@@ -13,7 +13,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use cubinder_expr as expr;
-use cubinder_expr::{ErrorClass, Function, Kind, Scope, Syntax, TensorKind, Typed};
+use cubinder_expr::{ErrorClass, Expr, Function, Kind, Node, Scope, Syntax, TensorKind, Typed};
 
 use super::declaration_labels;
 use super::declarations::{Declarations, is_declared, tensors};
@@ -151,6 +151,11 @@ impl<'m> Compiler<'m> {
     /// Returns the names of a row's expressions: its types and constants and every tensor.
     pub(super) fn row_scope(&self, row: &Row) -> RowScope {
         self.scope_with(Some(row), ExtraNames::None)
+    }
+
+    /// Returns the names of a row's guard, which may also ask for addresses.
+    pub(super) fn guard_scope(&self, row: &Row) -> RowScope {
+        self.scope_with(Some(row), ExtraNames::Addresses)
     }
 
     fn scope_with(&self, row: Option<&Row>, extra: ExtraNames) -> RowScope {
@@ -346,6 +351,10 @@ impl<'m> Compiler<'m> {
         let unused = usage::unused(self.declared, &self.used, &self.used_in_rows);
         (self.messages.finish(active, describe), unused)
     }
+}
+
+pub(super) fn constant(value: i64) -> Expr {
+    Expr { nodes: vec![Node::Int(value)] }
 }
 
 /// Returns for each row the first one with the same types and constants.

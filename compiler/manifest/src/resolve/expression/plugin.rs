@@ -1,15 +1,11 @@
-//! The expressions of the plugin itself: rules about nodes, shapes of outputs, guards of rows.
+//! The expressions of the plugin itself: rules about nodes and shapes of outputs.
 
 use cubinder_expr::{Expr, Node};
-use cubinder_model::{Guard, Output, Requirement, ShapeLimits, SizeBound};
+use cubinder_model::{Output, Requirement, ShapeLimits, SizeBound};
 
-use super::{Compiler, Expected, ExtraNames};
-use crate::manifest::{Located, SizeDecl, StepDecl};
+use super::{Compiler, Expected, ExtraNames, constant};
+use crate::manifest::{Located, SizeDecl};
 use crate::resolve::errors::{RuleAlwaysFails, RuleAlwaysHolds};
-use crate::resolve::excluded_rows::never_holds;
-use crate::resolve::foreign;
-use crate::resolve::launch::constant;
-use crate::resolve::rows::Row;
 
 impl Compiler<'_> {
     /// Returns the rules about nodes, one for each declared one, and whether all are right. A wrong one is replaced by one that always holds.
@@ -90,46 +86,5 @@ impl Compiler<'_> {
             None => upper.clone(),
         };
         Some(SizeBound { upper: upper?.expr, opt: opt?.expr })
-    }
-
-    /// Returns the guard of a row's variant; `None` if it has none or a wrong one, or if another variant has the same id.
-    pub(in crate::resolve) fn guard(&mut self, row: &Row) -> Option<Guard> {
-        let variants = &self.declared.manifest.variants;
-        let guard = match &variants.get(row.variant)?.guard {
-            Some(text) => {
-                let scope = self.scope_with(Some(row), ExtraNames::Addresses);
-                let typed = self.expression(text, "guard", Expected::Bool, &scope)?;
-                Some(Guard { expr: typed.expr, text: text.value.clone() })
-            }
-            None => None,
-        };
-        let guard = self.with_assumptions(guard, row);
-        let same_id = variants.iter().filter(|variant| variant.id.value == row.id).count();
-        guard.filter(|_| same_id == 1)
-    }
-
-    /// Adds the assumptions of a row's precompiled code to its guard. A guard that never holds requires nothing of code.
-    fn with_assumptions(&mut self, guard: Option<Guard>, row: &Row) -> Option<Guard> {
-        let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
-        if never_holds(guard.as_ref()) || !self.declared.manifest.launches.iter().any(of_code) {
-            return guard;
-        }
-        let assumptions = foreign::assumptions(self, row);
-        let scope = self.scope_with(Some(row), ExtraNames::Addresses);
-        let mut known = guard.as_ref().map(|guard| foreign::conjuncts(&guard.expr)).unwrap_or_default();
-        let mut new: Vec<String> = Vec::new();
-        for text in assumptions {
-            let Some(typed) = self.condition(&text, &scope) else { continue };
-            if typed.expr.nodes.as_slice() != [Node::Bool(true)] && !known.contains(&typed.expr) {
-                known.push(typed.expr);
-                new.push(text);
-            }
-        }
-        if new.is_empty() {
-            return guard;
-        }
-        let text = foreign::conjoined(guard.as_ref().map(|guard| guard.text.as_str()), &new)?;
-        let typed = self.condition(&text, &scope);
-        typed.map(|typed| Guard { expr: typed.expr, text }).or(guard)
     }
 }

@@ -7,11 +7,11 @@ use cubinder_expr::Value;
 use cubinder_expr::{BinaryOp, Expr, Kind, Node, SyntaxKind, Typed, parse};
 use cubinder_model::AttributeElement;
 
+use super::super::conditions::{Condition, condition};
 use super::super::declarations::tensors;
 use super::super::errors::{AssumptionMisfit, AssumptionNeverHolds, FixedWithoutArgument};
 use super::super::expression::{Compiler, Expected, RowScope};
 use super::super::rows::Row;
-use super::super::steps::{Condition, condition};
 use super::of_row;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};

@@ -1,0 +1,51 @@
+//! The guards of rows: those of their variants and the assumptions of their precompiled code.
+
+use cubinder_expr::Node;
+use cubinder_model::Guard;
+
+use super::excluded_rows::never_holds;
+use super::expression::{Compiler, Expected};
+use super::foreign;
+use super::rows::Row;
+use crate::manifest::StepDecl;
+
+/// Returns the guard of a row's variant; `None` if it has none or a wrong one, or if another variant has the same id.
+pub(super) fn guard(compiler: &mut Compiler<'_>, row: &Row) -> Option<Guard> {
+    let variants = &compiler.declared.manifest.variants;
+    let guard = match &variants.get(row.variant)?.guard {
+        Some(text) => {
+            let scope = compiler.guard_scope(row);
+            let typed = compiler.expression(text, "guard", Expected::Bool, &scope)?;
+            Some(Guard { expr: typed.expr, text: text.value.clone() })
+        }
+        None => None,
+    };
+    let guard = with_assumptions(compiler, guard, row);
+    let same_id = variants.iter().filter(|variant| variant.id.value == row.id).count();
+    guard.filter(|_| same_id == 1)
+}
+
+/// Adds the assumptions of a row's precompiled code to its guard. A guard that never holds requires nothing of code.
+fn with_assumptions(compiler: &mut Compiler<'_>, guard: Option<Guard>, row: &Row) -> Option<Guard> {
+    let of_code = |step: &StepDecl| step.launch().is_some_and(|launch| launch.is_of_code);
+    if never_holds(guard.as_ref()) || !compiler.declared.manifest.launches.iter().any(of_code) {
+        return guard;
+    }
+    let assumptions = foreign::assumptions(compiler, row);
+    let scope = compiler.guard_scope(row);
+    let mut known = guard.as_ref().map(|guard| foreign::conjuncts(&guard.expr)).unwrap_or_default();
+    let mut new: Vec<String> = Vec::new();
+    for text in assumptions {
+        let Some(typed) = compiler.condition(&text, &scope) else { continue };
+        if typed.expr.nodes.as_slice() != [Node::Bool(true)] && !known.contains(&typed.expr) {
+            known.push(typed.expr);
+            new.push(text);
+        }
+    }
+    if new.is_empty() {
+        return guard;
+    }
+    let text = foreign::conjoined(guard.as_ref().map(|guard| guard.text.as_str()), &new)?;
+    let typed = compiler.condition(&text, &scope);
+    typed.map(|typed| Guard { expr: typed.expr, text }).or(guard)
+}

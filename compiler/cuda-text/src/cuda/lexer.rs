@@ -279,12 +279,8 @@ impl Lexer<'_> {
         let length = match (first, self.peek(1), self.peek(2)) {
             (b':', b':', _) | (b'-', b'>', _) => 2,
             (b'.', b'.', b'.') => 3,
-            // `<::` is no digraph.
-            (b'<', b':', next) if next != b':' => {
-                self.is_odd = true;
-                1
-            }
-            (b'<', b'%', _) | (b'%', b'>' | b':', _) => {
+            (b'<', b':', b':') => 1,
+            (b'<', b':' | b'%', _) | (b'%', b'>' | b':', _) => {
                 self.is_odd = true;
                 1
             }

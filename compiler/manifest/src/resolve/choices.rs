@@ -9,9 +9,7 @@ use cubinder_expr::Kind;
 use cubinder_expr::{DataType, Format};
 
 use super::declarations::{Declarations, has_word, is_declared, tensors};
-use super::errors::{
-    AlternativeUnserved, ServesNothing, UndecidedFormat, UndecidedOutputType, UndecidedType,
-};
+use super::errors::{AlternativeUnserved, ServesNothing, UndecidedOutputType, UndecidedParameter};
 use super::restrict::{allows, served};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{Alternative, Manifest, Parameter, VariantDecl};
@@ -105,8 +103,7 @@ pub(super) fn check(
         let is_broken = !manifest.broken.is_empty()
             || !decided.formats.iter().all(|name| is_declared(&manifest.formats, name));
         if is_open && !decided.formats.contains(name) && !is_broken {
-            let (span, count) = (declared.span(&parameter.name.range), parameter.alternatives.len());
-            diagnostics.push(UndecidedFormat { name, span, count, first: first_word(parameter) }.into());
+            diagnostics.push(undecided_parameter(declared, parameter, parameter.alternatives.len()));
             undecided.insert(name.to_owned());
         }
     }
@@ -120,8 +117,20 @@ fn value_of<T: Copy>(chosen: &[(String, T)], name: &str) -> Option<T> {
     chosen.iter().find(|(parameter, _)| parameter == name).map(|(_, value)| *value)
 }
 
-fn first_word<T: Alternative>(parameter: &Parameter<T>) -> &'static str {
-    parameter.alternatives.first().map_or("", |first| first.word())
+fn undecided_parameter<T: Alternative>(
+    declared: Declarations<'_>,
+    parameter: &Parameter<T>,
+    count: usize,
+) -> Diagnostic {
+    let (reason, note) = match T::WHAT {
+        "type" => {
+            ("type of no input", "a node's input types choose between the alternatives of a type parameter")
+        }
+        _ => ("format of no tensor", "TensorRT chooses the formats of a node's tensors"),
+    };
+    let (name, span) = (parameter.name.value.as_str(), declared.span(&parameter.name.range));
+    let first = parameter.alternatives.first().map_or("", |first| first.word());
+    UndecidedParameter { kind: T::WHAT, name, span, count, reason, note, first }.into()
 }
 
 /// The names of the parameters that a node decides.
@@ -175,13 +184,12 @@ fn undecided_type(
     if decided.types.contains(name) || input_is_broken {
         return None;
     }
-    let span = declared.span(&parameter.name.range);
     let count =
         |choices: &mut dyn Iterator<Item = &Choice>| choices.filter_map(value).collect::<BTreeSet<_>>().len();
     let Some(output) = manifest.outputs.iter().find(|output| output.ty.value == name) else {
         let is_open = choices.iter().any(|choices| decided.leaves_open(choices, true, &value));
         let count = choices.iter().map(|choices| count(&mut choices.iter())).max().unwrap_or(0);
-        return is_open.then(|| UndecidedType { name, span, count, first: first_word(parameter) }.into());
+        return is_open.then(|| undecided_parameter(declared, parameter, count));
     };
     // Values that the code is compiled for may decide it: which rows they leave is known later (`output_types`).
     if manifest.attributes.iter().any(|decl| decl.specialize.is_some())
@@ -200,7 +208,7 @@ fn undecided_type(
     let attribute = guarding.map(|decl| &decl.name.value);
     let error = UndecidedOutputType {
         name,
-        span,
+        span: declared.span(&parameter.name.range),
         count: count(&mut choices.iter().flatten()),
         output: declared.span(&output.ty.range),
         countable: attribute.filter(|_| is_countable),

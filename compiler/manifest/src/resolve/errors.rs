@@ -9,7 +9,9 @@ use crate::diagnostic::Span;
 // Names.
 diagnostics! {
     pub(super) struct NameReserved<'a> { what: String, name: &'a str, span: Span }
-    error(BAD_NAME) "{what} cannot be called `{name}`" { at span: "the expression language gives this name a meaning"; }
+    error(BAD_NAME) "{what} cannot be called `{name}`" {
+        at span: "the expression language gives this name a meaning";
+    }
 
     pub(super) struct NameReservedInCpp<'a> { what: String, name: &'a str, span: Span, reason: &'static str }
     error(BAD_NAME) "{what} cannot be called `{name}`" {
@@ -17,24 +19,30 @@ diagnostics! {
     }
 
     pub(super) struct DeclaredTwice<'a> { name: &'a str, what: String, span: Span, first_what: String, first: Span }
-    error(DECLARED_TWICE) "the name `{name}` is declared twice" { at span: "as {what}"; related first: "first as {first_what}"; }
+    error(DECLARED_TWICE) "the name `{name}` is declared twice" {
+        at span: "as {what}"; related first: "first as {first_what}";
+    }
 
     pub(super) struct TimingTwice { name: String, span: Span, first: Span }
-    error(DECLARED_TWICE) "`timing` names `{name}` twice" { at span: "the second time"; related first: "the first time"; }
+    error(DECLARED_TWICE) "`timing` names `{name}` twice" {
+        at span: "the second time"; related first: "the first time";
+    }
 
     pub(super) struct UnknownTimingAttribute<'a> {
         name: String, span: Span, known: String, near: Option<&'a String>, first: Option<Span>,
     }
     error(UNKNOWN_NAME) "there is no attribute `{name}`" {
-        at span: "`timing` names attributes"; note: "{known}";
-        related first ?first: "declared here"; help ?near: "did you mean `{near}`?";
+        at span: "`timing` names attributes"; note: "{known}"; related first ?first: "declared here";
+        help ?near: "did you mean `{near}`?";
     }
 }
 
 // Counts.
 diagnostics! {
     pub(super) struct TooMany { owner: &'static str, what: &'static str, count: usize, most: usize, span: Span }
-    error(WRONG_VALUE) "{owner} has {count} {what}, more than {most}" { at span: "at most {most} {what} fit into a plugin"; }
+    error(WRONG_VALUE) "{owner} has {count} {what}, more than {most}" {
+        at span: "at most {most} {what} fit into a plugin";
+    }
 }
 
 // Uses.
@@ -44,14 +52,9 @@ diagnostics! {
         at span: "declared here"; help: "use it in an expression, or leave it out";
     }
 
-    pub(super) struct UnusedInKernels<'a> { kind: &'static str, name: &'a str, span: Span }
+    pub(super) struct UnusedInKernels<'a> { kind: &'static str, name: &'a str, span: Span, place: &'static str }
     warning(UNUSED) "the {kind} `{name}` is never used" {
-        at span: "declared here"; help: "use it in the manifest, or in the kernel as `manifest::{name}`, or leave it out";
-    }
-
-    pub(super) struct UnusedTable<'a> { name: &'a str, span: Span }
-    warning(UNUSED) "the table `{name}` is never used" {
-        at span: "declared here"; help: "use it in the kernel as `manifest::{name}`, or leave it out";
+        at span: "declared here"; help: "use it {place} as `manifest::{name}`, or leave it out";
     }
 
     pub(super) struct UnusedScratch<'a> { name: &'a str, span: Span }
@@ -60,7 +63,9 @@ diagnostics! {
     }
 
     pub(super) struct UnusedInput<'a> { name: &'a str, span: Span, advice: String }
-    warning(UNREAD_INPUT) "the input `{name}` is never used" { at span: "declared here"; help: "{advice}, or leave it out"; }
+    warning(UNREAD_INPUT) "the input `{name}` is never used" {
+        at span: "declared here"; help: "{advice}, or leave it out";
+    }
 
     pub(super) struct SameCodeForEachValue<'a> { name: &'a str, span: Span }
     warning(UNUSED) "the code is the same for each value of `{name}`" {
@@ -75,8 +80,8 @@ diagnostics! {
         kind: &'static str, name: &'a str, span: Span, known: String, near: Option<&'a String>, first: Option<Span>,
     }
     error(UNKNOWN_NAME) "unknown {kind} parameter `{name}`" {
-        at span: "`[{kind}s]` does not declare it"; note: "{known}";
-        related first ?first: "declared here"; help ?near: "did you mean `{near}`?";
+        at span: "`[{kind}s]` does not declare it"; note: "{known}"; related first ?first: "declared here";
+        help ?near: "did you mean `{near}`?";
     }
 
     pub(super) struct NotAnAlternative<'a> {
@@ -92,32 +97,30 @@ diagnostics! {
         at span: "this one allows everything"; help: "write `types = {{ T = [\"f32\"] }}`, or leave the table out";
     }
 
-    pub(super) struct UndecidedType<'a> { name: &'a str, span: Span, count: usize, first: &'static str }
-    error(UNDECIDED_TYPE) "nothing decides what `{name}` is: it is the type of no input" {
-        at span: "has {count} alternatives";
-        note: "a node's input types choose between the alternatives of a type parameter";
-        help: "where each variant has a type of its own, say so: `types = {{ {name} = [\"{first}\"] }}` in `[[variants]]`";
+    pub(super) struct UndecidedParameter<'a> {
+        kind: &'static str, name: &'a str, span: Span, count: usize, reason: &'static str, note: &'static str,
+        first: &'static str,
     }
-
-    pub(super) struct UndecidedFormat<'a> { name: &'a str, span: Span, count: usize, first: &'static str }
-    error(UNDECIDED_TYPE) "nothing decides what `{name}` is: it is the format of no tensor" {
-        at span: "has {count} alternatives"; note: "TensorRT chooses the formats of a node's tensors";
-        help: "where each variant has a format of its own, say so: `formats = {{ {name} = [\"{first}\"] }}` in `[[variants]]`";
+    error(UNDECIDED_TYPE) "nothing decides what `{name}` is: it is the {reason}" {
+        at span: "has {count} alternatives"; note: "{note}";
+        help: "where each variant has a {kind} of its own, say so: `{kind}s = {{ {name} = [\"{first}\"] }}` in \
+            `[[variants]]`";
     }
 
     /// Guards name the attribute: `countable` can have values of `specialize`, `uncountable` cannot.
     pub(super) struct UndecidedOutputType<'a> {
-        name: &'a str, span: Span, count: usize, output: Span, countable: Option<&'a String>, uncountable: Option<&'a String>,
+        name: &'a str, span: Span, count: usize, output: Span, countable: Option<&'a String>,
+        uncountable: Option<&'a String>,
     }
     error(UNDECIDED_TYPE) "nothing decides what `{name}` is: it is the type of no input" {
         at span: "has {count} alternatives"; related output: "the type of an output must not depend on the variant";
         note: "a node's input types choose between the alternatives of a type parameter";
-        help: "give an input this type; where an attribute says what `{name}` is, name its values with `specialize`, and give each \
-            variant its type and a guard that says for which value it is";
-        help ?countable: "if `{countable}` decides it: `specialize = [...]` of `{countable}`, in place of other constraints, names \
-            the values for which code is made, and guards then leave one type for each";
-        help ?uncountable: "if `{uncountable}` decides it: take an integer for `{uncountable}` and name its values with \
-            `specialize`, which is for integers and booleans; guards then leave one type for each";
+        help: "give an input this type; where an attribute says what `{name}` is, name its values with `specialize`, \
+            and give each variant its type and a guard that says for which value it is";
+        help ?countable: "if `{countable}` decides it: `specialize = [...]` of `{countable}`, in place of other \
+            constraints, names the values for which code is made, and guards then leave one type for each";
+        help ?uncountable: "if `{uncountable}` decides it: take an integer for `{uncountable}` and name its values \
+            with `specialize`, which is for integers and booleans; guards then leave one type for each";
     }
 
     /// The inputs and values of `specialize` leave an output two types.
@@ -127,7 +130,8 @@ diagnostics! {
     error(UNDECIDED_TYPE) "nothing decides what `{name}` is: it is the type of no input" {
         at span: "of nodes with {node} it can be `{first}` and `{other}`";
         related output: "the type of an output must not depend on the variant";
-        note: "the types of a node's inputs decide it, and the values of `specialize` where guards leave one type for each";
+        note: "the types of a node's inputs decide it, and the values of `specialize` where guards leave one type for \
+            each";
         help: "let the guards of the variants say for which value each of them is, or give an input this type";
     }
 
@@ -145,15 +149,16 @@ diagnostics! {
 
     pub(super) struct VariantIdTwice { id: i32, span: Span, first: Span }
     error(DECLARED_TWICE) "two variants have the id {id}" {
-        at span: "the second one"; related first: "the first one"; note: "TensorRT remembers the fastest variant by this number";
+        at span: "the second one"; related first: "the first one";
+        note: "TensorRT remembers the fastest variant by this number";
     }
 
     pub(super) struct UnknownElementType<'a> {
         name: &'a str, span: Span, known: String, lacking: Option<String>, near: Option<&'a str>, first: Option<Span>,
     }
     error(UNKNOWN_TYPE) "unknown type `{name}`" {
-        at span: "neither a type parameter nor an element type"; note: "the types are {known}"; note ?lacking: "{lacking}";
-        related first ?first: "declared here"; help ?near: "did you mean `{near}`?";
+        at span: "neither a type parameter nor an element type"; note: "the types are {known}";
+        note ?lacking: "{lacking}"; related first ?first: "declared here"; help ?near: "did you mean `{near}`?";
     }
 
     pub(super) struct TooManyVariants {
@@ -203,8 +208,8 @@ diagnostics! {
     pub(super) struct UnusedSize<'a> { name: &'a str, span: Span }
     error(SIZE_TENSOR) "no output has the size that `{name}` holds" {
         at span: "in no shape";
-        help: "write it as a dimension, `shape = \"[{name}]\"`, or make it a number like any other: `shape = \"[]\"` in place \
-            of `size`";
+        help: "write it as a dimension, `shape = \"[{name}]\"`, or make it a number like any other: `shape = \"[]\"` \
+            in place of `size`";
     }
 }
 
@@ -221,13 +226,14 @@ diagnostics! {
     }
     error(OUT_OF_PLACE) "`{name}` cannot be used here" {
         at span: "{label}"; note: "`{name}` is {reason}";
-        help ?sized: "where the kernels write it, say `size = {{ upper = \"...\" }}` of `{sized}` in the place of its `shape`, \
-            with the most that it can be";
+        help ?sized: "where the kernels write it, say `size = {{ upper = \"...\" }}` of `{sized}` in the place of its \
+            `shape`, with the most that it can be";
     }
 
     pub(super) struct FormatAsValue<'a> { name: &'a str, span: Span, tensor: &'a str }
     error(WRONG_KIND) "`{name}` is a format parameter" {
-        at span: "not a value"; help: "the format of a tensor is `{tensor}.format`, a string: `{tensor}.format == 'linear'`";
+        at span: "not a value";
+        help: "the format of a tensor is `{tensor}.format`, a string: `{tensor}.format == 'linear'`";
     }
 
     pub(super) struct TableAsValue<'a> { message: &'a str, label: &'a str, span: Span, name: &'a str }
@@ -237,14 +243,17 @@ diagnostics! {
 
     pub(super) struct ScratchAsValue<'a> { message: &'a str, label: &'a str, span: Span, name: &'a str }
     error(OUT_OF_PLACE) "{message}" {
-        at span: "{label}"; note: "`{name}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it";
+        at span: "{label}";
+        note: "`{name}` is a scratch buffer: an argument can pass it as it is, and a `memset` fill it";
     }
 
     pub(super) struct VariantLacksConstant<'a> {
-        message: &'a str, label: &'a str, span: Span, name: &'a str, value: &'a Value, declared: Span, variant: Option<Span>,
+        message: &'a str, label: &'a str, span: Span, name: &'a str, value: &'a Value, declared: Span,
+        variant: Option<Span>,
     }
     error(UNKNOWN_NAME) "{message}" {
-        at span: "{label}"; related declared: "another variant has it"; related variant ?variant: "this variant has not";
+        at span: "{label}"; related declared: "another variant has it";
+        related variant ?variant: "this variant has not";
         help: "give every variant this constant, or declare it in `[constants]`: `{name} = {value}`";
     }
 
@@ -254,7 +263,9 @@ diagnostics! {
     }
 
     pub(super) struct RuleAlwaysFails { span: Span }
-    error(REQUIRE_IS_CONSTANT) "no node can meet this rule" { at span: "always false"; help: "correct it, or take it out"; }
+    error(REQUIRE_IS_CONSTANT) "no node can meet this rule" {
+        at span: "always false"; help: "correct it, or take it out";
+    }
 
     pub(super) struct ExcludedValue<'a> { name: &'a str, value: &'a Value, span: Span }
     warning(UNUSED) "no node can have `{name}` = `{value}`" {
@@ -288,7 +299,8 @@ diagnostics! {
 
     pub(super) struct NoTemplateArgument<'a> { name: &'a str, kind: &'static str, value: &'a Value, span: Span }
     error(BAD_KERNEL_NAME) "the constant `{name}` cannot be a template argument" {
-        at span: "this is a {kind}: {value}"; help: "use `manifest::{name}` in the kernel, or pass it in `[launches.args]`";
+        at span: "this is a {kind}: {value}";
+        help: "use `manifest::{name}` in the kernel, or pass it in `[launches.args]`";
     }
 
     pub(super) struct BadArgumentCharacter { character: String, span: Span }
@@ -312,8 +324,8 @@ diagnostics! {
     pub(super) struct ShapeInputPassed<'a> { name: &'a str, span: Span, input: Span }
     error(SHAPE_INPUT) "`{name}` is a shape input: its memory is the host's" {
         at span: "a kernel cannot read it there"; related input: "declared here";
-        help: "TensorRT uses it for the shapes of outputs and keeps it from kernels: pass an extent that follows from it, such as \
-            `y.shape[0]`";
+        help: "TensorRT uses it for the shapes of outputs and keeps it from kernels: pass an extent that follows from \
+            it, such as `y.shape[0]`";
     }
 
     pub(super) struct OutputNotFillable<'a> { name: &'a str, span: Span }
@@ -370,7 +382,9 @@ diagnostics! {
     pub(super) struct ElementOfWrongType<'a> {
         ty: &'static str, span: Span, index: usize, item: &'a Value, reason: String,
     }
-    error(WRONG_VALUE) "an element of the table is not of type `{ty}`" { at span: "element {index} is {item}{reason}"; }
+    error(WRONG_VALUE) "an element of the table is not of type `{ty}`" {
+        at span: "element {index} is {item}{reason}";
+    }
 }
 
 // Precompiled code.
@@ -392,8 +406,8 @@ diagnostics! {
     }
     error(UNKNOWN_NAME) "no `[[code]]` is called `{name}`" {
         at span: "not declared"; note ?known: "there are {known}";
-        help ?none: "{none}: a `[[code]]` table with `name`, `parameters`, and `cubin` or `ptx`; `cubinder import` writes one";
-        help ?near: "did you mean `{near}`?";
+        help ?none: "{none}: a `[[code]]` table with `name`, `parameters`, and `cubin` or `ptx`; `cubinder import` \
+            writes one"; help ?near: "did you mean `{near}`?";
     }
 
     pub(super) struct TellsNoVariantsApart<'a> { name: &'a str, span: Span, near: Option<&'a String> }
@@ -426,14 +440,15 @@ diagnostics! {
     }
     error(UNKNOWN_TYPE) "unknown type `{base}`" {
         at span: "no type of a parameter"; note ?note: "{note}";
-        help: "a type is `f32`, `f16`, `bf16`, `i8` to `i64`, `u8` to `u64`, `bool`, `f64`, a type parameter, or CUDA's own name of a \
-            number or a vector; pointers have a `*`, arrays by value a length, as a struct that holds nothing else: `i64[4]`";
-        help ?near: "did you mean `{near}`?";
+        help: "a type is `f32`, `f16`, `bf16`, `i8` to `i64`, `u8` to `u64`, `bool`, `f64`, a type parameter, or \
+            CUDA's own name of a number or a vector; pointers have a `*`, arrays by value a length, as a struct that \
+            holds nothing else: `i64[4]`"; help ?near: "did you mean `{near}`?";
     }
 
     pub(super) struct NotByValue<'a> { name: &'a str, span: Span }
     error(UNKNOWN_TYPE) "a `{name}` cannot be passed by value" {
-        at span: "passed by value"; help: "numbers of 8 to 64 bits, `f32`, `f64` and `bool` can be; what is a pointer has a `*`";
+        at span: "passed by value";
+        help: "numbers of 8 to 64 bits, `f32`, `f64` and `bool` can be; what is a pointer has a `*`";
     }
 
     pub(super) struct NoMultiple { span: Span }
@@ -444,7 +459,8 @@ diagnostics! {
     pub(super) struct FixedWithoutArgument<'a> { name: &'a str, span: Span, parameter: Span, value: &'a Value }
     error(MISSING_ARGUMENT) "`{name}`, for which the code was made, gets no argument" {
         at span: "not among these"; related parameter: "the code is right where it is {value}";
-        help: "say what it is in this launch, `{name} = \"...\"`: nothing is passed, and the guard holds it against {value}";
+        help: "say what it is in this launch, `{name} = \"...\"`: nothing is passed, and the guard holds it against \
+            {value}";
     }
 
     pub(super) struct AssumptionNeverHolds<'a> { name: &'a str, claim: &'a str, span: Span, parameter: Span }
@@ -453,9 +469,12 @@ diagnostics! {
         help: "pass what the code was made for, or have the code made for this";
     }
 
-    pub(super) struct AssumptionMisfit<'a> { name: &'a str, wanted: String, span: Span, found: &'a str, parameter: Span }
+    pub(super) struct AssumptionMisfit<'a> {
+        name: &'a str, wanted: String, span: Span, found: &'a str, parameter: Span,
+    }
     error(CODE_ASSUMPTION) "it cannot be held that `{name}` is {wanted}" {
-        at span: "this is {found}"; related parameter: "what the code was made for"; help: "pass a number of the same kind";
+        at span: "this is {found}"; related parameter: "what the code was made for";
+        help: "pass a number of the same kind";
     }
 }
 
@@ -464,14 +483,17 @@ diagnostics! {
     pub(super) struct PlaceholdersLeft { words: String, first: Span }
     error(UNKNOWN_NAME) "still to be said: {words}" {
         at first: "the first of them";
-        note: "`cubinder import` leaves such words where files do not tell what stands there; nothing else is checked before all are \
-            replaced";
+        note: "`cubinder import` leaves such words where files do not tell what stands there; nothing else is checked \
+            before all are replaced";
         help: "put in their place what the comments beside them say; docs/kernels-from-elsewhere.md has examples";
     }
 
-    pub(super) struct PluginTwice<'a> { name: &'a str, version: &'a str, namespace: &'a str, second: Span, first: Span }
+    pub(super) struct PluginTwice<'a> {
+        name: &'a str, version: &'a str, namespace: &'a str, second: Span, first: Span,
+    }
     error(PLUGIN_TWICE) "two manifests define the plugin `{name}`, version `{version}`, namespace `{namespace}`" {
-        at second: "the second one"; related first: "the first one"; note: "TensorRT finds a plugin by name, version and namespace";
+        at second: "the second one"; related first: "the first one";
+        note: "TensorRT finds a plugin by name, version and namespace";
         help: "give one of them another name, version or namespace";
     }
 }

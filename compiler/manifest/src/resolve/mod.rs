@@ -277,7 +277,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     let mut diagnostics = names::check(declared);
     diagnostics.extend(tensor_kinds::check(declared));
     diagnostics.extend(foreign::check(declared));
-    let rows::ExpandedRows { rows, unclear } = rows::expand(declared, &mut diagnostics);
+    let (rows, unclear) = rows::expand(declared, &mut diagnostics);
     diagnostics.extend(layouts::check(declared, &rows, &unclear));
     let mut compiler = Compiler::new(declared, &rows, unclear);
     let (require, require_is_right) = compiler.require();
@@ -311,9 +311,10 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     let steps: Vec<steps::RowSteps> = steps.collect();
     steps::report_never_done(&mut compiler, &active_rows, &steps);
     let describe = |row: usize| Some(candidates.get(row)?.row.describe());
-    let (messages, unused) = compiler.finish(active_rows.len(), &describe);
+    let (unused_in_manifest, unused_names) = compiler.unused();
+    let messages = compiler.finish(active_rows.len(), &describe);
     diagnostics.extend(messages);
-    diagnostics.extend(unused.warnings);
+    diagnostics.extend(unused_in_manifest);
     if has_errors(&diagnostics) {
         // Something that is wrong elsewhere may be the use that a warning misses.
         diagnostics.retain(|diagnostic| diagnostic.severity == Severity::Error);
@@ -331,7 +332,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
         source: Arc::clone(source),
         name_span: declared.span(&manifest.plugin.name.range),
         warnings: Vec::new(),
-        unused_names: unused.names,
+        unused_names,
         is_read: true,
         cases_are_known: require_is_right,
         shapes_are_known: outputs_are_right,

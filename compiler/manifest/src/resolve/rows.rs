@@ -130,14 +130,12 @@ pub(super) fn types<'r>(rows: impl Iterator<Item = &'r Row>) -> Vec<DataType> {
     all.into_iter().collect()
 }
 
-/// The rows, and the parameters whose values in them are not known: that was reported.
-pub(super) struct ExpandedRows {
-    pub(super) rows: Vec<Row>,
-    pub(super) unclear: BTreeSet<String>,
-}
-
-/// Expands the table. If there are errors, the rows serve only to find more.
-pub(super) fn expand(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnostic>) -> ExpandedRows {
+/// Expands the table. Returns the rows, and the parameters whose values in them are not known, which was reported. If there are errors, the
+/// rows serve only to find more.
+pub(super) fn expand(
+    declared: Declarations<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+) -> (Vec<Row>, BTreeSet<String>) {
     let manifest = declared.manifest;
     unique_ids(declared, diagnostics);
     diagnostics.extend(tensors(manifest).filter_map(|tensor| unknown_type(declared, tensor)));
@@ -162,7 +160,7 @@ pub(super) fn expand(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnosti
     let count = count.saturating_mul(values);
     let Some(choices) = choices.ok().filter(|_| count <= MAX_ROWS) else {
         diagnostics.push(too_many(declared, count));
-        return ExpandedRows { rows: Vec::new(), unclear };
+        return (Vec::new(), unclear);
     };
     // If no variant has a choice there are no rows, however many values there are.
     let specialized = if values <= MAX_ROWS { product(specialized.into_iter()) } else { Vec::new() };
@@ -175,7 +173,7 @@ pub(super) fn expand(declared: Declarations<'_>, diagnostics: &mut Vec<Diagnosti
             rows.push(row(manifest, rows.len(), variant, choice, values));
         }
     }
-    ExpandedRows { rows, unclear }
+    (rows, unclear)
 }
 
 fn too_many(declared: Declarations<'_>, count: usize) -> Diagnostic {

@@ -23,6 +23,7 @@ use crate::manifest::form::list;
 use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, Text, WorkDecl};
 
 /// What a row does.
+#[derive(Default)]
 pub(super) struct RowSteps {
     pub(super) scratch: Vec<Scratch>,
     pub(super) steps: Vec<Step>,
@@ -38,13 +39,7 @@ pub(super) struct RowSteps {
 pub(super) fn resolve(compiler: &mut Compiler<'_>, row: &Row, plugin_types: &[DataType]) -> RowSteps {
     let manifest = compiler.declared.manifest;
     let scope = compiler.row_scope(row);
-    let mut found = RowSteps {
-        scratch: Vec::new(),
-        steps: Vec::new(),
-        decls: Vec::new(),
-        units: Vec::new(),
-        is_right: !manifest.launches.is_empty(),
-    };
+    let mut found = RowSteps { is_right: !manifest.launches.is_empty(), ..RowSteps::default() };
     for (number, decl) in manifest.launches.iter().enumerate() {
         let when = match condition(compiler, decl, &scope) {
             Condition::Done(when) => when,

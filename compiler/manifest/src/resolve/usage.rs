@@ -3,9 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::declarations::{Declarations, tensors};
-use super::errors::{
-    SameCodeForEachValue, UnusedInExpressions, UnusedInKernels, UnusedInput, UnusedScratch, UnusedTable,
-};
+use super::errors::{SameCodeForEachValue, UnusedInExpressions, UnusedInKernels, UnusedInput, UnusedScratch};
 use crate::diagnostic::Diagnostic;
 
 /// A parameter, a constant or an attribute that code is compiled for, which nothing in the manifest uses. The kernel may use it all the same.
@@ -17,23 +15,14 @@ pub struct UnusedName {
     pub warning: Diagnostic,
 }
 
-/// Names that nothing uses.
-#[derive(Debug, Default)]
-pub(super) struct Unused {
-    /// The warnings about those that only the manifest can use.
-    pub(super) warnings: Vec<Diagnostic>,
-    /// Those that a kernel can use.
-    pub(super) names: Vec<UnusedName>,
-}
-
-/// Returns the unused names, given those that expressions, arguments and kernel names mention.
-/// `in_rows` are those that guards and launches mention.
+/// Returns the warnings about unused names, and the unused names that a kernel can use, given those that expressions, arguments and kernel
+/// names mention. `in_rows` are those that guards and launches mention.
 pub(super) fn unused(
     declared: Declarations<'_>,
     used: &BTreeSet<String>,
     in_rows: &BTreeSet<String>,
-) -> Unused {
-    let mut unused = Unused::default();
+) -> (Vec<Diagnostic>, Vec<UnusedName>) {
+    let (mut warnings, mut in_kernels) = (Vec::new(), Vec::new());
     let tensor_parameters: BTreeSet<&String> = tensors(declared.manifest)
         .flat_map(|tensor| [Some(tensor.ty), tensor.format])
         .flatten()
@@ -55,7 +44,7 @@ pub(super) fn unused(
                 if let Some(values) = specialize {
                     span = declared.span(&values.range);
                     let warning = SameCodeForEachValue { name, span }.into();
-                    unused.names.push(UnusedName { name: name.to_owned(), warning });
+                    in_kernels.push(UnusedName { name: name.to_owned(), warning });
                     continue;
                 }
                 // The kernel computes with the only value of `one_of` anyway. The attribute rejects other values; TensorRT
@@ -80,15 +69,17 @@ pub(super) fn unused(
             // A constant of several variants is one name.
             _ if !seen.insert(name) => continue,
             _ => {
-                let warning = match kind {
-                    "table" => UnusedTable { name, span }.into(),
-                    _ => UnusedInKernels { kind, name, span }.into(),
+                // Expressions cannot use tables.
+                let place = match kind {
+                    "table" => "in the kernel",
+                    _ => "in the manifest, or in the kernel",
                 };
-                unused.names.push(UnusedName { name: name.to_owned(), warning });
+                let warning = UnusedInKernels { kind, name, span, place }.into();
+                in_kernels.push(UnusedName { name: name.to_owned(), warning });
                 continue;
             }
         };
-        unused.warnings.push(warning);
+        warnings.push(warning);
     }
-    unused
+    (warnings, in_kernels)
 }

@@ -22,7 +22,7 @@ use super::messages::Messages;
 use super::names::{declared_twice, invalid_names};
 use super::rows::Row;
 use super::tensor_kinds::kind_of;
-use super::usage::{self, Unused};
+use super::usage::{self, UnusedName};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{FunctionDecl, MAX_RANK, Manifest, OutputDecl, Text};
 
@@ -342,14 +342,14 @@ impl<'m> Compiler<'m> {
         });
     }
 
-    /// Returns all messages, with the first of their rows if they do not hold for all of the `active` rows; and the unused names.
-    pub(super) fn finish(
-        self,
-        active: usize,
-        describe: &dyn Fn(usize) -> Option<String>,
-    ) -> (Vec<Diagnostic>, Unused) {
-        let unused = usage::unused(self.declared, &self.used, &self.used_in_rows);
-        (self.messages.finish(active, describe), unused)
+    /// Returns the warnings about unused names, and the unused names that a kernel can use.
+    pub(super) fn unused(&self) -> (Vec<Diagnostic>, Vec<UnusedName>) {
+        usage::unused(self.declared, &self.used, &self.used_in_rows)
+    }
+
+    /// Returns all messages, with the first of their rows if they do not hold for all of the `active` rows.
+    pub(super) fn finish(self, active: usize, describe: &dyn Fn(usize) -> Option<String>) -> Vec<Diagnostic> {
+        self.messages.finish(active, describe)
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) struct TensorKinds {
 
 impl TensorKinds {
     /// What a variant takes.
-    pub(crate) fn of(variant: &Variant) -> TensorKinds {
+    pub(crate) fn from_variant(variant: &Variant) -> TensorKinds {
         TensorKinds { types: variant.types.clone(), formats: variant.formats.clone() }
     }
 }
@@ -148,7 +148,7 @@ impl Definition {
 
     /// The node as an engine keeps it: with the variants that serve it only, and with their code only.
     pub(crate) fn node(&self, known: BuildFacts<'_>, attributes: &[Value]) -> Node {
-        let mut kept = CodeSubset::of(self.code());
+        let mut kept = CodeSubset::new(self.code());
         let reachable = self.reachable_rows(known.kinds, attributes);
         let variants = reachable.map(|(row, variant)| (row, with_code(variant, &mut kept))).collect();
         let plugin = engine_model::of_node(self.plugin(), variants, attributes, known.input_ranks);
@@ -295,7 +295,7 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
         Some(row) => {
             let variant = plugin.variants.get(row as usize);
             let wrong = || unusable(&format!("it names variant {row} of {}", plugin.variants.len()));
-            Some(TensorKinds::of(variant.ok_or_else(wrong)?))
+            Some(TensorKinds::from_variant(variant.ok_or_else(wrong)?))
         }
     };
     Ok(Restored {

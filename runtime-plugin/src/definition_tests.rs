@@ -63,7 +63,7 @@ fn a_reference_names_the_first_row_of_the_node_s_types_and_formats() {
     let attributes = [Value::Int(7)];
     let reference = |known: BuildFacts<'_>| definition.reference(known, &attributes).unwrap();
     for (index, expected) in [0, 1, 2, 2].into_iter().enumerate() {
-        let kinds = TensorKinds::of(&rows[index]);
+        let kinds = TensorKinds::from_variant(&rows[index]);
         assert_eq!(
             reference(BuildFacts { kinds: Some(&kinds), ..BuildFacts::default() }).row,
             Some(expected)

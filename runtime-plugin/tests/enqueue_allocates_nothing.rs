@@ -126,7 +126,8 @@ fn enqueue_allocates_nothing() {
     let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
     let four = Expr { nodes: vec![aligned(0, 4)] };
     let decided =
-        Decided::of([(0, Some(&both)), (1, Some(&four)), (2, None)], &shapes, &mut Steps::default()).unwrap();
+        Decided::from_guards([(0, Some(&both)), (1, Some(&four)), (2, None)], &shapes, &mut Steps::default())
+            .unwrap();
     let choice = decided.choice.unwrap();
     let records = [record.clone(), record.clone(), record];
     let mut taken = [0; 3];

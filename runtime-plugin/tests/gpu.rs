@@ -12,8 +12,9 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 use cubinder::code::{Candidate, CodeTable, LoadedKernel, Loading, Reason};
+use cubinder::driver::Driver;
+use cubinder::driver::sys::CUcontext;
 use cubinder::driver::sys::CUstream;
-use cubinder::driver::{Driver, PrimaryContext};
 use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_launch::{Steps, sequence};
 use cubinder_model::{CodeBytes, Digest, Step, Target, Variant};
@@ -39,15 +40,46 @@ macro_rules! driver_function {
 fn gpu() -> Option<&'static Driver> {
     let reason = match Driver::find() {
         Err(error) => error.to_string(),
-        Ok(driver) => match driver.initialize().and_then(|()| driver.device_count()) {
-            Ok(count) if count > 0 => return Some(driver),
-            Ok(_) => "the driver sees no device".to_owned(),
-            Err(error) => error.to_string(),
-        },
+        Ok(driver) => {
+            let mut count = 0;
+            let init = driver_function!(c"cuInit", c_uint);
+            let device_count = driver_function!(c"cuDeviceGetCount", *mut c_int);
+            // SAFETY: as `cuda.h` says; `count` is a place for one number.
+            let code = unsafe { init(0) | device_count(&raw mut count) };
+            if code == 0 && count > 0 {
+                return Some(driver);
+            }
+            format!("the driver sees {count} devices (result {code})")
+        }
     };
     assert!(std::env::var_os("CUBINDER_REQUIRE_GPU").is_none(), "no GPU: {reason}");
     println!("skipped: no GPU: {reason}");
     None
+}
+
+/// The primary context of device 0, current in this thread while the value lives.
+struct PrimaryContext;
+
+impl PrimaryContext {
+    fn make_current() -> PrimaryContext {
+        let retain = driver_function!(c"cuDevicePrimaryCtxRetain", *mut CUcontext, c_int);
+        let push = driver_function!(c"cuCtxPushCurrent_v2", CUcontext);
+        let mut context = CUcontext::NULL;
+        // SAFETY: as `cuda.h` says; `context` is a place for one handle, which the first call fills.
+        let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
+        assert_eq!(codes, (0, 0));
+        PrimaryContext
+    }
+}
+
+impl Drop for PrimaryContext {
+    fn drop(&mut self) {
+        let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
+        let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
+        let mut context = CUcontext::NULL;
+        // SAFETY: as `cuda.h` says: these undo the calls of `make_current`.
+        let _ = unsafe { (pop(&raw mut context), release(0)) };
+    }
 }
 
 /// An ELF header for CUDA and nothing else: the driver is asked and refuses.
@@ -84,7 +116,9 @@ fn run(driver: &Driver, table: &CodeTable, kernel: &LoadedKernel) {
     let found = sequence(&plugin, &variant, |_| takes(kernel), &shapes, &mut Steps::default()).unwrap();
     let records = StepRecord::all(&plugin, &variant, &[Some(kernel.clone())], &found, &all_given(1)).unwrap();
     let record = records.first().unwrap();
-    table.allow_shared(driver, kernel, record.launch().unwrap().shared_bytes()).unwrap();
+    table
+        .allow_shared(driver, kernel, record.launch().unwrap().description().configuration.shared_bytes)
+        .unwrap();
 
     let bytes = COUNT * 4;
     let given: Vec<f32> = (0..COUNT).map(|index| index as f32 / 8.0).collect();
@@ -117,7 +151,7 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let turn = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
         let loading = scope.spawn(|| {
-            let _context = PrimaryContext::make_current(driver, 0).unwrap();
+            let _context = PrimaryContext::make_current();
             turn.wait(); // the capture begins
             turn.wait();
             let other = stored(other.as_bytes());
@@ -145,7 +179,7 @@ fn a_kernel_is_chosen_loaded_and_launched() {
     let Some(driver) = gpu() else { return };
     let table = CodeTable::new();
     assert!(matches!(table.load(driver, "add_one", &[]), Ok(Loading::NoContext)));
-    let context = PrimaryContext::make_current(driver, driver.device(0).unwrap()).unwrap();
+    let context = PrimaryContext::make_current();
     let capability = driver.compute_capability(0).unwrap();
     let exact = format!("sm_{}{}", capability.major, capability.minor);
     let hollow = stored(&hollow_cubin());

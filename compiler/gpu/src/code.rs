@@ -47,7 +47,7 @@ impl Kernel {
         LaunchLimits {
             max_threads: self.max_threads,
             max_shared_bytes: self.max_shared_bytes,
-            clusters: Clusters::of(self.has_clusters, self.target),
+            clusters: Clusters::for_code(self.has_clusters, self.target),
             params: Some(&self.params),
         }
     }

@@ -123,7 +123,7 @@ fn say_shared(kernels: &mut [KernelFacts], symbol: &str, rules: &LaunchRules) {
 
 /// The most threads of a block of this launch, as far as it is proved.
 fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
-    let mut domain = Domain::of(plugin);
+    let mut domain = Domain::new(plugin);
     if let Some(guard) = &variant.guard {
         domain = domain.assuming(&guard.expr);
     }

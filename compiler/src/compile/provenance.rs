@@ -86,7 +86,7 @@ pub(super) fn of_source(
     }
     let headers = session.found_headers(prepared);
     let headers = headers.map(|(name, digest)| File { path: plain(&name.to_string_lossy()), digest });
-    let headers = Headers::of(in_order(headers.collect()));
+    let headers = Headers::from_files(in_order(headers.collect()));
     let read = in_order(read);
     let text = &translation.source.text;
     Origin::Source {

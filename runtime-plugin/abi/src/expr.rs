@@ -48,13 +48,6 @@ impl<'b> Expr<'b> {
         unsafe { (slots.is_constant)(implementation).then(|| (slots.get_constant_value)(implementation)) }
     }
 
-    /// Whether it is a size that only a run can tell ([`ExprBuilder::declare_size_tensor`]), by itself.
-    pub fn is_size_tensor(self) -> bool {
-        // SAFETY: slots and implementation belong to a live expression.
-        self.implementation()
-            .is_some_and(|(implementation, slots)| unsafe { (slots.is_size_tensor)(implementation) })
-    }
-
     fn implementation(self) -> Option<(*const c_void, &'b DimensionExprSlots)> {
         // SAFETY: the expression lives for `'b` (`from_raw`); its second word is `mImpl`, whose first word is
         // a vptr.

@@ -6,7 +6,6 @@
 use std::ffi::{CStr, CString, c_void};
 use std::fmt;
 use std::ptr;
-use std::sync::Arc;
 
 use crate::error::Error;
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
@@ -75,43 +74,14 @@ impl<'a> Field<'a> {
         })
     }
 
-    /// The elements as 32-bit integers; an error when the field has another type.
+    /// The elements as 32-bit integers; an error if the field has another type. Copies: TensorRT's data may not be aligned.
     pub fn i32s(&self) -> Result<Vec<i32>, Error> {
-        self.elements(PluginFieldType::INT32, i32::from_ne_bytes)
-    }
-
-    /// The elements as 32-bit floats; an error when the field has another type.
-    pub fn f32s(&self) -> Result<Vec<f32>, Error> {
-        self.elements(PluginFieldType::FLOAT32, f32::from_ne_bytes)
-    }
-
-    /// The text up to its first NUL; an error when the field is no UTF-8 text.
-    pub fn text(&self) -> Result<&'a str, Error> {
-        self.expect(PluginFieldType::CHAR)?;
-        let bytes = self.bytes()?;
-        let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
-        str::from_utf8(&bytes[..end])
-            .map_err(|error| Error::invalid(format!("field {:?} is not UTF-8: {error}", self.name)))
-    }
-
-    fn expect(&self, wanted: PluginFieldType) -> Result<(), Error> {
-        if self.field_type == wanted {
-            return Ok(());
+        if self.field_type != PluginFieldType::INT32 {
+            let (name, found) = (self.name, self.field_type);
+            let expected = PluginFieldType::INT32;
+            return Err(Error::invalid(format!("field {name:?} has type {found:?}, expected {expected:?}")));
         }
-        Err(Error::invalid(format!(
-            "field {:?} has type {:?}, expected {wanted:?}",
-            self.name, self.field_type
-        )))
-    }
-
-    /// Copies, because nothing promises that TensorRT's data is aligned.
-    fn elements<T, const SIZE: usize>(
-        &self,
-        wanted: PluginFieldType,
-        read: fn([u8; SIZE]) -> T,
-    ) -> Result<Vec<T>, Error> {
-        self.expect(wanted)?;
-        Ok(self.bytes()?.as_chunks::<SIZE>().0.iter().map(|chunk| read(*chunk)).collect())
+        Ok(self.bytes()?.as_chunks().0.iter().map(|chunk| i32::from_ne_bytes(*chunk)).collect())
     }
 }
 
@@ -121,97 +91,25 @@ impl fmt::Debug for Field<'_> {
     }
 }
 
-/// Bytes of a serialized field, shared and not copied between clones of a plugin.
-#[derive(Clone)]
-pub enum Bytes {
-    /// In the library's own image.
-    Static(&'static [u8]),
-    /// On the heap.
-    Shared(Arc<[u8]>),
-}
-
-impl Bytes {
-    /// The bytes.
-    pub fn as_slice(&self) -> &[u8] {
-        match self {
-            Self::Static(bytes) => bytes,
-            Self::Shared(bytes) => bytes,
-        }
-    }
-}
-
-impl From<Vec<u8>> for Bytes {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self::Shared(bytes.into())
-    }
-}
-
-impl From<Arc<[u8]>> for Bytes {
-    fn from(bytes: Arc<[u8]>) -> Self {
-        Self::Shared(bytes)
-    }
-}
-
-impl From<&'static [u8]> for Bytes {
-    fn from(bytes: &'static [u8]) -> Self {
-        Self::Static(bytes)
-    }
-}
-
-impl fmt::Debug for Bytes {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(formatter, "{} bytes", self.as_slice().len())
-    }
-}
-
 /// One field of a [`FieldSet`], or one name of [`FieldNames`].
 #[derive(Debug, Clone)]
 pub struct FieldValue {
     name: CString,
     field_type: PluginFieldType,
     length: i32,
-    bytes: Bytes,
+    bytes: Vec<u8>,
 }
 
 impl FieldValue {
     /// A field of any type. `bytes` must hold whole elements; an error names the field.
-    pub fn new(name: &CStr, field_type: PluginFieldType, bytes: impl Into<Bytes>) -> Result<Self, Error> {
-        let bytes = bytes.into();
-        let size = bytes.as_slice().len();
+    pub fn new(name: &CStr, field_type: PluginFieldType, bytes: Vec<u8>) -> Result<Self, Error> {
+        let size = bytes.len();
         let element = field_type.bytes(1).unwrap_or(0);
         let length = (element != 0 && size.is_multiple_of(element)).then(|| size / element);
         let length = length.and_then(|length| i32::try_from(length).ok()).ok_or_else(|| {
             Error::internal(format!("{size} bytes cannot be field {name:?} of type {field_type:?}"))
         })?;
         Ok(Self { name: name.to_owned(), field_type, length, bytes })
-    }
-
-    /// A field of raw bytes (`INT8`).
-    pub fn blob(name: &CStr, bytes: impl Into<Bytes>) -> Result<Self, Error> {
-        Self::new(name, PluginFieldType::INT8, bytes)
-    }
-
-    /// A field of 32-bit integers.
-    pub fn i32s(name: &CStr, values: &[i32]) -> Result<Self, Error> {
-        Self::new(
-            name,
-            PluginFieldType::INT32,
-            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
-        )
-    }
-
-    /// A field of 32-bit floats.
-    pub fn f32s(name: &CStr, values: &[f32]) -> Result<Self, Error> {
-        Self::new(
-            name,
-            PluginFieldType::FLOAT32,
-            values.iter().flat_map(|value| value.to_ne_bytes()).collect::<Vec<_>>(),
-        )
-    }
-
-    /// A text field; its length counts a NUL, as the ONNX parser's does.
-    pub fn text(name: &CStr, text: &CStr) -> Result<Self, Error> {
-        Self::new(name, PluginFieldType::CHAR, text.to_bytes_with_nul().to_vec())
     }
 }
 
@@ -247,7 +145,7 @@ impl FieldSet {
             .iter()
             .map(|value| PluginField {
                 name: value.name.as_ptr(),
-                data: data_pointer(value.bytes.as_slice()),
+                data: data_pointer(&value.bytes),
                 field_type: value.field_type,
                 length: value.length,
             })
@@ -277,7 +175,7 @@ impl FieldSet {
             name: &value.name,
             field_type: value.field_type,
             length: value.length,
-            bytes: Some(value.bytes.as_slice()),
+            bytes: Some(&value.bytes),
         })
     }
 }
@@ -304,7 +202,7 @@ impl FieldNames {
             field_type,
             // As NVIDIA's own creators do: one element, no data.
             length: 1,
-            bytes: Bytes::Static(&[]),
+            bytes: Vec::new(),
         });
         Ok(Self { set: FieldSet::new(values.collect())?, are_needed: true })
     }

@@ -54,7 +54,7 @@ pub mod vtable;
 pub use creator::{Creator, CreatorBase, CreatorList, QuickCreator};
 pub use error::Error;
 pub use expr::{Expr, ExprBuilder, Shape};
-pub use fields::{Bytes, Field, FieldNames, FieldSet, FieldValue};
+pub use fields::{Field, FieldNames, FieldSet, FieldValue};
 pub use identity::Identity;
 pub use library::Library;
 pub use logger::Severity;

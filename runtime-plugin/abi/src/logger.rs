@@ -59,6 +59,20 @@ impl Generation {
             _ => None,
         }
     }
+
+    /// The method of an interface that has one.
+    ///
+    /// # Safety
+    /// `this` is an object of this generation, whose method is an `F`.
+    unsafe fn method<F: Copy>(self, this: *mut c_void) -> F {
+        // SAFETY: the caller's promise: the vptr points at such a vtable.
+        unsafe {
+            match self {
+                Self::Bare => (*vptr::<BareSlots<F>>(this)).method,
+                Self::Versioned => (*vptr::<DerivedSlots<F>>(this)).method,
+            }
+        }
+    }
 }
 
 /// The first version of full TensorRT that has V3One plugins; smaller numbers are TensorRT-RTX's.
@@ -66,30 +80,18 @@ const FIRST_FULL_VERSION: i32 = 100_000;
 
 static FINDERS: Finders = Finders::new();
 
-/// Vtable of `ILoggerFinder` without a base.
+/// Vtable of an interface with one method. Before Enterprise 11.0 and RTX 1.5, `ILoggerFinder` and `ILogger` have no base; the destructor
+/// of `ILogger` comes after `log`.
 #[repr(C)]
-struct BareFinderSlots {
-    find_logger: FindLogger,
+struct BareSlots<F> {
+    method: F,
 }
 
-/// Vtable of `ILoggerFinder` from Enterprise 11.0 and RTX 1.5 on.
+/// The same from Enterprise 11.0 and RTX 1.5 on.
 #[repr(C)]
-struct VersionedFinderSlots {
+struct DerivedSlots<F> {
     versioned: VersionedSlots,
-    find_logger: FindLogger,
-}
-
-/// Vtable of `ILogger` without a base; its destructor comes after `log`.
-#[repr(C)]
-struct BareLoggerSlots {
-    log: Log,
-}
-
-/// Vtable of `ILogger` from Enterprise 11.0 and RTX 1.5 on.
-#[repr(C)]
-struct VersionedLoggerSlots {
-    versioned: VersionedSlots,
-    log: Log,
+    method: F,
 }
 
 /// `ILogger* findLogger()`: not `noexcept`.
@@ -324,25 +326,14 @@ unsafe fn log_through(
     // SAFETY: the caller answers for the generation, which decides what the vptr points at; `this` is the
     // finder, then the logger that it returned, which TensorRT keeps alive while it may be found.
     unsafe {
-        match generation {
-            Generation::Bare => {
-                let logger = ((*vptr::<BareFinderSlots>(finder)).find_logger)(finder);
-                if logger.is_null() {
-                    return Delivery::NoLogger;
-                }
-                ((*vptr::<BareLoggerSlots>(logger)).log)(logger, severity, text.as_ptr());
-            }
-            Generation::Versioned => {
-                let logger = ((*vptr::<VersionedFinderSlots>(finder)).find_logger)(finder);
-                if logger.is_null() {
-                    return Delivery::NoLogger;
-                }
-                if !is_first_version(logger, c"ILogger") {
-                    return Delivery::NoFinder;
-                }
-                ((*vptr::<VersionedLoggerSlots>(logger)).log)(logger, severity, text.as_ptr());
-            }
+        let logger = generation.method::<FindLogger>(finder)(finder);
+        if logger.is_null() {
+            return Delivery::NoLogger;
         }
+        if generation == Generation::Versioned && !is_first_version(logger, c"ILogger") {
+            return Delivery::NoFinder;
+        }
+        generation.method::<Log>(logger)(logger, severity, text.as_ptr());
     }
     Delivery::Logged
 }

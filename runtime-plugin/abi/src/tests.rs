@@ -56,6 +56,12 @@ pub(crate) struct Probe {
     pub(crate) fields: Arc<FieldSet>,
 }
 
+/// A serialized field of 32-bit integers.
+pub(crate) fn i32_field(name: &CStr, values: &[i32]) -> FieldValue {
+    let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+    FieldValue::new(name, PluginFieldType::INT32, bytes).unwrap()
+}
+
 /// The error of [`Mood::Failing`].
 pub(crate) const FAILURE: i32 = 41;
 
@@ -68,10 +74,10 @@ impl Probe {
         let record = Arc::new(Record::default());
         record.alive.store(1, Ordering::Relaxed);
         let fields = vec![
-            FieldValue::i32s(c"pads", pads).unwrap(),
-            FieldValue::blob(c"code", b"ELF\0\x01".to_vec()).unwrap(),
-            FieldValue::text(c"op", c"circ_pad").unwrap(),
-            FieldValue::f32s(c"none", &[]).unwrap(),
+            i32_field(c"pads", pads),
+            FieldValue::new(c"code", PluginFieldType::INT8, b"ELF\0\x01".to_vec()).unwrap(),
+            FieldValue::new(c"op", PluginFieldType::CHAR, b"circ_pad\0".to_vec()).unwrap(),
+            FieldValue::new(c"none", PluginFieldType::FLOAT32, Vec::new()).unwrap(),
         ];
         Self {
             mood,

@@ -23,12 +23,28 @@ use crate::rtti::TypeInfo;
 mod quick;
 
 pub use quick::{
-    KernelLaunchParamsSlots, QuickBuildSlots, QuickCoreSlots, QuickCreatorSlots, QuickRuntimeSlots,
+    ExtentSlots, KernelLaunchParamsSlots, QuickBuildSlots, QuickCreatorSlots, QuickRuntimeSlots,
     SymExprSlots, SymExprsSlots,
 };
 
 /// A pointer to an interface, as C++ passes `this`: the address of a vptr.
 pub type This = *mut c_void;
+
+/// A call with the descriptions of inputs and outputs, each with its count.
+pub type OfTensors<R> =
+    unsafe extern "C" fn(This, *const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> R;
+
+/// The type of `getOutputShapes`.
+pub type GetOutputShapes = unsafe extern "C" fn(
+    This,
+    *const DimsExprs,
+    i32,
+    *const DimsExprs,
+    i32,
+    *mut DimsExprs,
+    i32,
+    *mut IExprBuilder,
+) -> i32;
 
 /// A vtable with what stands before its slots.
 #[repr(C)]
@@ -121,28 +137,13 @@ pub struct BuildSlots {
     pub versioned: VersionedSlots,
     /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
     /// const* out, int32_t nbOutputs) noexcept`
-    pub configure_plugin: unsafe extern "C" fn(
-        This,
-        *const DynamicPluginTensorDesc,
-        i32,
-        *const DynamicPluginTensorDesc,
-        i32,
-    ) -> i32,
+    pub configure_plugin: OfTensors<i32>,
     /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
     /// int32_t nbInputs) const noexcept`
     pub get_output_data_types: unsafe extern "C" fn(This, *mut DataType, i32, *const DataType, i32) -> i32,
     /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs,
     /// int32_t nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
-    pub get_output_shapes: unsafe extern "C" fn(
-        This,
-        *const DimsExprs,
-        i32,
-        *const DimsExprs,
-        i32,
-        *mut DimsExprs,
-        i32,
-        *mut IExprBuilder,
-    ) -> i32,
+    pub get_output_shapes: GetOutputShapes,
     /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
     /// int32_t nbOutputs) noexcept`
     pub supports_format_combination:
@@ -151,13 +152,7 @@ pub struct BuildSlots {
     pub get_nb_outputs: unsafe extern "C" fn(This) -> i32,
     /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
     /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
-    pub get_workspace_size: unsafe extern "C" fn(
-        This,
-        *const DynamicPluginTensorDesc,
-        i32,
-        *const DynamicPluginTensorDesc,
-        i32,
-    ) -> usize,
+    pub get_workspace_size: OfTensors<usize>,
     /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
     pub get_valid_tactics: unsafe extern "C" fn(This, *mut i32, i32) -> i32,
     /// `int32_t getNbTactics() noexcept`

@@ -39,13 +39,15 @@ impl Driver {
         Err(DriverError { call, code, name: words(self.get_error_name), text: words(self.get_error_string) })
     }
 
-    /// Initializes the driver, which an application with a context has done already.
-    ///
-    /// # Errors
-    /// Where there is no usable device, among others.
-    pub fn initialize(&self) -> Result<(), DriverError> {
-        // SAFETY: flags must be 0; calling it again has no effect.
-        self.check("cuInit", unsafe { (self.init)(0) })
+    /// The value that a call writes over `value`.
+    pub(super) fn read<T>(
+        &self,
+        call: &'static str,
+        mut value: T,
+        get: impl FnOnce(*mut T) -> CUresult,
+    ) -> Result<T, DriverError> {
+        self.check(call, get(&raw mut value))?;
+        Ok(value)
     }
 
     /// The newest CUDA that the driver knows: 1000 * major + 10 * minor.
@@ -53,10 +55,8 @@ impl Driver {
     /// # Errors
     /// The driver's.
     pub fn version(&self) -> Result<i32, DriverError> {
-        let mut version = 0;
-        // SAFETY: `version` is a place for one `int`.
-        self.check("cuDriverGetVersion", unsafe { (self.driver_get_version)(&raw mut version) })?;
-        Ok(version)
+        // SAFETY: the pointer is to a place for one `int`.
+        self.read("cuDriverGetVersion", 0, |version| unsafe { (self.driver_get_version)(version) })
     }
 
     /// The device of the calling thread's context.
@@ -64,32 +64,8 @@ impl Driver {
     /// # Errors
     /// `CUDA_ERROR_INVALID_CONTEXT` where there is no context.
     pub fn current_device(&self) -> Result<CUdevice, DriverError> {
-        let mut device = 0;
-        // SAFETY: `device` is a place for one handle.
-        self.check("cuCtxGetDevice", unsafe { (self.ctx_get_device)(&raw mut device) })?;
-        Ok(device)
-    }
-
-    /// How many devices the process sees.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn device_count(&self) -> Result<i32, DriverError> {
-        let mut count = 0;
-        // SAFETY: `count` is a place for one `int`.
-        self.check("cuDeviceGetCount", unsafe { (self.device_get_count)(&raw mut count) })?;
-        Ok(count)
-    }
-
-    /// The device with this number.
-    ///
-    /// # Errors
-    /// `CUDA_ERROR_INVALID_DEVICE` where there is none.
-    pub fn device(&self, ordinal: i32) -> Result<CUdevice, DriverError> {
-        let mut device = 0;
-        // SAFETY: `device` is a place for one handle; any number may be asked for.
-        self.check("cuDeviceGet", unsafe { (self.device_get)(&raw mut device, ordinal) })?;
-        Ok(device)
+        // SAFETY: the pointer is to a place for one handle.
+        self.read("cuCtxGetDevice", 0, |device| unsafe { (self.ctx_get_device)(device) })
     }
 
     /// One of the `CU_DEVICE_ATTRIBUTE_` numbers of a device.
@@ -97,11 +73,9 @@ impl Driver {
     /// # Errors
     /// The driver's, for a device or attribute that it does not know.
     pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32, DriverError> {
-        let mut value = 0;
-        // SAFETY: `value` is a place for one `int`; unknown attributes and devices are answered with an error.
-        let code = unsafe { (self.device_get_attribute)(&raw mut value, attribute, device) };
-        self.check("cuDeviceGetAttribute", code)?;
-        Ok(value)
+        // SAFETY: the pointer is to a place for one `int`; unknown attributes and devices are answered with an error.
+        let get = |value| unsafe { (self.device_get_attribute)(value, attribute, device) };
+        self.read("cuDeviceGetAttribute", 0, get)
     }
 
     /// A device's compute capability, as the driver reports it.
@@ -125,8 +99,8 @@ impl Driver {
     /// clusters that the device does not take is refused by the driver.
     #[must_use]
     pub fn has_clusters(&self, device: CUdevice, capability: ComputeCapability) -> bool {
-        let told = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
-        told.map_or(capability.major >= HAS_CLUSTERS, |value| value != 0)
+        let flag = self.device_attribute(device, CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH);
+        flag.map_or(capability.major >= HAS_CLUSTERS, |value| value != 0)
     }
 
     /// A device's name: `NVIDIA H200`.
@@ -187,11 +161,9 @@ impl Driver {
     /// # Errors
     /// `CUDA_ERROR_NOT_FOUND` where there is none.
     pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel, DriverError> {
-        let mut kernel = CUkernel::NULL;
-        // SAFETY: `kernel` is a place for one handle, `symbol` a C string, `library` a handle of this driver.
-        let code = unsafe { (self.library_get_kernel)(&raw mut kernel, library, symbol.as_ptr()) };
-        self.check("cuLibraryGetKernel", code)?;
-        Ok(kernel)
+        // SAFETY: the pointer is to a place for one handle; `symbol` is a C string. A library that was unloaded is answered with an error.
+        let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
+        self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
 
     /// Makes the driver load a kernel into the current context now, instead of at its first launch, where a refusal or a
@@ -200,10 +172,9 @@ impl Driver {
     /// # Errors
     /// Where the kernel cannot run on the current context's device, among others.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<(), DriverError> {
-        let mut function = CUfunction::NULL;
-        // SAFETY: `function` is a place for one handle, `kernel` a handle of this driver.
-        let code = unsafe { (self.kernel_get_function)(&raw mut function, kernel) };
-        self.check("cuKernelGetFunction", code)?;
+        // SAFETY: the pointer is to a place for one handle.
+        let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
+        let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
         match self.func_load {
             // SAFETY: a handle that the driver has just given; loading twice has no effect.
             Some(func_load) => self.check("cuFuncLoad", unsafe { func_load(function) }),
@@ -221,11 +192,9 @@ impl Driver {
         device: CUdevice,
         attribute: c_int,
     ) -> Result<i32, DriverError> {
-        let mut value = 0;
-        // SAFETY: `value` is a place for one `int`, `kernel` a handle of this driver.
-        let code = unsafe { (self.kernel_get_attribute)(&raw mut value, attribute, kernel, device) };
-        self.check("cuKernelGetAttribute", code)?;
-        Ok(value)
+        // SAFETY: the pointer is to a place for one `int`; unknown attributes are answered with an error.
+        let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
+        self.read("cuKernelGetAttribute", 0, get)
     }
 
     /// Sets one of the `CU_FUNC_ATTRIBUTE_` numbers of a kernel on a device. Threads that do so for one kernel must take

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::result::DriverError;
-use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUdevice, CUstream};
+use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUstream};
 use super::table::Driver;
 
 impl Driver {
@@ -37,9 +37,10 @@ impl Driver {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
-        let mut context = CUcontext::NULL;
         // SAFETY: `context` is a place for one handle; the stream is the caller's promise.
-        self.check("cuStreamGetCtx", unsafe { (self.stream_get_ctx)(stream, &raw mut context) })?;
+        let context = self.read("cuStreamGetCtx", CUcontext::NULL, |context| unsafe {
+            (self.stream_get_ctx)(stream, context)
+        })?;
         self.push(context)?;
         Ok(Some(EnteredContext { driver: self, _thread: PhantomData }))
     }
@@ -80,43 +81,5 @@ impl Drop for EnteredContext<'_> {
     /// Only while unwinding, where an error cannot be reported.
     fn drop(&mut self) {
         let _ = self.driver.pop();
-    }
-}
-
-/// A device's primary context, retained and current in this thread for as long as the value lives: for programs that
-/// have no context of their own. Dropping it restores the context that was current before.
-#[derive(Debug)]
-pub struct PrimaryContext<'a> {
-    driver: &'a Driver,
-    device: CUdevice,
-    /// It belongs to the thread that pushed it.
-    _thread: PhantomData<*const ()>,
-}
-
-impl<'a> PrimaryContext<'a> {
-    /// Retains the primary context of `device` and makes it current.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn make_current(driver: &'a Driver, device: CUdevice) -> Result<PrimaryContext<'a>, DriverError> {
-        let mut context = CUcontext::NULL;
-        // SAFETY: `context` is a place for one handle; an unknown device is answered with an error.
-        let code = unsafe { (driver.device_primary_ctx_retain)(&raw mut context, device) };
-        driver.check("cuDevicePrimaryCtxRetain", code)?;
-        if let Err(error) = driver.push(context) {
-            // SAFETY: undoes the retain above. Its own failure would say less than the one at hand.
-            let _ = unsafe { (driver.device_primary_ctx_release)(device) };
-            return Err(error);
-        }
-        Ok(PrimaryContext { driver, device, _thread: PhantomData })
-    }
-}
-
-impl Drop for PrimaryContext<'_> {
-    fn drop(&mut self) {
-        // Destructors report nothing.
-        let _ = self.driver.pop();
-        // SAFETY: undoes the retain of `make_current`.
-        let _ = unsafe { (self.driver.device_primary_ctx_release)(self.device) };
     }
 }

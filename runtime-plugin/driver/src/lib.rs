@@ -19,7 +19,7 @@ pub mod sys;
 mod table;
 
 pub use capture::{RelaxedCapture, in_relaxed_capture_mode};
-pub use context::{EnteredContext, PrimaryContext};
+pub use context::EnteredContext;
 pub use cubinder_model::fit::ComputeCapability;
 pub use error::DriverMissing;
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};

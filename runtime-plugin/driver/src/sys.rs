@@ -181,8 +181,6 @@ pub const CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC: CUresult = 225;
 pub const CUDA_ERROR_INVALID_SOURCE: CUresult = 300;
 /// `CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND`.
 pub const CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND: CUresult = 302;
-/// `CUDA_ERROR_SHARED_OBJECT_INIT_FAILED`.
-pub const CUDA_ERROR_SHARED_OBJECT_INIT_FAILED: CUresult = 303;
 /// `CUDA_ERROR_NOT_FOUND`.
 pub const CUDA_ERROR_NOT_FOUND: CUresult = 500;
 /// `CUDA_ERROR_ILLEGAL_ADDRESS`: the first of the errors (700 to 720) that a kernel or a lost context leaves behind.
@@ -191,8 +189,6 @@ pub const CUDA_ERROR_ILLEGAL_ADDRESS: CUresult = 700;
 pub const CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES: CUresult = 701;
 /// `CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE`: the last of them.
 pub const CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE: CUresult = 720;
-/// `CUDA_ERROR_NOT_SUPPORTED`.
-pub const CUDA_ERROR_NOT_SUPPORTED: CUresult = 801;
 /// `CUDA_ERROR_SYSTEM_NOT_READY`: the first of the errors (802 to 810) about the driver's installation and MPS.
 pub const CUDA_ERROR_SYSTEM_NOT_READY: CUresult = 802;
 /// `CUDA_ERROR_MPS_CLIENT_TERMINATED`: the last of them.

@@ -69,8 +69,6 @@ macro_rules! driver_table {
 
 driver_table! {
     required {
-        /// `CUresult cuInit(unsigned flags)`, flags 0.
-        init: c"cuInit"(c_uint);
         /// `CUresult cuDriverGetVersion(int*)`: 1000 * major + 10 * minor of the newest CUDA it knows.
         driver_get_version: c"cuDriverGetVersion"(*mut c_int);
         /// `CUresult cuCtxGetCurrent(CUcontext*)`, since 4.0: null where there is none.
@@ -84,18 +82,10 @@ driver_table! {
         /// `CUresult cuStreamGetCtx(CUstream, CUcontext*)`, since 9.2. For the special handles (null, legacy, per thread) it returns the
         /// thread's current context.
         stream_get_ctx: c"cuStreamGetCtx"(CUstream, *mut CUcontext);
-        /// `CUresult cuDeviceGet(CUdevice*, int ordinal)`.
-        device_get: c"cuDeviceGet"(*mut CUdevice, c_int);
-        /// `CUresult cuDeviceGetCount(int*)`.
-        device_get_count: c"cuDeviceGetCount"(*mut c_int);
         /// `CUresult cuDeviceGetAttribute(int*, CUdevice_attribute, CUdevice)`.
         device_get_attribute: c"cuDeviceGetAttribute"(*mut c_int, c_int, CUdevice);
         /// `CUresult cuDeviceGetName(char*, int, CUdevice)`: ends with a NUL, shortened to fit.
         device_get_name: c"cuDeviceGetName"(*mut c_char, c_int, CUdevice);
-        /// `CUresult cuDevicePrimaryCtxRetain(CUcontext*, CUdevice)`, since 7.0.
-        device_primary_ctx_retain: c"cuDevicePrimaryCtxRetain"(*mut CUcontext, CUdevice);
-        /// `CUresult cuDevicePrimaryCtxRelease(CUdevice)`, since 11.0.
-        device_primary_ctx_release: c"cuDevicePrimaryCtxRelease_v2"(CUdevice);
         /// `CUresult cuLibraryLoadData(CUlibrary*, const void* code, CUjit_option*, void**, unsigned, CUlibraryOption*,
         /// void**, unsigned)`, since 12.0. It takes no length, and copies the code unless told otherwise.
         library_load_data: c"cuLibraryLoadData"(
@@ -222,7 +212,7 @@ mod tests {
         // SAFETY: nothing is found, so nothing is called.
         let error = unsafe { Driver::from_lookup(|_| std::ptr::null_mut()) }.unwrap_err();
         let DriverMissing::TooOld { missing } = error else { panic!("{error}") };
-        assert_eq!(missing.len(), 28);
+        assert_eq!(missing.len(), 23);
         assert!(missing.contains(&"cuCtxPushCurrent_v2") && !missing.contains(&"cuFuncLoad"));
     }
 

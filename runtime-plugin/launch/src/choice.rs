@@ -103,7 +103,7 @@ impl Decided {
     ///
     /// # Errors
     /// Guards that ask about addresses in too many ways, or take too long.
-    pub fn of<'g>(
+    pub fn from_guards<'g>(
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
         budget: &mut Steps,
@@ -257,11 +257,11 @@ impl Environment for AlignmentEnvironment<'_> {
 
     /// What is a multiple of 16 is one of 8, and what is none of 8 is none of 16.
     fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
-        let told = self.facts.iter().filter(|fact| fact.tensor == tensor);
-        let told = told
+        let answers = self.facts.iter().filter(|fact| fact.tensor == tensor);
+        let answer = answers
             .copied()
             .find(|fact| if fact.is_aligned { bytes <= fact.bytes } else { bytes >= fact.bytes });
-        told.map(|fact| fact.is_aligned).or_else(|| (bytes == 1).then_some(true))
+        answer.map(|fact| fact.is_aligned).or_else(|| (bytes == 1).then_some(true))
     }
 }
 

@@ -11,12 +11,10 @@
 mod evaluate;
 mod limits;
 mod obstacles;
-mod own;
+mod precompiled;
 #[cfg(test)]
 mod tests;
 mod unproved;
-
-use std::fmt;
 
 use crate as launch;
 use crate::{Limit, Problem, Role};
@@ -33,7 +31,7 @@ use cubinder_model::model::{ArgValue, Guard, Launch, Plugin, Requirement, Varian
 pub use evaluate::{NoNumber, evaluate};
 pub use limits::{limits, sizes};
 pub use obstacles::{Obstacle, obstacles};
-pub use own::{Misfit, misfit};
+pub use precompiled::{Misfit, misfit};
 pub use unproved::{Unproved, running, unproved, writes};
 
 /// One of the 32-bit integers that TensorRT passes between the inputs and the outputs.
@@ -67,7 +65,7 @@ pub enum Part {
 impl Part {
     /// The parts of a value of this type, in the order in which they are passed.
     #[must_use]
-    pub fn of(ty: ScalarType) -> &'static [Part] {
+    pub fn for_type(ty: ScalarType) -> &'static [Part] {
         if ty.size() > 4 { &[Part::Low, Part::High] } else { &[Part::Whole] }
     }
 }
@@ -83,7 +81,7 @@ pub fn words(launch: &Launch) -> Vec<Word> {
     let of_args = launch.args.iter().enumerate().filter_map(|(arg, it)| Some((arg, elements(&it.value)?)));
     let of_args = of_args.flat_map(|(arg, (ty, count))| {
         (0..count).flat_map(move |element| {
-            Part::of(ty).iter().map(move |part| Word::Element { arg, element, part: *part })
+            Part::for_type(ty).iter().map(move |part| Word::Element { arg, element, part: *part })
         })
     });
     std::iter::once(Word::Nothing).chain(of_args).collect()
@@ -154,7 +152,8 @@ pub struct Lowered<D> {
 }
 
 /// Why a part of a launch cannot be told to TensorRT.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{role}{cause}")]
 pub struct Fault<E> {
     /// The part.
     pub role: Role,
@@ -163,21 +162,14 @@ pub struct Fault<E> {
 }
 
 /// What is wrong with a part of a launch.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Cause<E> {
     /// TensorRT's operations cannot say it, or the builder refused.
+    #[error(": {0}")]
     Lower(LowerError<E>),
     /// Its value does not do.
+    #[error(" {0}")]
     Value(Problem),
-}
-
-impl<E: fmt::Display> fmt::Display for Fault<E> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.cause {
-            Cause::Lower(error) => write!(f, "{}: {error}", self.role),
-            Cause::Value(problem) => write!(f, "{} {problem}", self.role),
-        }
-    }
 }
 
 /// The expressions of a launch that is done where `when` holds, or always. `env` gives attributes and ranks; `builder` gives the dimensions of
@@ -194,7 +186,7 @@ pub fn lower<B: ShapeBuilder>(
     builder: &mut B,
 ) -> Result<Lowered<B::Dim>, Fault<B::Error>> {
     let mut lowering = Lowering { env, builder, spared: None };
-    let left_out = when.map(|when| lowering.left_out(when)).transpose()?;
+    let left_out = when.map(|when| lowering.unmet(&when.expr, &when.text)).transpose()?;
     if matches!(left_out, Some(Truth::Known(true))) {
         return lowering.idle(launch).map_err(of_grid);
     }
@@ -275,12 +267,6 @@ fn divides(expr: &Expr) -> bool {
     })
 }
 
-impl<D> Extent<D> {
-    fn is_known(&self) -> bool {
-        matches!(self, Extent::Known(_))
-    }
-}
-
 /// Threads of a block, where shapes decide none of it.
 fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), Fault<E>> {
     let [Extent::Known(x), Extent::Known(y), Extent::Known(z)] = block else { return Ok(()) };
@@ -301,29 +287,26 @@ fn of_grid<E>(error: LowerError<E>) -> Fault<E> {
     Fault { role: Role::Grid('x'), cause: Cause::Lower(error) }
 }
 
-/// A boolean.
-enum Truth<D> {
-    /// Shapes do not decide it.
-    Known(bool),
-    /// They do: 1 where it is true.
+/// A value that is known, or that TensorRT computes when shapes are.
+enum Folded<V, D> {
+    Known(V),
     Dim(D),
 }
 
-impl<D> Truth<D> {
+type Truth<D> = Folded<bool, D>;
+type Extent<D> = Folded<i64, D>;
+
+impl<V, D> Folded<V, D> {
+    fn is_known(&self) -> bool {
+        matches!(self, Folded::Known(_))
+    }
+
     fn dim(self) -> Option<D> {
         match self {
-            Truth::Known(_) => None,
-            Truth::Dim(dim) => Some(dim),
+            Folded::Known(_) => None,
+            Folded::Dim(dim) => Some(dim),
         }
     }
-}
-
-/// A part of grid or block, or shared memory.
-enum Extent<D> {
-    /// Shapes do not decide it.
-    Known(i64),
-    /// They do.
-    Dim(D),
 }
 
 struct Lowering<'a, B: ShapeBuilder> {
@@ -378,10 +361,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
     }
 
     /// Whether a step is left out: its condition does not hold.
-    fn left_out(&mut self, when: &Guard) -> Result<Truth<B::Dim>, Fault<B::Error>> {
-        self.unmet(&when.expr, &when.text)
-    }
-
     /// Whether a condition does not hold.
     fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, Fault<B::Error>> {
         let lowered = self.negated(condition);

@@ -52,7 +52,7 @@ impl Clusters {
     /// Those of a kernel from the code for `target`, on a device that has clusters or not. Code for GPUs before [`HAS_CLUSTERS`], which the
     /// driver takes on later ones where it is PTX, cannot tell the blocks of a cluster from one another.
     #[must_use]
-    pub fn of(device_has: bool, target: Target) -> Clusters {
+    pub fn for_code(device_has: bool, target: Target) -> Clusters {
         match (device_has, target.arch.major >= HAS_CLUSTERS) {
             (false, _) => Clusters::NotOnDevice,
             (true, false) => Clusters::NotInCode(target),
@@ -180,7 +180,7 @@ pub(super) fn evaluate_launch(
 fn grid(memory: LaunchMemory<'_>, launch: &Launch, context: &mut ExprContext<'_>) -> Result<[u32; 3], Fault> {
     let mut extent = |axis: usize| {
         let role = Role::Grid(AXES[axis]);
-        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], context)
+        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda, context)
     };
     let extents = [extent(0), extent(1), extent(2)];
     if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
@@ -217,16 +217,7 @@ fn cluster(
         Clusters::NotInCode(target) => Some(Problem::NoClustersInCode { target }),
     };
     let most = if let Clusters::Most(most) = limits.clusters { most } else { MAX_CLUSTER };
-    let mut cluster = [0; 3];
-    for axis in 0..3 {
-        let most = i64::from(most);
-        cluster[axis] = match bounded(Role::Cluster(AXES[axis]), &extents[axis], 1, most, context) {
-            Err((role, Problem::TooLarge { value, most, .. })) => {
-                return Err((role, Problem::TooLarge { value, most, limit: Limit::Cluster }));
-            }
-            bounded => bounded?,
-        };
-    }
+    let cluster = bounded_each(Role::Cluster, extents, 1, [i64::from(most); 3], Limit::Cluster, context)?;
     // Each is at most what all of them may be, which is a small number.
     let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
     at_most(Role::ClusterBlocks, blocks, i64::from(most), Limit::Cluster)?;
@@ -248,11 +239,7 @@ fn block(
     limits: &LaunchLimits<'_>,
     context: &mut ExprContext<'_>,
 ) -> Result<[u32; 3], Fault> {
-    let mut block = [0; 3];
-    for axis in 0..3 {
-        let role = Role::Block(AXES[axis]);
-        block[axis] = bounded(role, &launch.block[axis], 1, MAX_BLOCK[axis], context)?;
-    }
+    let block = bounded_each(Role::Block, &launch.block, 1, MAX_BLOCK, Limit::Cuda, context)?;
     // At most 1024 * 1024 * 64.
     let threads: i64 = block.iter().copied().map(i64::from).product();
     at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
@@ -265,7 +252,7 @@ fn shared_bytes(
     limits: &LaunchLimits<'_>,
     context: &mut ExprContext<'_>,
 ) -> Result<u32, Fault> {
-    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, context)?;
+    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, Limit::Cuda, context)?;
     at_most(Role::SharedBytes, i64::from(bytes), i64::from(limits.max_shared_bytes), Limit::Kernel)?;
     Ok(bytes)
 }
@@ -280,22 +267,35 @@ fn bounded(
     expr: &Expr,
     least: i64,
     most: i64,
+    limit: Limit,
     context: &mut ExprContext<'_>,
 ) -> Result<u32, Fault> {
-    let found = match context.value(expr) {
-        Ok(found) => found,
-        Err(problem) => return Err((role, problem)),
+    let problem = match context.value(expr) {
+        Ok(Value::Int(value)) if value < least => Problem::TooSmall { value, least },
+        Ok(Value::Int(value)) => match u32::try_from(value) {
+            Ok(fits) if value <= most => return Ok(fits),
+            _ => Problem::TooLarge { value, most, limit },
+        },
+        Ok(found) => Problem::Kind { found, expected: "an integer" },
+        Err(problem) => problem,
     };
-    let Value::Int(value) = found else {
-        return Err((role, Problem::Kind { found, expected: "an integer" }));
-    };
-    if value < least {
-        return Err((role, Problem::TooSmall { value, least }));
+    Err((role, problem))
+}
+
+/// As [`bounded`], for each axis.
+fn bounded_each(
+    role: fn(char) -> Role,
+    exprs: &[Expr; 3],
+    least: i64,
+    most: [i64; 3],
+    limit: Limit,
+    context: &mut ExprContext<'_>,
+) -> Result<[u32; 3], Fault> {
+    let mut extents = [0; 3];
+    for axis in 0..3 {
+        extents[axis] = bounded(role(AXES[axis]), &exprs[axis], least, most[axis], limit, context)?;
     }
-    match u32::try_from(value) {
-        Ok(fits) if value <= most => Ok(fits),
-        _ => Err((role, Problem::TooLarge { value, most, limit: Limit::Cuda })),
-    }
+    Ok(extents)
 }
 
 /// The arguments so far.

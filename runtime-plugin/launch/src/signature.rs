@@ -26,14 +26,6 @@ impl Signature<'_> {
             && is_compiled_for(variant, self.attributes)
     }
 
-    /// Whether `variant` serves nodes whose first tensors are these.
-    #[must_use]
-    pub fn can_be_served_by(&self, variant: &Variant) -> bool {
-        variant.types.starts_with(self.types)
-            && variant.formats.starts_with(self.formats)
-            && is_compiled_for(variant, self.attributes)
-    }
-
     /// Whether some tensor's format is not linear.
     pub(super) fn has_special_formats(&self) -> bool {
         self.formats.iter().any(is_special)

@@ -94,7 +94,7 @@ fn decide_in(
         let variant = plugin.variants.get(*index)?;
         Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
     });
-    let mut decided = Decided::of(guards, facts, steps)?;
+    let mut decided = Decided::from_guards(guards, facts, steps)?;
     if let Some(choice) = &mut decided.choice {
         choice.resolve(|tensor| plugin.storage_of(tensor));
     }

@@ -12,21 +12,21 @@ use crate::model::CodeRef;
 pub struct CodeSubset<'a> {
     all: &'a [CodeObject],
     /// Where those of `all` that stay are among `code`: what a node takes is up to its own code, however much there is.
-    places: BTreeMap<usize, u32>,
+    new_indices: BTreeMap<usize, u32>,
     code: Vec<CodeObject>,
 }
 
 impl<'a> CodeSubset<'a> {
     /// None of `all`, so far.
     #[must_use]
-    pub fn of(all: &'a [CodeObject]) -> CodeSubset<'a> {
-        CodeSubset { all, places: BTreeMap::new(), code: Vec::new() }
+    pub fn new(all: &'a [CodeObject]) -> CodeSubset<'a> {
+        CodeSubset { all, new_indices: BTreeMap::new(), code: Vec::new() }
     }
 
     /// The references with the new numbers; what they refer to stays. One that refers to nothing is left out.
     pub fn renumbered(&mut self, references: &[CodeRef]) -> Vec<CodeRef> {
         let renumbered = references.iter().filter_map(|reference| {
-            Some(CodeRef { code: self.place(reference.code as usize)?, ..reference.clone() })
+            Some(CodeRef { code: self.new_index(reference.code as usize)?, ..reference.clone() })
         });
         renumbered.collect()
     }
@@ -37,14 +37,14 @@ impl<'a> CodeSubset<'a> {
         self.code
     }
 
-    fn place(&mut self, index: usize) -> Option<u32> {
-        if let Some(place) = self.places.get(&index) {
+    fn new_index(&mut self, index: usize) -> Option<u32> {
+        if let Some(place) = self.new_indices.get(&index) {
             return Some(*place);
         }
         let code = self.all.get(index)?.clone();
         let place = u32::try_from(self.code.len()).ok()?;
         self.code.push(code);
-        self.places.insert(index, place);
+        self.new_indices.insert(index, place);
         Some(place)
     }
 }

@@ -24,13 +24,16 @@ pub struct ConstraintError {
 }
 
 /// A rule that an attribute's value breaks.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Rule {
     /// It is of this type.
+    #[error("expected `{}`", .0.name())]
     Type(AttributeType),
     /// A float type holds it exactly; with the value that comes nearest, where there is one.
+    #[error("{}", inexact(*.0, *.1))]
     Exact(AttributeType, Option<f64>),
     /// It has so many elements or bytes.
+    #[error("expected {allowed} {unit}")]
     Length {
         /// How many it has.
         found: usize,
@@ -40,10 +43,13 @@ pub enum Rule {
         unit: &'static str,
     },
     /// The least it may be.
+    #[error("the least is `{0}`")]
     Minimum(Value),
     /// The greatest it may be.
+    #[error("the greatest is `{0}`")]
     Maximum(Value),
     /// All that it may be.
+    #[error("expected one of {}", listed(.0))]
     OneOf(Vec<Value>),
 }
 
@@ -66,32 +72,24 @@ impl fmt::Display for ConstraintError {
     }
 }
 
-impl fmt::Display for Rule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Rule::Type(ty) => write!(f, "expected `{}`", ty.name()),
-            Rule::Exact(ty, Some(nearest)) => {
-                write!(f, "which `{}` does not hold exactly; the nearest is `{nearest:?}`", ty.name())
-            }
-            Rule::Exact(ty, None) => write!(f, "which is beyond what `{}` holds", ty.name()),
-            Rule::Length { allowed, unit, .. } => write!(f, "expected {allowed} {unit}"),
-            Rule::Minimum(least) => write!(f, "the least is `{least}`"),
-            Rule::Maximum(most) => write!(f, "the greatest is `{most}`"),
-            Rule::OneOf(allowed) => {
-                f.write_str("expected one of ")?;
-                for (index, value) in allowed.iter().take(SHOWN_VALUES).enumerate() {
-                    write!(f, "{}`{}`", if index == 0 { "" } else { ", " }, shown(value))?;
-                }
-                match allowed.len().checked_sub(SHOWN_VALUES) {
-                    Some(more @ 1..) => write!(f, " and {more} more"),
-                    _ => Ok(()),
-                }
-            }
-        }
+impl std::error::Error for ConstraintError {}
+
+fn inexact(ty: AttributeType, nearest: Option<f64>) -> String {
+    match nearest {
+        Some(nearest) => format!("which `{}` does not hold exactly; the nearest is `{nearest:?}`", ty.name()),
+        None => format!("which is beyond what `{}` holds", ty.name()),
     }
 }
 
-impl std::error::Error for ConstraintError {}
+fn listed(allowed: &[Value]) -> String {
+    let values: Vec<String> =
+        allowed.iter().take(SHOWN_VALUES).map(|value| format!("`{}`", shown(value))).collect();
+    let more = match allowed.len().checked_sub(SHOWN_VALUES) {
+        Some(more @ 1..) => format!(" and {more} more"),
+        _ => String::new(),
+    };
+    values.join(", ") + &more
+}
 
 /// A value as a message shows it: its beginning, where it is long.
 fn shown(value: &Value) -> String {

@@ -33,11 +33,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::u64_at;
 use crate::code::{CodeObject, KernelFacts, Target};
 use crate::digest::Digest;
-use crate::model::{Bundle, Node, NodeReference, Plugin};
+use crate::model::{Bundle, Node, NodeReference};
 use crate::packed::{CodeBytes, StoredBytes};
-use cubinder_expr::value::Value;
 
 mod header;
 
@@ -117,23 +117,6 @@ pub enum ReadError {
     Malformed(String),
 }
 
-#[derive(Serialize, Deserialize)]
-struct BundleModel {
-    producer: String,
-    plugins: Vec<Plugin>,
-    code: Vec<CodeEntry>,
-}
-
-#[derive(Serialize, Deserialize)]
-struct NodeModel {
-    producer: String,
-    plugin: Plugin,
-    attributes: Vec<Value>,
-    input_ranks: Option<Vec<u8>>,
-    workspace_bytes: Option<u64>,
-    code: Vec<CodeEntry>,
-}
-
 /// A code object without its bytes, which follow the model.
 #[derive(Serialize, Deserialize)]
 struct CodeEntry {
@@ -158,41 +141,31 @@ impl Container {
     }
 }
 
-impl From<&CodeObject> for CodeEntry {
-    fn from(code: &CodeObject) -> CodeEntry {
-        CodeEntry {
-            target: code.target,
-            digest: code.digest,
-            kernels: code.kernels.clone(),
-            length: code.bytes.unpacked_length() as u64,
-            packed: code.bytes.is_packed().then_some(code.bytes.stored().len() as u64),
-        }
-    }
+/// What the model of a container holds of its code objects. The model itself is the fields of [`Bundle`] or [`Node`] in order, with these for `code`.
+fn entries(code: &[CodeObject]) -> Vec<CodeEntry> {
+    let entry = |code: &CodeObject| CodeEntry {
+        target: code.target,
+        digest: code.digest,
+        kernels: code.kernels.clone(),
+        length: code.bytes.unpacked_length() as u64,
+        packed: code.bytes.is_packed().then_some(code.bytes.stored().len() as u64),
+    };
+    code.iter().map(entry).collect()
 }
 
 /// Writes a bundle.
 #[must_use]
 pub fn write_bundle(bundle: &Bundle) -> Vec<u8> {
-    let model = BundleModel {
-        producer: bundle.producer.clone(),
-        plugins: bundle.plugins.clone(),
-        code: bundle.code.iter().map(CodeEntry::from).collect(),
-    };
-    write(Kind::Bundle, &encode(&model), &bundle.code)
+    let Bundle { producer, plugins, code } = bundle;
+    write(Kind::Bundle, &encode(&(producer, plugins, entries(code))), code)
 }
 
 /// Writes a node.
 #[must_use]
 pub fn write_node(node: &Node) -> Vec<u8> {
-    let model = NodeModel {
-        producer: node.producer.clone(),
-        plugin: node.plugin.clone(),
-        attributes: node.attributes.clone(),
-        input_ranks: node.input_ranks.clone(),
-        workspace_bytes: node.workspace_bytes,
-        code: node.code.iter().map(CodeEntry::from).collect(),
-    };
-    write(Kind::Node, &encode(&model), &node.code)
+    let Node { producer, plugin, attributes, input_ranks, workspace_bytes, code } = node;
+    let model = (producer, plugin, attributes, input_ranks, workspace_bytes, entries(code));
+    write(Kind::Node, &encode(&model), code)
 }
 
 /// Writes a reference to a node.
@@ -264,22 +237,15 @@ fn read_with(bytes: &[u8], hold: &dyn Fn(&[u8]) -> StoredBytes) -> Result<Locate
     let container = match header.kind {
         Kind::Bundle => {
             let body = Body::split(bytes)?;
-            let model: BundleModel = decode(body.model)?;
-            let code = body.code_objects(model.code, hold)?;
-            Container::Bundle(Bundle { producer: model.producer, plugins: model.plugins, code })
+            let (producer, plugins, entries) = decode(body.model)?;
+            let code = body.code_objects(entries, hold)?;
+            Container::Bundle(Bundle { producer, plugins, code })
         }
         Kind::Node => {
             let body = Body::split(bytes)?;
-            let model: NodeModel = decode(body.model)?;
-            let code = body.code_objects(model.code, hold)?;
-            Container::Node(Node {
-                producer: model.producer,
-                plugin: model.plugin,
-                attributes: model.attributes,
-                input_ranks: model.input_ranks,
-                workspace_bytes: model.workspace_bytes,
-                code,
-            })
+            let (producer, plugin, attributes, input_ranks, workspace_bytes, entries) = decode(body.model)?;
+            let code = body.code_objects(entries, hold)?;
+            Container::Node(Node { producer, plugin, attributes, input_ranks, workspace_bytes, code })
         }
         Kind::NodeReference => {
             Container::NodeReference(decode(bytes.get(SHORT_BYTES..).unwrap_or_default())?)
@@ -407,18 +373,6 @@ fn write(kind: Kind, model: &[u8], code: &[CodeObject]) -> Vec<u8> {
     }
     header::seal(kind, &mut bytes);
     bytes
-}
-
-fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(offset..offset + 2)?.try_into().ok()?))
-}
-
-fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
-}
-
-fn u64_at(bytes: &[u8], offset: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 
 /// Encoding into memory fails only where a value has no encoding, and none of these types is of that kind; an empty

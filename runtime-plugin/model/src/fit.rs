@@ -21,20 +21,25 @@ impl std::fmt::Display for ComputeCapability {
 }
 
 /// The compute capabilities of the GPUs that CUDA 13.0 compiles for (CUDA C++ programming guide 13.0, "compute capabilities"), least first.
-pub const KNOWN: [ComputeCapability; 12] = [
-    ComputeCapability { major: 7, minor: 5 },
-    ComputeCapability { major: 8, minor: 0 },
-    ComputeCapability { major: 8, minor: 6 },
-    ComputeCapability { major: 8, minor: 7 },
-    ComputeCapability { major: 8, minor: 8 },
-    ComputeCapability { major: 8, minor: 9 },
-    ComputeCapability { major: 9, minor: 0 },
-    ComputeCapability { major: 10, minor: 0 },
-    ComputeCapability { major: 10, minor: 3 },
-    ComputeCapability { major: 11, minor: 0 },
-    ComputeCapability { major: 12, minor: 0 },
-    ComputeCapability { major: 12, minor: 1 },
-];
+pub const KNOWN: [ComputeCapability; 12] = {
+    const fn cc(major: u8, minor: u8) -> ComputeCapability {
+        ComputeCapability { major, minor }
+    }
+    [
+        cc(7, 5),
+        cc(8, 0),
+        cc(8, 6),
+        cc(8, 7),
+        cc(8, 8),
+        cc(8, 9),
+        cc(9, 0),
+        cc(10, 0),
+        cc(10, 3),
+        cc(11, 0),
+        cc(12, 0),
+        cc(12, 1),
+    ]
+};
 
 /// How well a target fits a device, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

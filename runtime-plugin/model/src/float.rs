@@ -3,6 +3,8 @@
 //! IEEE 754 binary16 has 1 bit of sign, 5 of exponent and 10 of fraction; bfloat16 is the upper half of a binary32. Every value
 //! of either is a double exactly, so nothing is lost on the way in. Never guesses: what does not fit has no rounded value.
 
+use std::ops::RangeInclusive;
+
 /// The double that 16 bits of IEEE half precision mean.
 #[must_use]
 pub fn from_f16(bits: u16) -> f64 {
@@ -28,17 +30,7 @@ pub fn from_bf16(bits: u16) -> f64 {
 /// Infinities and NaN stay what they are.
 #[must_use]
 pub fn round_to_f16(value: f64) -> Option<f64> {
-    if !value.is_finite() || value == 0.0 {
-        return Some(value);
-    }
-    // The double's own exponent; those below half precision's least share its spacing of 2^-24.
-    let exponent = ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-14);
-    if exponent > 15 {
-        return None;
-    }
-    // Both scalings are by a power of two and stay far inside the range of doubles: the rounding is the only one.
-    let rounded = (value * power_of_two(10 - exponent)).round_ties_even() * power_of_two(exponent - 10);
-    (rounded.abs() <= 65504.0).then_some(rounded)
+    round(value, -14..=15, 10, 65504.0)
 }
 
 /// The nearest value of single precision; none for a finite value that rounds to infinity.
@@ -53,16 +45,7 @@ pub fn round_to_f32(value: f64) -> Option<f64> {
 /// Infinities and NaN stay what they are.
 #[must_use]
 pub fn round_to_bf16(value: f64) -> Option<f64> {
-    if !value.is_finite() || value == 0.0 {
-        return Some(value);
-    }
-    // As for half precision, with the exponents of single precision and 7 bits of fraction.
-    let exponent = ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(-126);
-    if exponent > 127 {
-        return None;
-    }
-    let rounded = (value * power_of_two(7 - exponent)).round_ties_even() * power_of_two(exponent - 7);
-    (rounded.abs() <= from_bf16(0x7f7f)).then_some(rounded)
+    round(value, -126..=127, 7, from_bf16(0x7f7f))
 }
 
 /// The 16 bits of half precision that are nearest to a finite value; none where it rounds to infinity, and for what is not finite.
@@ -86,6 +69,21 @@ pub fn to_f16(value: f64) -> Option<u16> {
 pub fn to_bf16(value: f64) -> Option<u16> {
     let rounded = round_to_bf16(value).filter(|rounded| rounded.is_finite())?;
     Some(((rounded as f32).to_bits() >> 16) as u16)
+}
+
+/// The nearest float with these exponents and so many bits of fraction, ties to even; `None` above `largest`.
+fn round(value: f64, exponents: RangeInclusive<i32>, fraction: i32, largest: f64) -> Option<f64> {
+    if !value.is_finite() || value == 0.0 {
+        return Some(value);
+    }
+    // Subnormals have the lowest exponent.
+    let exponent = ((value.to_bits() >> 52 & 0x7ff) as i32 - 1023).max(*exponents.start());
+    if exponent > *exponents.end() {
+        return None;
+    }
+    let (scaled, unit) = (value * power_of_two(fraction - exponent), power_of_two(exponent - fraction));
+    let rounded = scaled.round_ties_even() * unit;
+    (rounded.abs() <= largest).then_some(rounded)
 }
 
 /// 2 to the power of `exponent`, which lies between -1022 and 1023.

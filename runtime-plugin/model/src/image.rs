@@ -4,6 +4,7 @@
 //! Never reads what the code says, only how far it goes.
 
 use crate::TargetKind;
+use crate::bytes::{u16_at, u32_at, u64_at};
 
 /// Why bytes are no code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -78,21 +79,25 @@ fn check_ptx(bytes: &[u8]) -> Result<(), Malformed> {
 /// in them is the GPU's to run: both are as trustworthy as their author.
 fn check_cubin(bytes: &[u8]) -> Result<(), Malformed> {
     const EM_CUDA: u16 = 190;
-    if !bytes.starts_with(b"\x7fELF\x02\x01") || half(bytes, 18) != Some(EM_CUDA) {
+    if !bytes.starts_with(b"\x7fELF\x02\x01") || u16_at(bytes, 18) != Some(EM_CUDA) {
         return Err(Malformed::NotACubin);
     }
     let tables = || {
-        let programs = Table { start: long(bytes, 32)?, size: half(bytes, 54)?, count: half(bytes, 56)? };
-        Some((programs, Table { start: long(bytes, 40)?, size: half(bytes, 58)?, count: half(bytes, 60)? }))
+        let programs =
+            Table { start: u64_at(bytes, 32)?, size: u16_at(bytes, 54)?, count: u16_at(bytes, 56)? };
+        Some((
+            programs,
+            Table { start: u64_at(bytes, 40)?, size: u16_at(bytes, 58)?, count: u16_at(bytes, 60)? },
+        ))
     };
     let (programs, sections) =
         tables().ok_or(Malformed::CutOff { end: FILE_HEADER, len: bytes.len() as u64 })?;
     for header in programs.entries(bytes, PROGRAM_HEADER)? {
-        within(bytes, long(header, 8), long(header, 32))?;
+        within(bytes, u64_at(header, 8), u64_at(header, 32))?;
     }
     for header in sections.entries(bytes, SECTION_HEADER)? {
-        if !matches!(word(header, 4), Some(SHT_NULL | SHT_NOBITS)) {
-            within(bytes, long(header, 24), long(header, 32))?;
+        if !matches!(u32_at(header, 4), Some(SHT_NULL | SHT_NOBITS)) {
+            within(bytes, u64_at(header, 24), u64_at(header, 32))?;
         }
     }
     Ok(())
@@ -139,18 +144,6 @@ fn within(bytes: &[u8], start: Option<u64>, size: Option<u64>) -> Result<&[u8], 
     let end = start.zip(size).and_then(|(start, size)| start.checked_add(size)).unwrap_or(u64::MAX);
     let range = usize::try_from(start.unwrap_or(0)).ok().zip(usize::try_from(end).ok());
     range.and_then(|(start, end)| bytes.get(start..end)).ok_or(Malformed::CutOff { end, len })
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 //! somebody else's process.
 
 pub mod attribute_check;
+mod bytes;
 pub mod code;
 pub mod code_subset;
 pub mod constraint;

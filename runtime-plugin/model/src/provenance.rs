@@ -25,6 +25,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bytes::{u16_at, u32_at};
 use crate::code::{CodeObject, Target};
 use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
@@ -136,7 +137,7 @@ pub enum Section {
 impl Headers {
     /// Of these files, named as `#include` names them.
     #[must_use]
-    pub fn of(files: Vec<File>) -> Option<Headers> {
+    pub fn from_files(files: Vec<File>) -> Option<Headers> {
         let (count, digest) = Read::Files(files).together();
         (count > 0).then_some(Headers { count, digest })
     }
@@ -205,14 +206,13 @@ impl Provenance {
     /// The record of some of the code objects `all` that it is of.
     #[must_use]
     pub fn of_some(&self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
-        let places = places(all);
-        let mut kept = Provenance {
-            cubinder: self.cubinder.clone(),
-            compiler: self.compiler.clone(),
-            manifests: self.manifests.clone(),
-            tuning: self.tuning.clone(),
-            ..Provenance::default()
-        };
+        let Provenance { origins, code, .. } = self.of_code(&places(all), some);
+        Provenance { origins, code, ..self.clone() }
+    }
+
+    /// The origins of `some` of the code objects, whose places are `places`.
+    fn of_code(&self, places: &HashMap<Identity, usize>, some: &[CodeObject]) -> Provenance {
+        let mut kept = Provenance::default();
         for code in some {
             let place = places.get(&identity(code));
             kept.add(place.into_iter().flat_map(|place| self.origins_of(*place).cloned()));
@@ -284,12 +284,8 @@ impl ContainerRecord {
             cubinder: whole.cubinder.clone(),
             manifests: whole.manifests.get(plugin).cloned().into_iter().collect(),
             tuning: if node.plugin.tuning.is_empty() { Vec::new() } else { whole.tuning.clone() },
-            ..Provenance::default()
+            ..whole.of_code(&self.places, &node.code)
         };
-        for code in &node.code {
-            let place = self.places.get(&identity(code));
-            own.add(place.into_iter().flat_map(|place| whole.origins_of(*place).cloned()));
-        }
         if own.origins.iter().any(|origin| matches!(origin, Origin::Source { .. })) {
             own.compiler.clone_from(&whole.compiler);
         }
@@ -334,8 +330,7 @@ pub fn split(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     if !bytes.starts_with(&MAGIC) {
         return None;
     }
-    let length = u32::from_le_bytes(bytes.get(12..16)?.try_into().ok()?);
-    let length = usize::try_from(length).ok()?;
+    let length = usize::try_from(u32_at(bytes, 12)?).ok()?;
     if !(HEADER_BYTES..=MAX_BYTES).contains(&length) {
         return None;
     }
@@ -360,8 +355,7 @@ pub fn check(mut bytes: &[u8], of: Digest) -> Result<(), String> {
 
 /// The kind and the edition of a section of the container with the digest `of`.
 fn head(section: &[u8], of: Digest) -> Result<(u16, u16), String> {
-    let u16_at = |at: usize| Some(u16::from_le_bytes(section.get(at..at + 2)?.try_into().ok()?));
-    let head = u16_at(8).zip(u16_at(10)).filter(|_| section.len() >= HEADER_BYTES);
+    let head = u16_at(section, 8).zip(u16_at(section, 10)).filter(|_| section.len() >= HEADER_BYTES);
     let head = head.ok_or("it is shorter than its header")?;
     if section.get(DIGEST) != Some(&digest_of(section).0) {
         return Err("damaged: it does not have the digest that it says".to_owned());

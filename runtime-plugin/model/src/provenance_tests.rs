@@ -11,7 +11,7 @@ fn file(path: &str) -> File {
 
 fn source(path: &str, read: &[&str]) -> Origin {
     let read = Read::Files(read.iter().map(|path| file(path)).collect());
-    let headers = Headers::of(vec![file("cuda_fp16.h"), file("nv/target")]);
+    let headers = Headers::from_files(vec![file("cuda_fp16.h"), file("nv/target")]);
     let options = vec!["--use_fast_math".to_owned()];
     Origin::Source { file: file(path), read, headers, is_open: false, options }
 }
@@ -132,7 +132,7 @@ fn a_node_has_what_its_code_was_made_from() {
     assert_eq!(made.manifests, [file("two.toml")]);
     let expected = Read::Files(vec![file("a.cuh"), file("b.cuh")]).together();
     let Origin::Source { read, headers, .. } = &made.origins[0] else { panic!("a.cu is text") };
-    assert_eq!((headers.map(|it| it.count), Headers::of(Vec::new())), (Some(2), None));
+    assert_eq!((headers.map(|it| it.count), Headers::from_files(Vec::new())), (Some(2), None));
     assert_eq!((read.clone(), made.code), (Read::Together(2, expected.1), vec![vec![0], vec![1]]));
     let made = found.of_node(0, &of_code(&[2]));
     assert_eq!((made.compiler, made.origins), (None, vec![imported()]));

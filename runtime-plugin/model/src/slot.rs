@@ -41,13 +41,8 @@ pub const PROGRAM_HEADER_SIZE: usize = 56;
 
 /// Bytes of the note.
 pub const NOTE_SIZE: usize = 16;
-/// The owner of the note, with the zero that ELF asks for.
-pub const NOTE_OWNER: [u8; 4] = *b"CBR\0";
-/// The type of the note: `NT_VERSION`, which says all it has to say in its owner and has no description. Checkers know
-/// it (`eu-elflint` calls any other type of a foreign owner an error).
-pub const NOTE_TYPE: u32 = 1;
-/// The whole note: size of the owner, size of the description, type, owner.
-pub const NOTE: [u8; NOTE_SIZE] = note();
+/// Length of the owner, length of the description, type, owner. The type is `NT_VERSION`, which has no description: `eu-elflint` rejects others.
+pub const NOTE: [u8; NOTE_SIZE] = *b"\x04\0\0\0\0\0\0\0\x01\0\0\0CBR\0";
 
 /// The descriptor of a library without a bundle.
 pub const GENERIC: [u8; SIZE] = generic();
@@ -251,13 +246,6 @@ fn u64_at(slot: &[u8; SIZE], at: usize) -> u64 {
 
 const fn generic() -> [u8; SIZE] {
     const_put(const_put([0; SIZE], 0, &MAGIC), VERSION_AT, &VERSION.to_le_bytes())
-}
-
-const fn note() -> [u8; NOTE_SIZE] {
-    let note = const_put([0; NOTE_SIZE], 0, &4_u32.to_le_bytes());
-    let note = const_put(note, 4, &0_u32.to_le_bytes());
-    let note = const_put(note, 8, &NOTE_TYPE.to_le_bytes());
-    const_put(note, 12, &NOTE_OWNER)
 }
 
 /// `whole` with `part` at `at`; runs in the compiler only, where an index out of bounds fails the build.

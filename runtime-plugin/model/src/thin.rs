@@ -31,7 +31,7 @@ pub struct NoCode {
 /// Every kernel that would have no code on one of the devices.
 pub fn thin(bundle: &Bundle, devices: &[ComputeCapability], ptx: bool) -> Result<Bundle, Vec<NoCode>> {
     let mut missing = Vec::new();
-    let mut kept = CodeSubset::of(&bundle.code);
+    let mut kept = CodeSubset::new(&bundle.code);
     let mut plugins = bundle.plugins.clone();
     for plugin in &mut plugins {
         let name = plugin.full_name();

@@ -3,7 +3,7 @@
 //! The format's digest proves that nothing was damaged, not that an honest writer made it. Whoever runs a model relies
 //! on what is checked here and on nothing else.
 
-mod places;
+mod expressions;
 mod tuning;
 
 use crate::code::CodeObject;
@@ -15,7 +15,7 @@ use crate::model::{
 use cubinder_expr::data_type::ScalarType;
 use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, Node};
-use places::{ExprRole, validate_expr};
+use expressions::{ExprRole, validate_expr};
 pub use tuning::{MAX_RANKED, MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
 /// The most inputs and outputs of a plugin: as this and what follows, more than any has. What is read bounds the work that it
@@ -128,7 +128,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
             return Err(within(format!("input `{}` has ranks that cannot be", input.name)));
         }
         validate_limits(&input.name, &input.limits, (input.rank_min, input.rank_max)).map_err(within)?;
-        places::validate_shape_input(input).map_err(within)?;
+        expressions::validate_shape_input(input).map_err(within)?;
     }
     for output in &plugin.outputs {
         // The rank of an output is what its shape comes to.
@@ -142,7 +142,7 @@ fn validate_plugin(plugin: &Plugin, code: &[CodeObject]) -> Result<(), String> {
     let check = |expr: &Expr, role: ExprRole| validate_expr(plugin, expr, role).map_err(within);
     plugin.outputs.iter().try_for_each(|output| check(&output.shape, ExprRole::Shape))?;
     plugin.require.iter().try_for_each(|require| check(&require.expr, ExprRole::Inputs))?;
-    places::validate_outputs(plugin).map_err(within)?;
+    expressions::validate_outputs(plugin).map_err(within)?;
     validate_timing(plugin).map_err(within)?;
     at_most("symbols to look through", symbols(plugin, code), MAX_SYMBOLS).map_err(within)?;
     for variant in &plugin.variants {
@@ -207,7 +207,7 @@ fn validate_variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> 
         return Err(format!("{} formats for {} tensors", variant.formats.len(), plugin.tensor_count()));
     }
     validate_specialized(plugin, variant)?;
-    places::validate_tensors(plugin, variant)?;
+    expressions::validate_tensors(plugin, variant)?;
     if variant.launches().next().is_none() {
         return Err(format!("variant {} launches nothing", variant.id));
     }

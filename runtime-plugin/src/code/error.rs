@@ -89,7 +89,7 @@ pub struct DeviceFacts {
 
 impl DeviceFacts {
     /// What the driver says of a device.
-    pub(super) fn of(driver: &Driver, device: CUdevice, capability: ComputeCapability) -> DeviceFacts {
+    pub(super) fn query(driver: &Driver, device: CUdevice, capability: ComputeCapability) -> DeviceFacts {
         let name = driver.device_name(device).unwrap_or_else(|_| format!("device {device}"));
         DeviceFacts { name, capability, cuda: driver.version().ok() }
     }
@@ -98,7 +98,7 @@ impl DeviceFacts {
     pub(crate) fn current(driver: &Driver) -> Option<DeviceFacts> {
         let device = driver.current_device().ok()?;
         let capability = driver.compute_capability(device).ok()?;
-        Some(DeviceFacts::of(driver, device, capability))
+        Some(DeviceFacts::query(driver, device, capability))
     }
 }
 

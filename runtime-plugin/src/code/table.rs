@@ -10,18 +10,7 @@ use cubinder_model::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target}
 
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
-use crate::driver::sys::{
-    CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
-    CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
-    CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_DEINITIALIZED, CUDA_ERROR_DEVICE_UNAVAILABLE,
-    CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_INVALID_IMAGE, CUDA_ERROR_INVALID_PTX,
-    CUDA_ERROR_INVALID_SOURCE, CUDA_ERROR_JIT_COMPILATION_DISABLED, CUDA_ERROR_JIT_COMPILER_NOT_FOUND,
-    CUDA_ERROR_MPS_CLIENT_TERMINATED, CUDA_ERROR_NO_BINARY_FOR_GPU, CUDA_ERROR_NO_DEVICE,
-    CUDA_ERROR_NOT_FOUND, CUDA_ERROR_NOT_INITIALIZED, CUDA_ERROR_OUT_OF_MEMORY,
-    CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-    CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, CUDA_ERROR_SYSTEM_NOT_READY, CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC,
-    CUDA_ERROR_UNSUPPORTED_PTX_VERSION, CUdevice, CUkernel, CUlibrary,
-};
+use crate::driver::sys::{self, CUdevice, CUkernel, CUlibrary};
 use crate::driver::{ComputeCapability, Driver, DriverError, RelaxedCapture, in_relaxed_capture_mode};
 
 /// One way to get a kernel: a code object and the kernel's symbol in it.
@@ -110,7 +99,7 @@ struct CurrentDevice {
 }
 
 impl CurrentDevice {
-    fn of(driver: &Driver) -> Result<CurrentDevice, DriverError> {
+    fn query(driver: &Driver) -> Result<CurrentDevice, DriverError> {
         let device = driver.current_device()?;
         let capability = driver.compute_capability(device)?;
         Ok(CurrentDevice { device, capability, has_clusters: driver.has_clusters(device, capability) })
@@ -151,14 +140,6 @@ struct Kernel {
     devices: BTreeMap<CUdevice, DeviceKernel>,
 }
 
-/// A kernel that was made ready on a device.
-struct ReadyKernel {
-    handle: CUkernel,
-    on_device: DeviceKernel,
-    params: Arc<[u32]>,
-    is_first: bool,
-}
-
 #[derive(Debug, Clone, Copy)]
 struct DeviceKernel {
     limits: KernelLimits,
@@ -177,7 +158,7 @@ enum Failure {
 impl From<DriverError> for Failure {
     fn from(error: DriverError) -> Failure {
         match meaning(&error) {
-            Meaning::Circumstances => Failure::Stop(error),
+            Meaning::Environment => Failure::Stop(error),
             Meaning::Code | Meaning::Unknown => Failure::Refused(Reason::Driver(error)),
         }
     }
@@ -219,7 +200,7 @@ impl CodeTable {
         if driver.current_context().map_err(failed)?.is_none() {
             return Ok(Loading::NoContext);
         }
-        let current = CurrentDevice::of(driver).map_err(failed)?;
+        let current = CurrentDevice::query(driver).map_err(failed)?;
         let capability = current.capability;
         let targets: Vec<Target> = candidates.iter().map(|candidate| candidate.target).collect();
         let ordered = order(capability, &targets).into_iter().filter_map(|index| candidates.get(index));
@@ -228,7 +209,7 @@ impl CodeTable {
             Ok(loaded) => Ok(Loading::Loaded(loaded)),
             Err(refused) => Err(LoadError::NothingFits {
                 kernel: kernel.to_owned(),
-                device: DeviceFacts::of(driver, current.device, capability),
+                device: DeviceFacts::query(driver, current.device, capability),
                 refused,
             }),
         }
@@ -260,7 +241,7 @@ impl CodeTable {
             driver.set_kernel_attribute(
                 kernel.handle,
                 kernel.device,
-                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                sys::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                 value,
             )
         })?;
@@ -283,7 +264,7 @@ impl CodeTable {
         if entries.is_empty() {
             return Ok(());
         }
-        let is_end = |error: &DriverError| error.code == CUDA_ERROR_DEINITIALIZED;
+        let is_end = |error: &DriverError| error.code == sys::CUDA_ERROR_DEINITIALIZED;
         let relaxed = match RelaxedCapture::enter(driver) {
             Err(error) if !is_end(&error) => RelaxedCapture::enter(driver),
             entered => entered,
@@ -322,7 +303,7 @@ impl CodeTable {
     pub unsafe fn close(&self, driver: &Driver) {
         // SAFETY: the caller's promise.
         let unload = || unsafe { self.unload_all(driver) };
-        if unload().is_err_and(|error| error.code != CUDA_ERROR_DEINITIALIZED) {
+        if unload().is_err_and(|error| error.code != sys::CUDA_ERROR_DEINITIALIZED) {
             let _ = unload();
         }
         if let Some(mut entries) = locked_at_once(&self.entries) {
@@ -341,22 +322,8 @@ impl CodeTable {
         for candidate in ordered {
             let entry = self.entry(candidate.digest);
             let symbol: Arc<str> = Arc::from(candidate.symbol);
-            match locked(&entry).load(driver, current.device, candidate, &symbol) {
-                Ok(ReadyKernel { handle, on_device, params, is_first }) => {
-                    return Ok(Ok(LoadedKernel {
-                        is_first,
-                        handle,
-                        device: current.device,
-                        capability: current.capability,
-                        has_clusters: current.has_clusters,
-                        target: candidate.target,
-                        digest: candidate.digest,
-                        symbol,
-                        limits: on_device.limits,
-                        params: Some(params),
-                        refused,
-                    }));
-                }
+            match locked(&entry).load(driver, current, candidate, &symbol) {
+                Ok(kernel) => return Ok(Ok(LoadedKernel { refused, ..kernel })),
                 Err(Failure::Stop(error)) => return Err(error),
                 Err(Failure::Refused(reason)) => refused.push(Refused { target: candidate.target, reason }),
             }
@@ -390,18 +357,19 @@ impl LoadedCode {
     fn load(
         &mut self,
         driver: &Driver,
-        device: CUdevice,
+        current: CurrentDevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<ReadyKernel, Failure> {
-        if let Some(error) = self.refused.get(&(Arc::clone(symbol), device)) {
+    ) -> Result<LoadedKernel, Failure> {
+        let key = (Arc::clone(symbol), current.device);
+        if let Some(error) = self.refused.get(&key) {
             return Err(Failure::Refused(Reason::Driver(error.clone())));
         }
-        let loaded = self.load_steps(driver, device, candidate, symbol);
+        let loaded = self.load_steps(driver, current, candidate, symbol);
         if let Err(Failure::Refused(Reason::Driver(error))) = &loaded
             && meaning(error) == Meaning::Code
         {
-            self.refused.insert((Arc::clone(symbol), device), error.clone());
+            self.refused.insert(key, error.clone());
         }
         loaded
     }
@@ -411,10 +379,10 @@ impl LoadedCode {
     fn load_steps(
         &mut self,
         driver: &Driver,
-        device: CUdevice,
+        CurrentDevice { device, capability, has_clusters }: CurrentDevice,
         candidate: &Candidate<'_>,
         symbol: &Arc<str>,
-    ) -> Result<ReadyKernel, Failure> {
+    ) -> Result<LoadedKernel, Failure> {
         let library = match self.library {
             Some(library) => library,
             None => *self.library.insert(load_library(driver, candidate)?),
@@ -433,7 +401,19 @@ impl LoadedCode {
             Entry::Occupied(entry) => (*entry.get(), false),
             Entry::Vacant(entry) => (*entry.insert(on_device(driver, kernel.handle, device)?), true),
         };
-        Ok(ReadyKernel { handle: kernel.handle, on_device, params, is_first })
+        Ok(LoadedKernel {
+            handle: kernel.handle,
+            device,
+            capability,
+            has_clusters,
+            target: candidate.target,
+            digest: candidate.digest,
+            symbol: Arc::clone(symbol),
+            limits: on_device.limits,
+            params: Some(params),
+            refused: Vec::new(),
+            is_first,
+        })
     }
 }
 
@@ -465,11 +445,12 @@ fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
 
 fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<DeviceKernel, DriverError> {
     let of_kernel = |attribute| Ok(unsigned(driver.kernel_attribute(kernel, device, attribute)?));
-    let max_threads = of_kernel(CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
-    let static_bytes = of_kernel(CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
-    let allowed = of_kernel(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
-    let most =
-        unsigned(driver.device_attribute(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?);
+    let max_threads = of_kernel(sys::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
+    let static_bytes = of_kernel(sys::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;
+    let allowed = of_kernel(sys::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)?;
+    let most = unsigned(
+        driver.device_attribute(device, sys::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
+    );
     Ok(DeviceKernel {
         limits: KernelLimits {
             max_threads,
@@ -490,35 +471,35 @@ enum Meaning {
     /// This code does not run on this device: it never will.
     Code,
     /// Nothing would load here and now. Trying other code would hide the cause, and might take a slower kernel for good.
-    Circumstances,
+    Environment,
     /// It does not say.
     Unknown,
 }
 
 fn meaning(error: &DriverError) -> Meaning {
     match error.code {
-        CUDA_ERROR_INVALID_IMAGE
-        | CUDA_ERROR_NO_BINARY_FOR_GPU
-        | CUDA_ERROR_INVALID_PTX
-        | CUDA_ERROR_JIT_COMPILER_NOT_FOUND
-        | CUDA_ERROR_UNSUPPORTED_PTX_VERSION
-        | CUDA_ERROR_JIT_COMPILATION_DISABLED
-        | CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC
-        | CUDA_ERROR_INVALID_SOURCE
-        | CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
-        | CUDA_ERROR_NOT_FOUND => Meaning::Code,
-        CUDA_ERROR_OUT_OF_MEMORY
-        | CUDA_ERROR_NOT_INITIALIZED
-        | CUDA_ERROR_DEINITIALIZED
-        | CUDA_ERROR_DEVICE_UNAVAILABLE
-        | CUDA_ERROR_NO_DEVICE
-        | CUDA_ERROR_INVALID_CONTEXT
-        | CUDA_ERROR_ILLEGAL_ADDRESS..=CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
-        | CUDA_ERROR_SYSTEM_NOT_READY..=CUDA_ERROR_MPS_CLIENT_TERMINATED
-        | CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED..=CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD => {
-            Meaning::Circumstances
+        sys::CUDA_ERROR_INVALID_IMAGE
+        | sys::CUDA_ERROR_NO_BINARY_FOR_GPU
+        | sys::CUDA_ERROR_INVALID_PTX
+        | sys::CUDA_ERROR_JIT_COMPILER_NOT_FOUND
+        | sys::CUDA_ERROR_UNSUPPORTED_PTX_VERSION
+        | sys::CUDA_ERROR_JIT_COMPILATION_DISABLED
+        | sys::CUDA_ERROR_UNSUPPORTED_DEVSIDE_SYNC
+        | sys::CUDA_ERROR_INVALID_SOURCE
+        | sys::CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND
+        | sys::CUDA_ERROR_NOT_FOUND => Meaning::Code,
+        sys::CUDA_ERROR_OUT_OF_MEMORY
+        | sys::CUDA_ERROR_NOT_INITIALIZED
+        | sys::CUDA_ERROR_DEINITIALIZED
+        | sys::CUDA_ERROR_DEVICE_UNAVAILABLE
+        | sys::CUDA_ERROR_NO_DEVICE
+        | sys::CUDA_ERROR_INVALID_CONTEXT
+        | sys::CUDA_ERROR_ILLEGAL_ADDRESS..=sys::CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+        | sys::CUDA_ERROR_SYSTEM_NOT_READY..=sys::CUDA_ERROR_MPS_CLIENT_TERMINATED
+        | sys::CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED..=sys::CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD => {
+            Meaning::Environment
         }
-        _ if error.may_come_from_earlier_work() => Meaning::Circumstances,
+        _ if error.may_come_from_earlier_work() => Meaning::Environment,
         _ => Meaning::Unknown,
     }
 }

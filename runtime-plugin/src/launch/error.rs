@@ -5,10 +5,10 @@
 use std::fmt;
 
 use crate::code::KernelLimits;
-use crate::driver::DriverError;
 use crate::driver::sys::{
     CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE, CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, CUDA_ERROR_OUT_OF_MEMORY,
 };
+use crate::driver::{Configuration, DriverError};
 
 /// A launch that was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -63,48 +63,43 @@ pub struct MemoryRefusal {
     pub error: DriverError,
 }
 
-/// What the driver refused, and why.
+/// A launch, as messages describe it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct LaunchDescription {
     /// The plugin: `sample::circ_pad_plugin`.
-    pub plugin: String,
+    pub plugin: Box<str>,
     /// The kernel as its source names it.
-    pub kernel: String,
-    /// Blocks.
-    pub grid: [u32; 3],
-    /// Threads of a block.
-    pub block: [u32; 3],
-    /// Dynamic shared memory of a block, bytes.
-    pub shared_bytes: u32,
+    pub kernel: Box<str>,
+    /// Grid, block, and dynamic shared memory of a block.
+    pub configuration: Configuration,
     /// Blocks of a cluster.
     pub cluster: Option<[u32; 3]>,
-    /// Whether all blocks have to run at once.
+    /// Whether all blocks must run at once.
     pub cooperative: bool,
-    /// What the kernel takes on the device.
+    /// The limits of the kernel on the device.
     pub limits: KernelLimits,
-    /// The driver's own words.
-    pub error: DriverError,
 }
 
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` cannot launch `{}`: {}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory",
-            self.plugin, self.kernel, self.error, self.grid, self.block, self.shared_bytes
-        )?;
-        if let Some(cluster) = self.cluster {
-            write!(f, ", cluster {cluster:?}")?;
-        }
-        if self.cooperative {
-            f.write_str(", cooperative")?;
-        }
-        write!(
-            f,
-            "\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
-            self.limits.max_threads, self.limits.max_shared_bytes
-        )
+impl LaunchDescription {
+    /// `, cluster [2, 1, 1], cooperative`, or less.
+    pub(super) fn options(&self) -> String {
+        let cluster = self.cluster.map(|cluster| format!(", cluster {cluster:?}")).unwrap_or_default();
+        cluster + if self.cooperative { ", cooperative" } else { "" }
     }
+}
+
+/// A launch that the driver rejected.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{}` cannot launch `{}`: {error}\n  grid {:?}, block {:?}, {} bytes of dynamic shared memory{}\n  the kernel takes at most {} threads in a block and {} bytes of dynamic shared memory on this GPU",
+    launch.plugin, launch.kernel, launch.configuration.grid, launch.configuration.block,
+    launch.configuration.shared_bytes, launch.options(), launch.limits.max_threads, launch.limits.max_shared_bytes
+)]
+pub struct Refusal {
+    /// The launch.
+    pub launch: LaunchDescription,
+    /// The driver's error.
+    pub error: DriverError,
 }
 
 impl fmt::Display for Overlap {

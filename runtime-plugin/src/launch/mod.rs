@@ -17,6 +17,6 @@ mod step;
 pub use addresses::{Addresses, Positions};
 pub use cubinder_launch::{LaunchError, Limit, Problem, Role};
 pub use cubinder_model::model::{MAX_ARGUMENTS, MAX_PARAMETER_BYTES};
-pub use error::{EnqueueError, MemoryRefusal, Overlap, Refusal};
+pub use error::{EnqueueError, LaunchDescription, MemoryRefusal, Overlap, Refusal};
 pub use record::{LaunchRecord, takes};
 pub use step::{AliasRecord, FillRecord, StepRecord};

@@ -9,8 +9,8 @@ use cubinder_model::model::MAX_ARGUMENTS;
 use cubinder_model::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
 use super::addresses::{Addresses, Positions};
-use super::error::{EnqueueError, Refusal};
-use crate::code::{KernelLimits, LoadedKernel};
+use super::error::{EnqueueError, LaunchDescription, Refusal};
+use crate::code::LoadedKernel;
 use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
     CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, CUkernel, CUlaunchAttribute, CUstream,
@@ -25,15 +25,10 @@ use crate::driver::{Configuration, Driver, DriverError};
 /// nothing is copied or patched, and the array of pointers itself is built on the stack, as are the addresses of scratch buffers.
 #[derive(Debug, Clone)]
 pub struct LaunchRecord {
-    plugin: Box<str>,
-    kernel_name: Box<str>,
+    pub(super) launch: LaunchDescription,
     kernel: CUkernel,
     target: Target,
     digest: Digest,
-    configuration: Configuration,
-    cluster: Option<[u32; 3]>,
-    cooperative: bool,
-    limits: KernelLimits,
     arguments: Box<[Argument]>,
     /// The bytes of the numbers; `u64` for their alignment.
     numbers: Box<[u64]>,
@@ -60,7 +55,7 @@ pub fn takes(kernel: &LoadedKernel) -> LaunchLimits<'_> {
     LaunchLimits {
         max_threads: kernel.limits.max_threads,
         max_shared_bytes: kernel.limits.max_shared_bytes,
-        clusters: clusters(kernel),
+        clusters: Clusters::for_code(kernel.has_clusters, kernel.target),
         params: kernel.params.as_deref(),
     }
 }
@@ -110,20 +105,22 @@ impl LaunchRecord {
             return None;
         }
         Some(LaunchRecord {
-            plugin: plugin.full_name().into_boxed_str(),
-            kernel_name: launch.kernel.as_str().into(),
+            launch: LaunchDescription {
+                plugin: plugin.full_name().into_boxed_str(),
+                kernel: launch.kernel.as_str().into(),
+                configuration: Configuration {
+                    grid: numbers.grid,
+                    block: numbers.block,
+                    shared_bytes: numbers.shared_bytes,
+                    attributes: attributes(launch, kernel, numbers),
+                },
+                cluster: numbers.cluster,
+                cooperative: launch.cooperative,
+                limits: kernel.limits,
+            },
             kernel: kernel.handle,
             target: kernel.target,
             digest: kernel.digest,
-            configuration: Configuration {
-                grid: numbers.grid,
-                block: numbers.block,
-                shared_bytes: numbers.shared_bytes,
-                attributes: attributes(launch, kernel, numbers),
-            },
-            cluster: numbers.cluster,
-            cooperative: launch.cooperative,
-            limits: kernel.limits,
             arguments,
             numbers: words(&numbers.numbers),
             inputs: positions.given(),
@@ -131,52 +128,22 @@ impl LaunchRecord {
         })
     }
 
-    /// The kernel as its source names it.
+    /// The launch, as messages describe it.
     #[must_use]
-    pub fn kernel_name(&self) -> &str {
-        &self.kernel_name
+    pub fn description(&self) -> &LaunchDescription {
+        &self.launch
     }
 
     /// Whether there is rightly nothing to launch: an extent of the grid is 0.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.configuration.grid.contains(&0)
-    }
-
-    /// Blocks in x, y and z.
-    #[must_use]
-    pub fn grid(&self) -> [u32; 3] {
-        self.configuration.grid
-    }
-
-    /// Threads of a block in x, y and z; 0 where there is nothing to launch.
-    #[must_use]
-    pub fn block(&self) -> [u32; 3] {
-        self.configuration.block
-    }
-
-    /// Dynamic shared memory of a block, bytes.
-    #[must_use]
-    pub fn shared_bytes(&self) -> u32 {
-        self.configuration.shared_bytes
-    }
-
-    /// Blocks of a cluster in x, y and z.
-    #[must_use]
-    pub fn cluster(&self) -> Option<[u32; 3]> {
-        self.cluster
-    }
-
-    /// Whether all blocks have to run at once.
-    #[must_use]
-    pub fn is_cooperative(&self) -> bool {
-        self.cooperative
+        self.launch.configuration.grid.contains(&0)
     }
 
     /// How many blocks there are.
     #[must_use]
     pub fn blocks(&self) -> u64 {
-        self.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
+        self.launch.configuration.grid.iter().map(|extent| u64::from(*extent)).fold(1, u64::saturating_mul)
     }
 
     /// How many blocks the current context's device, which has so many multiprocessors, runs at once.
@@ -184,17 +151,17 @@ impl LaunchRecord {
     /// # Errors
     /// The driver's.
     pub fn blocks_at_once(&self, driver: &Driver, multiprocessors: u32) -> Result<u64, DriverError> {
-        if let Some(cluster) = self.cluster {
-            let clusters = driver.clusters_at_once(self.kernel, &self.configuration)?;
+        if let Some(cluster) = self.launch.cluster {
+            let clusters = driver.clusters_at_once(self.kernel, &self.launch.configuration)?;
             return Ok(cluster
                 .iter()
                 .map(|extent| u64::from(*extent))
                 .fold(clusters.into(), u64::saturating_mul));
         }
         // At most 1024.
-        let threads = self.configuration.block.iter().product();
+        let threads = self.launch.configuration.block.iter().product();
         let blocks =
-            driver.blocks_per_multiprocessor(self.kernel, threads, self.configuration.shared_bytes)?;
+            driver.blocks_per_multiprocessor(self.kernel, threads, self.launch.configuration.shared_bytes)?;
         Ok(u64::from(blocks) * u64::from(multiprocessors))
     }
 
@@ -241,48 +208,27 @@ impl LaunchRecord {
         // `LaunchRecord::new` bounds their number and compares the sizes with those that the driver or the code object says; where neither
         // says them the model is taken at its word, because model and code have one author. The tensors and the stream are the caller's
         // promise.
-        let launched =
-            unsafe { driver.launch(self.kernel, &self.configuration, stream, pointers.as_mut_ptr().cast()) };
+        let launched = unsafe {
+            driver.launch(self.kernel, &self.launch.configuration, stream, pointers.as_mut_ptr().cast())
+        };
         launched.map_err(|error| self.refused(error))
     }
 
     #[cold]
     fn refused(&self, error: DriverError) -> EnqueueError {
-        EnqueueError::Refused(Box::new(Refusal {
-            plugin: self.plugin.to_string(),
-            kernel: self.kernel_name.to_string(),
-            grid: self.grid(),
-            block: self.block(),
-            shared_bytes: self.shared_bytes(),
-            cluster: self.cluster,
-            cooperative: self.cooperative,
-            limits: self.limits,
-            error,
-        }))
+        EnqueueError::Refused(Box::new(Refusal { launch: self.launch.clone(), error }))
     }
 }
 
 impl std::fmt::Display for LaunchRecord {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "launch `{}` from the code for {} ({}) with grid {:?}, block {:?}",
-            self.kernel_name,
-            self.target,
-            self.digest.short(),
-            self.grid(),
-            self.block()
-        )?;
-        if self.shared_bytes() != 0 {
-            write!(f, ", {} bytes of dynamic shared memory", self.shared_bytes())?;
+        let Configuration { grid, block, shared_bytes, .. } = &self.launch.configuration;
+        write!(f, "launch `{}` from the code for {}", self.launch.kernel, self.target)?;
+        write!(f, " ({}) with grid {grid:?}, block {block:?}", self.digest.short())?;
+        if *shared_bytes != 0 {
+            write!(f, ", {shared_bytes} bytes of dynamic shared memory")?;
         }
-        if let Some(cluster) = self.cluster {
-            write!(f, ", cluster {cluster:?}")?;
-        }
-        if self.cooperative {
-            f.write_str(", cooperative")?;
-        }
-        Ok(())
+        f.write_str(&self.launch.options())
     }
 }
 
@@ -301,10 +247,6 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
 }
 
 /// Which clusters the kernel can be launched in: as device and code allow.
-fn clusters(kernel: &LoadedKernel) -> Clusters {
-    Clusters::of(kernel.has_clusters, kernel.target)
-}
-
 /// Whether a kernel waits by itself for what comes before it: the device has programmatic dependent launches, and the code was made for such
 /// a device. PTX for an older one, which a newer one runs too, was compiled without the waiting.
 fn can_wait(kernel: &LoadedKernel) -> bool {

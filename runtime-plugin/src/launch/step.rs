@@ -7,8 +7,8 @@ use super::addresses::{Addresses, Positions};
 use super::error::{EnqueueError, MemoryRefusal, Overlap};
 use super::record::LaunchRecord;
 use crate::code::LoadedKernel;
-use crate::driver::Driver;
 use crate::driver::sys::{CUdeviceptr, CUstream};
+use crate::driver::{Driver, DriverError};
 
 /// One step with everything known but addresses.
 #[derive(Debug, Clone)]
@@ -162,14 +162,8 @@ impl FillRecord {
         // SAFETY: the caller's promises: the memory is there, and `bytes` is all of the output in its shape and format, or of the
         // scratch buffer.
         let filled = unsafe { driver.fill(to, self.byte, self.bytes, stream) };
-        filled.map_err(|error| {
-            EnqueueError::Memory(Box::new(MemoryRefusal {
-                plugin: self.plugin.to_string(),
-                what: format!("fill `{}`", self.name),
-                bytes: self.bytes,
-                error,
-            }))
-        })
+        filled
+            .map_err(|error| memory_refusal(&self.plugin, format!("fill `{}`", self.name), self.bytes, error))
     }
 }
 
@@ -284,12 +278,8 @@ impl AliasRecord {
         // SAFETY: the caller's promises: both are tensors of this shape, type and format; they do not overlap.
         let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };
         copied.map_err(|error| {
-            EnqueueError::Memory(Box::new(MemoryRefusal {
-                plugin: self.plugin.to_string(),
-                what: format!("copy the input to the output `{}`, which shares its memory", self.name),
-                bytes: self.bytes,
-                error,
-            }))
+            let what = format!("copy the input to the output `{}`, which shares its memory", self.name);
+            memory_refusal(&self.plugin, what, self.bytes, error)
         })
     }
 
@@ -310,6 +300,11 @@ impl AliasRecord {
             bytes: self.bytes,
         }))
     }
+}
+
+#[cold]
+fn memory_refusal(plugin: &str, what: String, bytes: usize, error: DriverError) -> EnqueueError {
+    EnqueueError::Memory(Box::new(MemoryRefusal { plugin: plugin.to_owned(), what, bytes, error }))
 }
 
 /// Whether two ranges, each an address and a length in bytes, have a byte in common.

@@ -44,7 +44,7 @@ pub(crate) struct Entered {
 
 impl Range {
     /// A range of this name; `None` where none are asked for or no profiler takes them.
-    pub(crate) fn of(name: impl FnOnce() -> String) -> Option<Range> {
+    pub(crate) fn new(name: impl FnOnce() -> String) -> Option<Range> {
         takes_ranges().then(|| Range(CString::new(name().replace('\0', "\\0")).unwrap_or_default()))
     }
 

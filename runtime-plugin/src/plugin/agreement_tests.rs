@@ -156,9 +156,9 @@ struct Case {
 impl Case {
     fn new(path: &Path, choices: &mut Choices<'_>) -> Case {
         let mut plugin = model(path, choices);
-        let kinds: Vec<TensorKinds> = plugin.variants.iter().map(TensorKinds::of).collect();
+        let kinds: Vec<TensorKinds> = plugin.variants.iter().map(TensorKinds::from_variant).collect();
         let kinds = &kinds[choices.next() as usize % kinds.len()];
-        plugin.variants.retain(|variant| TensorKinds::of(variant) == *kinds);
+        plugin.variants.retain(|variant| TensorKinds::from_variant(variant) == *kinds);
         let attributes = plugin.attributes.iter().map(|it| attribute(it, choices)).collect();
         let mut inputs: Vec<Vec<i64>> = plugin.inputs.iter().map(|input| shape(input, choices)).collect();
         // Inputs of equal shapes are what many plugins need.
@@ -302,7 +302,7 @@ impl Case {
         };
         let ranks = self.inputs.iter().map(|shape| u8::try_from(shape.len()).unwrap());
         made.state.set_input_ranks(Some(ranks.collect()));
-        let TensorKinds { types, formats } = TensorKinds::of(&self.plugin.variants[0]);
+        let TensorKinds { types, formats } = TensorKinds::from_variant(&self.plugin.variants[0]);
         let kinds: Vec<(DataType, Format)> = types.into_iter().zip(formats).collect();
         let desc = |(shape, (ty, format)): (&Vec<i64>, &(DataType, Format))| PluginTensorDesc {
             dims: Dims::from_slice(shape).unwrap(),

@@ -49,7 +49,7 @@ impl BuiltFor {
     ///
     /// # Errors
     /// What no shape of the profile meets.
-    pub(super) fn of(node: &NodeData, profile: Profile) -> Result<BuiltFor, Error> {
+    pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor, Error> {
         let required = required(node, &profile)?;
         let guarded = domain(node, &profile);
         let proved = node
@@ -130,7 +130,7 @@ fn is_own(variant: &Variant) -> bool {
 
 /// All shapes of the profile.
 fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
-    Domain::of(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
+    Domain::new(node.definition.plugin()).with_attributes(&node.attributes).with_profile(&profile.inputs)
 }
 
 /// What is not proved for all of the profile of what is required of shapes.

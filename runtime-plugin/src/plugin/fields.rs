@@ -1,10 +1,9 @@
 //! What a node leaves in the engine.
 
-use std::ffi::CStr;
 use std::sync::Arc;
 
 use cubinder_model::container;
-use trt_abi::{Error, FieldSet, FieldValue};
+use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType};
 
 use super::memo::Memo;
 use super::node::NodeData;
@@ -54,6 +53,5 @@ fn make(node: &NodeData, key: &FieldsKey) -> Result<FieldSet, Error> {
             })?)
         }
     };
-    let name: &CStr = NODE_FIELD;
-    FieldSet::new(vec![FieldValue::blob(name, bytes)?])
+    FieldSet::new(vec![FieldValue::new(NODE_FIELD, PluginFieldType::INT8, bytes)?])
 }

@@ -9,7 +9,7 @@ use cubinder_launch::{Device, Facts, Steps};
 use cubinder_model::{Launch, Variant, Work};
 use trt_abi::{Error, Severity, logger};
 
-use super::circumstances::{circumstances, failure};
+use super::failure::{failure, node_context};
 use super::node::NodeData;
 use crate::code::{CodeTable, LoadError, LoadedKernel, Loading, candidates};
 use crate::driver::sys::{
@@ -150,7 +150,7 @@ pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Va
 fn load_all(
     node: &NodeData,
     variant: &Variant,
-    (facts, told): (&Facts<'_>, &Facts<'_>),
+    (facts, known): (&Facts<'_>, &Facts<'_>),
     steps: &mut Steps,
 ) -> Result<Option<Kernels>, Error> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
@@ -158,7 +158,7 @@ fn load_all(
     for step in &variant.steps {
         let is_done = !launch::is_excluded(step.when.as_ref(), facts, steps);
         kernels.push(match &step.work {
-            Work::Launch(launch) if is_done => match load(node, driver, launch, told)? {
+            Work::Launch(launch) if is_done => match load(node, driver, launch, known)? {
                 Some(kernel) => Some(kernel),
                 None => return Ok(None),
             },
@@ -178,13 +178,13 @@ fn load(
     let failed = |error: LoadError| {
         // Where nothing fits the error says which device it is.
         let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
-        let told = circumstances(node, facts, driver);
-        failure(Error::FAILED_INITIALIZATION, node, &error, &told, Some(&error.help()))
+        let context = node_context(node, facts, driver);
+        failure(Error::FAILED_INITIALIZATION, node, &error, &context, Some(&error.help()))
     };
     let candidates = candidates(launch, node.definition.code()).map_err(failed)?;
     match CodeTable::process().load(driver, &launch.kernel, &candidates).map_err(failed)? {
         Loading::Loaded(kernel) => {
-            say_what_was_refused(node, launch, &kernel);
+            log_refused(node, launch, &kernel);
             Ok(Some(kernel))
         }
         Loading::NoContext => Ok(None),
@@ -192,7 +192,7 @@ fn load(
 }
 
 /// Other code than the best is taken where the driver refuses the best; it may be slower, so the user is told, once.
-fn say_what_was_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
+fn log_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
     if kernel.refused.is_empty() || !kernel.is_first {
         return;
     }

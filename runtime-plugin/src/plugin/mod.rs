@@ -5,10 +5,9 @@
 //! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_launch`] computes its launches.
 
-mod announced;
 mod build;
 mod built_for;
-mod circumstances;
+mod failure;
 mod fields;
 mod loaded;
 mod memo;
@@ -19,6 +18,7 @@ mod run;
 mod run_log;
 mod shapes;
 mod state;
+mod tensor_descs;
 mod variants;
 
 use std::ffi::{CStr, c_void};
@@ -155,7 +155,7 @@ impl PluginBase for KernelPlugin {
         outputs: &[DynamicPluginTensorDesc],
     ) -> Result<(), Error> {
         let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
-        let profile = Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
+        let profile = Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
         profile.check(&self.state.node)?;
         let workspace_bytes = profile.workspace_bytes(&self.state.node, kinds)?;
         self.state.set_kinds(kinds)?;
@@ -213,7 +213,8 @@ impl Plugin for KernelPlugin {
             Some(_) => self.reserved_bytes().unwrap_or(0),
             None => {
                 let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
-                let profile = Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
+                let profile =
+                    Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
                 profile.workspace_bytes(&self.state.node, kinds)?
             }
         };
@@ -295,13 +296,13 @@ impl KernelPlugin {
 #[cfg(test)]
 mod agreement_tests;
 #[cfg(test)]
-mod announced_tests;
-#[cfg(test)]
 mod build_tests;
 #[cfg(test)]
 mod native_tests;
 #[cfg(test)]
 mod run_tests;
+#[cfg(test)]
+mod tensor_descs_tests;
 #[cfg(test)]
 mod tests;
 #[cfg(test)]

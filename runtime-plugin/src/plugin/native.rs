@@ -21,7 +21,7 @@ use super::{Form, build, shapes};
 use crate::definition::{Definition, TensorKinds};
 
 /// Parts of a launch that are told in one line; an array argument is one.
-const MOST_TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// The code of one variant, as TensorRT takes it.
 #[derive(Debug)]
@@ -80,19 +80,19 @@ impl NativePlugin {
     /// The error where no variant may run for all that the engine is built for.
     fn none_holds(&self, tactic: i32, kinds: &TensorKinds) -> Error {
         let built_for = self.built_for.get();
-        let asked = |variant: &Variant| {
-            let asked: Vec<String> = built_for
+        let conditions = |variant: &Variant| {
+            let asked_for: Vec<String> = built_for
                 .iter()
                 .flat_map(|built_for| built_for.asks_for(&self.state.node, variant))
                 .collect();
-            match asked.as_slice() {
+            match asked_for.as_slice() {
                 [] => format!("variant {} always runs", variant.id),
-                asked => format!("variant {} runs where {}", variant.id, asked.join(" and ")),
+                all => format!("variant {} runs where {}", variant.id, all.join(" and ")),
             }
         };
         let is_meant = |variant: &&Variant| tactic == 0 || variant.id == tactic;
         let variants: Vec<String> =
-            self.state.node.reachable(Some(kinds)).filter(is_meant).map(asked).collect();
+            self.state.node.reachable(Some(kinds)).filter(is_meant).map(conditions).collect();
         let what = match (tactic, variants.is_empty()) {
             (0, _) => "no variant may run for every shape of the profile".to_owned(),
             (tactic, true) => format!("variant {tactic}, which it chose, is not for these types and formats"),
@@ -108,7 +108,7 @@ impl NativePlugin {
     }
 
     fn profile_of(&self, inputs: &[DynamicPluginTensorDesc]) -> Result<Profile, Error> {
-        Profile::of(&self.state.node, self.state.input_ranks().as_deref(), inputs)
+        Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)
     }
 
     /// Takes a profile for what is built for.
@@ -116,7 +116,7 @@ impl NativePlugin {
     /// # Errors
     /// What no shape of it meets.
     fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>, Error> {
-        let built_for = Arc::new(BuiltFor::of(&self.state.node, profile)?);
+        let built_for = Arc::new(BuiltFor::prove(&self.state.node, profile)?);
         self.built_for.set(Some(Arc::clone(&built_for)));
         Ok(built_for)
     }
@@ -141,8 +141,8 @@ impl NativePlugin {
     /// Says that for all shapes of the profile something is not proved, and what comes of it.
     fn say(&self, what: &str, mut unproved: Vec<String>, outcome: &str) {
         if !unproved.is_empty() {
-            let left = unproved.len().saturating_sub(MOST_TOLD);
-            unproved.truncate(MOST_TOLD);
+            let left = unproved.len().saturating_sub(MAX_LISTED);
+            unproved.truncate(MAX_LISTED);
             unproved.extend((left > 0).then(|| format!("{left} more things hold")));
             let text = format!(
                 "cubinder: {}: TensorRT launches {what} itself, and it is not proved for every shape of the profile that {}: where that is not so, {outcome}",

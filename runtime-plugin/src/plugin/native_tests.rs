@@ -95,14 +95,14 @@ fn offered(plugin: &NativePlugin, least: i64, most: i64) -> Result<Vec<i32>, Str
 
 /// What of the profile is required and not proved.
 fn required(plugin: &NativePlugin, profile: Profile) -> Result<Vec<String>, String> {
-    let built_for = BuiltFor::of(&plugin.state.node, profile).map_err(|error| error.text().to_owned())?;
+    let built_for = BuiltFor::prove(&plugin.state.node, profile).map_err(|error| error.text().to_owned())?;
     Ok(built_for.required.into_iter().map(|requirement| requirement.text).collect())
 }
 
 /// What of the first variant's launch is not proved for these columns.
 fn open(plugin: &NativePlugin, least: i64, most: i64) -> Vec<String> {
-    let profile = Profile::of(&plugin.state.node, None, &[floats(least, most)]).unwrap();
-    let built_for = BuiltFor::of(&plugin.state.node, profile).unwrap();
+    let profile = Profile::from_tensors(&plugin.state.node, None, &[floats(least, most)]).unwrap();
+    let built_for = BuiltFor::prove(&plugin.state.node, profile).unwrap();
     built_for.unproved(&plugin.state.node, &plugin.state.node.definition.plugin().variants[0])
 }
 
@@ -221,7 +221,7 @@ fn what_is_required_of_shapes_is_held_against_the_profile() {
         "{error}"
     );
     let unproved = |plugin: &NativePlugin, least, most| {
-        let profile = Profile::of(&plugin.state.node, None, &[floats(least, most)]).unwrap();
+        let profile = Profile::from_tensors(&plugin.state.node, None, &[floats(least, most)]).unwrap();
         required(plugin, profile)
     };
     assert_eq!(unproved(&strict, 4, 8), Ok(vec!["x.shape[-1] % 4 == 0".to_owned()]));
@@ -258,7 +258,7 @@ fn limits_of_outputs_are_held_inside_the_profile() {
     };
     let unproved = |most_rows, least, most| {
         let limited = limited(most_rows);
-        let profile = Profile::of(&limited.state.node, None, &[floats(least, most)]).unwrap();
+        let profile = Profile::from_tensors(&limited.state.node, None, &[floats(least, most)]).unwrap();
         required(&limited, profile)
     };
     assert_eq!(unproved(10, 1, 8), Ok(vec!["y.shape[0] <= 10".to_owned()]));
@@ -361,7 +361,7 @@ fn shaped(make: impl Fn(Vec<Part>) -> Vec<Part>) -> NativePlugin {
 #[test]
 fn outputs_without_a_shape_somewhere_in_the_profile_keep_their_limits() {
     let of = |plugin: &NativePlugin, least, most| {
-        required(plugin, Profile::of(&plugin.state.node, None, &[floats(least, most)]).unwrap())
+        required(plugin, Profile::from_tensors(&plugin.state.node, None, &[floats(least, most)]).unwrap())
     };
     let limits = || Ok(vec!["y.shape[0] >= 0".to_owned(), "y.shape[0] <= 100".to_owned()]);
     // `840 // (40 - columns)`, which has no value for 40.

@@ -49,7 +49,7 @@ impl NodeData {
         let mut seen: BTreeSet<(&[DataType], &[Format])> = BTreeSet::new();
         let serving = plugin.variants.iter().filter(|variant| launch::is_compiled_for(variant, &attributes));
         let different = serving.filter(|variant| seen.insert((&variant.types, &variant.formats)));
-        let kinds = different.map(TensorKinds::of).collect();
+        let kinds = different.map(TensorKinds::from_variant).collect();
         let is_counted = |index: &usize| plugin.inputs.get(*index).is_none_or(|input| input.values.is_none());
         NodeData {
             kinds,

@@ -31,7 +31,7 @@ impl Profile {
     ///
     /// # Errors
     /// A rank that no tensor has.
-    pub(super) fn of(
+    pub(super) fn from_tensors(
         node: &NodeData,
         input_ranks: Option<&[u8]>,
         tensors: &[DynamicPluginTensorDesc],
@@ -70,7 +70,7 @@ impl Profile {
     /// # Errors
     /// A scratch buffer without a bound.
     pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64, Error> {
-        let domain = Domain::of(node.definition.plugin()).with_attributes(&node.attributes);
+        let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
         bound.map_err(|unbounded| node.invalid(unbounded))
     }

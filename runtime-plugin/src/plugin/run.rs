@@ -8,11 +8,11 @@ use cubinder_launch as launch;
 use cubinder_launch::{Choice, Decided, EvaluatedStep, Facts, LaunchLimits, Steps, describe};
 use trt_abi::{Error, PluginTensorDesc};
 
-use super::announced::Announced;
-use super::circumstances::{circumstances, failure};
+use super::failure::{failure, node_context};
 use super::loaded::{LoadedVariants, not_initialized};
 use super::node::NodeData;
 use super::run_log::{LogState, log_running, variant_name};
+use super::tensor_descs::TensorDescs;
 use crate::code::CodeTable;
 use crate::driver::sys::CUstream;
 use crate::driver::{Driver, DriverError, EnteredContext};
@@ -25,7 +25,7 @@ use crate::nvtx;
 /// are the same, so the shapes are kept to be compared.
 #[derive(Debug, Default)]
 pub(super) struct RunState {
-    announced: Announced,
+    descs: TensorDescs,
     built: EngineFacts,
     tactic: i32,
     state: State,
@@ -112,11 +112,11 @@ impl RunState {
         outputs: &[PluginTensorDesc],
     ) -> Result<(), Error> {
         let is_ready = matches!(self.state, State::Ready(_)) && self.tactic == tactic;
-        if is_ready && self.announced.is(inputs, outputs) {
+        if is_ready && self.descs.is(inputs, outputs) {
             return Ok(());
         }
         self.state = State::Nothing;
-        self.announced.set(inputs, outputs);
+        self.descs.set(inputs, outputs);
         self.built = built();
         self.state = self.prepare(node, tactic)?;
         Ok(())
@@ -216,12 +216,12 @@ impl RunState {
         self.tactic = tactic;
         let mut steps = Steps::default();
         let driver = self.loaded.follow_context(node)?;
-        let positions = self.announced.positions(node)?;
+        let positions = self.descs.positions(node)?;
         let ranks = self.built.input_ranks.as_deref();
-        let shapes = self.announced.shapes(node, ranks, &positions, &mut steps)?;
+        let shapes = self.descs.shapes(node, ranks, &positions, &mut steps)?;
         let device = self.loaded.device();
         let facts = Facts { shapes: &shapes, device, ..node.facts() };
-        let order = self.announced.in_order(node, &positions, tactic, &facts)?;
+        let order = self.descs.in_order(node, &positions, tactic, &facts)?;
         let plugin = node.definition.plugin();
         let variants = order.iter().filter_map(|index| plugin.variants.get(*index));
         if device.is_none() && variants.into_iter().any(launch::asks_for_device) {
@@ -248,7 +248,7 @@ impl RunState {
         positions: &Positions,
         steps: &mut Steps,
     ) -> Result<Vec<&'a [i64]>, Error> {
-        self.announced.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
+        self.descs.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
     /// Has this device on a machine without a driver.
@@ -272,10 +272,10 @@ impl RunState {
     pub(super) fn none_runs(&self, node: &NodeData, at: &Addresses<'_>) -> Option<Error> {
         let plugin = node.definition.plugin();
         let mut steps = Steps::default();
-        let positions = self.announced.positions(node).unwrap();
+        let positions = self.descs.positions(node).unwrap();
         let shapes = self.shapes(node, &positions, &mut steps).unwrap();
         let facts = Facts { shapes: &shapes, device: self.loaded.device(), ..node.facts() };
-        let order = self.announced.in_order(node, &positions, self.tactic, &facts).unwrap();
+        let order = self.descs.in_order(node, &positions, self.tactic, &facts).unwrap();
         let choice = launch::decide(plugin, &order, self.tactic, &facts, &mut steps).unwrap().choice?;
         let records = vec![0..0; order.len()];
         let candidates = Candidates { choice, positions, records };
@@ -286,13 +286,12 @@ impl RunState {
     #[cold]
     fn failed(&self, node: &NodeData, driver: &Driver, error: &EnqueueError) -> Error {
         let shaped = || {
-            let positions = self.announced.positions(node)?;
+            let positions = self.descs.positions(node)?;
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let facts = Facts { shapes: &shapes, ..node.facts() };
-            Ok(circumstances(node, &facts, Some(driver)))
+            Ok(node_context(node, &facts, Some(driver)))
         };
-        let description =
-            shaped().unwrap_or_else(|_: Error| circumstances(node, &node.facts(), Some(driver)));
+        let description = shaped().unwrap_or_else(|_: Error| node_context(node, &node.facts(), Some(driver)));
         failure(Error::FAILED_EXECUTION, node, error, &description, error.help())
     }
 
@@ -301,14 +300,14 @@ impl RunState {
     fn none_holds(&self, node: &NodeData, at: &Addresses<'_>) -> Error {
         let description = || {
             let plugin = node.definition.plugin();
-            let positions = self.announced.positions(node)?;
+            let positions = self.descs.positions(node)?;
             let tensors = (0..plugin.tensor_count()).map(|tensor| plugin.storage_of(tensor));
             let addresses: Vec<u64> =
                 tensors.map(|tensor| positions.address(at, tensor).unwrap_or(0)).collect();
             let shapes = self.shapes(node, &positions, &mut Steps::default())?;
             let device = self.loaded.device();
             let facts = Facts { shapes: &shapes, device, alignments: &addresses, ..node.facts() };
-            let order = self.announced.in_order(node, &positions, self.tactic, &facts)?;
+            let order = self.descs.in_order(node, &positions, self.tactic, &facts)?;
             Ok(node.invalid(launch::none_holds(plugin, &order, &facts)))
         };
         description().unwrap_or_else(|error: Error| error)
@@ -354,7 +353,7 @@ fn prepare_launches(
     let plugin = node.definition.plugin();
     // The error has the shapes.
     let invalid = |error: Box<LaunchError>| {
-        failure(Error::INVALID_ARGUMENT, node, &error, &circumstances(node, &node.facts(), current), None)
+        failure(Error::INVALID_ARGUMENT, node, &error, &node_context(node, &node.facts(), current), None)
     };
     let running = decided.candidates.iter().filter_map(|index| Some((*index, plugin.variants.get(*index)?)));
     let driver = match current {
@@ -369,7 +368,7 @@ fn prepare_launches(
         return Ok(None);
     };
     let failed = |error: DriverError| {
-        failure(Error::FAILED_INITIALIZATION, node, &error, &circumstances(node, facts, current), None)
+        failure(Error::FAILED_INITIALIZATION, node, &error, &node_context(node, facts, current), None)
     };
     let mut ready = PreparedLaunch {
         driver,
@@ -396,7 +395,7 @@ fn prepare_launches(
             records.ok_or_else(|| node.invalid("a step has no kernel, or is passed what is not given"))?,
         );
         ready.variants.push((index, start..ready.records.len()));
-        ready.ranges.extend(nvtx::Range::of(|| format!("{} {}", node.title, variant_name(variant))));
+        ready.ranges.extend(nvtx::Range::new(|| format!("{} {}", node.title, variant_name(variant))));
         for record in ready.records.iter().skip(start).filter_map(StepRecord::launch) {
             check_at_once(node, driver, record, facts)?;
         }
@@ -421,7 +420,7 @@ fn check_at_once(
     record: &LaunchRecord,
     facts: &Facts<'_>,
 ) -> Result<(), Error> {
-    if !record.is_cooperative() {
+    if !record.description().cooperative {
         return Ok(());
     }
     let multiprocessors = facts.device.map_or(0, |device| u32::try_from(device.sms).unwrap_or(0));
@@ -432,5 +431,11 @@ fn check_at_once(
         return Ok(());
     }
     let plugin = node.definition.plugin();
-    Err(node.invalid(launch::too_many_at_once(plugin, record.kernel_name(), facts, record.blocks(), most)))
+    Err(node.invalid(launch::too_many_at_once(
+        plugin,
+        &record.description().kernel,
+        facts,
+        record.blocks(),
+        most,
+    )))
 }

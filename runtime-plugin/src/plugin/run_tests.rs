@@ -13,9 +13,9 @@ use cubinder_tests::handmade::Draft;
 use cubinder_tests::{cxx, fake_driver};
 use trt_abi::{Error, TensorRTPhase};
 
-use super::announced_tests::{OWN, desc, node};
 use super::node::NodeData;
 use super::run::{EngineFacts, RunState, check_workspace};
+use super::tensor_descs_tests::{OWN, desc, node};
 use crate::definition::Definition;
 use crate::identity;
 use crate::launch::Addresses;

@@ -301,7 +301,7 @@ fn the_first_tactic_leaves_the_choice_and_the_others_always_hold() {
         ids.into_iter().filter(|(_, holds)| *holds).map(|(id, _)| id).collect::<Vec<i32>>()
     };
     let domain =
-        Domain::of(guarded.state.node.definition.plugin()).with_attributes(&guarded.state.node.attributes);
+        Domain::new(guarded.state.node.definition.plugin()).with_attributes(&guarded.state.node.attributes);
     assert_eq!(guarded.tactics().unwrap(), offered(domain.proves(&always.expr)));
     configure(&guarded, [1, 4], [2, 8]).unwrap();
     let profile = [vec![Interval { min: 1, max: 2 }, Interval { min: 4, max: 8 }]];

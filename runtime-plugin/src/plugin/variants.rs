@@ -9,7 +9,7 @@ use super::node::NodeData;
 use super::profile::Profile;
 
 /// Guards without a value that are told; an engine may have thousands.
-const MOST_TOLD: usize = 8;
+const MAX_LISTED: usize = 8;
 
 /// The tactics that a plugin offers: first the one that leaves the choice to the shapes of each run, because TensorRT-RTX takes
 /// the first, then the variants that may run for every shape of the profile, in their order. A plugin with a single variant offers no
@@ -19,7 +19,7 @@ pub(super) fn tactics<'a>(
     reachable: impl Iterator<Item = &'a Variant>,
     profile: Option<&Profile>,
 ) -> Vec<i32> {
-    let mut domain = Domain::of(node.definition.plugin()).with_attributes(&node.attributes);
+    let mut domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
     if let Some(profile) = profile {
         domain = domain.with_profile(&profile.inputs);
     }
@@ -61,7 +61,7 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
 /// Says that guards have no value; their variants do not run, which is safe and surely not what was meant.
 pub(super) fn log_without_value(node: &NodeData, decided: &Decided, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
-    for (variant, error) in decided.without_value.iter().take(MOST_TOLD) {
+    for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {
         let Some(variant) = plugin.variants.get(*variant) else { continue };
         let guard = variant.guard.as_ref().map_or("", |guard| &guard.text);
         logger::log(

@@ -3,7 +3,7 @@
 use crate::support::{self, Device, Mock, cubin};
 use crate::the_plugin;
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Reason, candidates};
-use cubinder::driver::{Driver, PrimaryContext};
+use cubinder::driver::Driver;
 use cubinder_model::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 
 /// Code for each of the targets; a code object's label is its target.
@@ -531,20 +531,6 @@ fn candidates_are_what_the_model_lists() {
 
     launch.code.push(reference("sm_90", 2, "a"));
     insta::assert_snapshot!("no_such_code", told(&candidates(&launch, &code).unwrap_err()));
-}
-
-#[test]
-fn a_primary_context_is_given_back() {
-    let mock = Mock::new(Device::default());
-    drop(PrimaryContext::make_current(&mock.driver, 0).unwrap());
-    mock.change(|device| device.refuses = refusing("cuCtxPushCurrent", &[""], 2));
-    assert!(PrimaryContext::make_current(&mock.driver, 0).is_err());
-    assert_eq!(
-        mock.work(),
-        ["cuDevicePrimaryCtxRetain", "cuCtxPushCurrent", "cuDevicePrimaryCtxRelease"]
-            .map(str::to_owned)
-            .to_vec()
-    );
 }
 
 /// An error with what to do about it, as the log has them.

@@ -102,8 +102,11 @@ fn the_kernel_sees_every_argument_as_it_is() {
         ..launch()
     };
     let record = prepared(&launch, &kernel, &shapes()).unwrap();
-    assert_eq!((record.grid(), record.block()), ([34680, 65535, 2], [64, 2, 4]));
-    assert_eq!(record.shared_bytes(), 100_352);
+    assert_eq!(
+        (record.description().configuration.grid, record.description().configuration.block),
+        ([34680, 65535, 2], [64, 2, 4])
+    );
+    assert_eq!(record.description().configuration.shared_bytes, 100_352);
     // A record may be moved and copied: it points nowhere.
     let record = Box::new(record.clone());
     enqueue(&mock, &record).unwrap();
@@ -371,13 +374,13 @@ fn told(error: &EnqueueError) -> String {
 fn a_record_says_what_it_launches() {
     let told = |change: &dyn Fn(&mut Launch)| {
         let record = evaluate(change, vec![8, 8, 4]).unwrap();
-        assert_eq!(record.kernel_name(), "circ_pad<float, 4>");
+        assert_eq!(&*record.description().kernel, "circ_pad<float, 4>");
         let text = record.to_string();
         let (begin, rest) = text.split_once(" (").unwrap();
         assert_eq!(begin, "launch `circ_pad<float, 4>` from the code for sm_86");
         let (digest, rest) = rest.split_once(") with ").unwrap();
         assert_eq!(digest, Digest::of(&cubin("sm_86")).short());
-        ((record.cluster(), record.is_cooperative()), rest.to_owned())
+        ((record.description().cluster, record.description().cooperative), rest.to_owned())
     };
     let plain = "grid [1, 1, 1], block [256, 1, 1]";
     assert_eq!(told(&|_| {}), ((None, false), plain.to_owned()));

@@ -179,7 +179,7 @@ fn steps_say_what_they_do() {
     });
     let found = records(&variant(vec![clustered, fill(Memory::Output(0), 7)]), &kernel, 5).unwrap();
     let record = found[0].launch().unwrap();
-    assert_eq!((record.cluster(), record.is_cooperative()), (Some([2, 1, 1]), true));
+    assert_eq!((record.description().cluster, record.description().cooperative), (Some([2, 1, 1]), true));
     let told = found[0].to_string();
     assert_eq!(told, record.to_string());
     assert!(

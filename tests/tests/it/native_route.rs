@@ -205,7 +205,7 @@ fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
         };
         bytes.resize(bytes.len().next_multiple_of(alignment(ty)), 0);
         for _ in 0..count {
-            for _ in Part::of(ty) {
+            for _ in Part::for_type(ty) {
                 bytes.extend_from_slice(&words.next().unwrap().to_le_bytes()[..ty.size().min(4) as usize]);
             }
         }

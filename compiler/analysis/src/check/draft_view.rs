@@ -328,7 +328,7 @@ impl<'r> DraftView<'r> {
 
     /// Everything that a plugin allows which is this one but for what is changed of it, on the devices that there can be.
     pub(super) fn domain_of<'p>(&self, plugin: &'p Plugin) -> Domain<'p> {
-        Domain::of(plugin).on_devices(self.devices)
+        Domain::new(plugin).on_devices(self.devices)
     }
 
     /// The plugin as far as domains of changed plugins need it: all rows in one, which has no launches.

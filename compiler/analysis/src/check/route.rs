@@ -139,7 +139,7 @@ fn of_foreign(
 
 /// All nodes that a variant may run.
 fn domain<'p>(plugin: &'p Plugin, variant: &'p Variant) -> Domain<'p> {
-    let domain = Domain::of(plugin);
+    let domain = Domain::new(plugin);
     match &variant.guard {
         Some(guard) => domain.assuming(&guard.expr),
         None => domain,

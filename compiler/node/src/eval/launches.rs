@@ -250,7 +250,7 @@ fn takes(machine: &MachineCode) -> LaunchLimits<'static> {
     LaunchLimits {
         max_threads: machine.facts.max_threads.unwrap_or(u32::MAX),
         max_shared_bytes: shared.unwrap_or(u32::MAX),
-        clusters: Clusters::of(machine.arch.major >= HAS_CLUSTERS, machine.code),
+        clusters: Clusters::for_code(machine.arch.major >= HAS_CLUSTERS, machine.code),
         params: None,
     }
 }

@@ -63,21 +63,21 @@ fn expected() -> (Delivery, Vec<String>) {
 
 #[test]
 fn the_first_generation_has_no_base() {
-    let (finder, logger) = (BareFinderSlots { find_logger: find }, BareLoggerSlots { log: log_here });
+    let (finder, logger) = (BareSlots::<FindLogger> { method: find }, BareSlots::<Log> { method: log_here });
     assert_eq!(log_through_fakes(&finder, &logger, Generation::Bare), expected());
 }
 
 #[test]
 fn the_second_generation_has_a_base() {
-    let finder = VersionedFinderSlots { versioned: versioned(finder_info), find_logger: find };
-    let logger = VersionedLoggerSlots { versioned: versioned(logger_info), log: log_here };
+    let finder = DerivedSlots::<FindLogger> { versioned: versioned(finder_info), method: find };
+    let logger = DerivedSlots::<Log> { versioned: versioned(logger_info), method: log_here };
     assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), expected());
 }
 
 #[test]
 fn a_logger_of_a_later_kind_is_left_alone() {
-    let finder = VersionedFinderSlots { versioned: versioned(finder_info), find_logger: find };
-    let logger = VersionedLoggerSlots { versioned: versioned(later_logger_info), log: log_here };
+    let finder = DerivedSlots::<FindLogger> { versioned: versioned(finder_info), method: find };
+    let logger = DerivedSlots::<Log> { versioned: versioned(later_logger_info), method: log_here };
     assert_eq!(log_through_fakes(&finder, &logger, Generation::Versioned), (Delivery::NoFinder, vec![]));
 }
 

@@ -105,19 +105,11 @@ impl<'a> Receiver<'a> {
     fn take_params(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<(), Error> {
         let QuickLaunch { grid, block, shared_bytes, .. } = launch;
         let (this, slots) = self.params;
-        let setters = [
-            ("setGridX", slots.set_grid_x),
-            ("setGridY", slots.set_grid_y),
-            ("setGridZ", slots.set_grid_z),
-            ("setBlockX", slots.set_block_x),
-            ("setBlockY", slots.set_block_y),
-            ("setBlockZ", slots.set_block_z),
-            ("setSharedMem", slots.set_shared_mem),
-        ];
+        let names = ["GridX", "GridY", "GridZ", "BlockX", "BlockY", "BlockZ", "SharedMem"];
         let exprs = sym_exprs.keep(grid.iter().chain(block).chain([shared_bytes]).copied());
-        setters.iter().zip(exprs).try_for_each(|((name, set), expr)| {
+        slots.extents.iter().zip(names).zip(exprs).try_for_each(|((extent, name), expr)| {
             // SAFETY: `this` and its slots belong to a live object; the expression lives as long as the plugin.
-            taken(unsafe { set(this, expr) }, || format!("a launch parameter: {name}"))
+            taken(unsafe { (extent.set)(this, expr) }, || format!("a launch parameter: set{name}"))
         })
     }
 

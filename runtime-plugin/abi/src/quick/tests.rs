@@ -11,8 +11,8 @@ use crate::expr::tests::FakeBuilder;
 use crate::raw::{DimsExprs, IExprBuilder, IKernelLaunchParams, ISymExprs, MAX_DIMS, PluginCapabilityType};
 use crate::tests::{FAILURE, Mood, QuickProbe, Record};
 use crate::vtable::{
-    KernelLaunchParamsSlots, PluginSlots, QuickBuildSlots, QuickCoreSlots, QuickRuntimeSlots, SymExprSlots,
-    SymExprsSlots, This, VersionedSlots,
+    CoreSlots, ExtentSlots, KernelLaunchParamsSlots, PluginSlots, QuickBuildSlots, QuickRuntimeSlots,
+    SymExprSlots, SymExprsSlots, This, VersionedSlots,
 };
 use crate::{DataType, Dims, DynamicPluginTensorDesc, Error, PluginTensorDesc, TensorFormat};
 
@@ -121,20 +121,15 @@ unsafe extern "C" fn set_nb_sym_exprs(this: This, count: i32) -> bool {
 }
 
 static PARAMS: KernelLaunchParamsSlots = KernelLaunchParamsSlots {
-    get_grid_x: unread,
-    set_grid_x: set::<0>,
-    get_grid_y: unread,
-    set_grid_y: set::<1>,
-    get_grid_z: unread,
-    set_grid_z: set::<2>,
-    get_block_x: unread,
-    set_block_x: set::<3>,
-    get_block_y: unread,
-    set_block_y: set::<4>,
-    get_block_z: unread,
-    set_block_z: set::<5>,
-    get_shared_mem: unread,
-    set_shared_mem: set::<6>,
+    extents: [
+        ExtentSlots { get: unread, set: set::<0> },
+        ExtentSlots { get: unread, set: set::<1> },
+        ExtentSlots { get: unread, set: set::<2> },
+        ExtentSlots { get: unread, set: set::<3> },
+        ExtentSlots { get: unread, set: set::<4> },
+        ExtentSlots { get: unread, set: set::<5> },
+        ExtentSlots { get: unread, set: set::<6> },
+    ],
     destroy: nothing,
     destroy_and_free: nothing,
 };
@@ -212,7 +207,7 @@ fn each_interface_names_its_kind() {
     unsafe {
         let info = (slots::<VersionedSlots>(plugin).get_interface_info)(plugin);
         assert_eq!(CStr::from_ptr(info.kind), c"PLUGIN");
-        let (this, core) = face::<QuickCoreSlots>(plugin, PluginCapabilityType::CORE);
+        let (this, core) = face::<CoreSlots>(plugin, PluginCapabilityType::CORE);
         assert_eq!(CStr::from_ptr((core.get_plugin_name)(this)), c"quick_probe");
         assert_eq!(CStr::from_ptr((core.get_plugin_version)(this)), c"3");
         assert_eq!(CStr::from_ptr((core.get_plugin_namespace)(this)), c"sample");
@@ -533,7 +528,7 @@ fn clones_are_independent() {
 fn failures(plugin: This) -> Vec<i64> {
     let (this, build) = build(plugin);
     let (runtime_this, runtime) = runtime(plugin);
-    let (core_this, core) = face::<QuickCoreSlots>(plugin, PluginCapabilityType::CORE);
+    let (core_this, core) = face::<CoreSlots>(plugin, PluginCapabilityType::CORE);
     let descs = [dynamic(); 3];
     let (mut types, mut tactics) = ([DataType::FLOAT; 2], [0; 2]);
     let (count, combinations, _) = combinations(plugin, 1);

@@ -9,11 +9,5 @@
 mod enums;
 mod structs;
 
-pub use enums::{
-    APILanguage, DataType, DimensionOperation, PluginArgDataType, PluginArgType, PluginCapabilityType,
-    PluginFieldType, QuickPluginCreationRequest, Severity, TensorFormat, TensorRTPhase,
-};
-pub use structs::{
-    Dims, DimsExprs, DynamicPluginTensorDesc, IDimensionExpr, IExprBuilder, IKernelLaunchParams, ISymExprs,
-    InterfaceInfo, MAX_DIMS, PluginField, PluginFieldCollection, PluginTensorDesc,
-};
+pub use enums::*;
+pub use structs::*;

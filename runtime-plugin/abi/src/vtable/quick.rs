@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use super::{CoreSlots, SLOT, This, VersionedSlots};
+use super::{GetOutputShapes, OfTensors, SLOT, This, VersionedSlots};
 use crate::raw::{
     DataType, Dims, DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IKernelLaunchParams, ISymExprs,
     PluginArgDataType, PluginArgType, PluginFieldCollection, PluginTensorDesc, QuickPluginCreationRequest,
@@ -40,9 +40,6 @@ pub struct QuickCreatorSlots {
     pub get_plugin_namespace: unsafe extern "C" fn(This) -> *const c_char,
 }
 
-/// `IPluginV3QuickCore`, which has the methods of `IPluginV3OneCore` in the same order.
-pub type QuickCoreSlots = CoreSlots;
-
 /// `IPluginV3QuickAOTBuild`: `IPluginV3QuickBuild` ends at slot 14, and what an ahead-of-time plugin adds follows.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
@@ -55,25 +52,10 @@ pub struct QuickBuildSlots {
         unsafe extern "C" fn(This, *mut DataType, i32, *const DataType, *const i32, i32) -> i32,
     /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs, int32_t nbShapeInputs,
     /// DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
-    pub get_output_shapes: unsafe extern "C" fn(
-        This,
-        *const DimsExprs,
-        i32,
-        *const DimsExprs,
-        i32,
-        *mut DimsExprs,
-        i32,
-        *mut IExprBuilder,
-    ) -> i32,
+    pub get_output_shapes: GetOutputShapes,
     /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const* out, int32_t
     /// nbOutputs) noexcept`
-    pub configure_plugin: unsafe extern "C" fn(
-        This,
-        *const DynamicPluginTensorDesc,
-        i32,
-        *const DynamicPluginTensorDesc,
-        i32,
-    ) -> i32,
+    pub configure_plugin: OfTensors<i32>,
     /// `int32_t getNbSupportedFormatCombinations(DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t nbOutputs) noexcept`
     pub get_nb_supported_format_combinations:
         unsafe extern "C" fn(This, *const DynamicPluginTensorDesc, i32, i32) -> i32,
@@ -172,38 +154,22 @@ type Get = unsafe extern "C" fn(This) -> This;
 /// Sets a launch parameter to an `ISymExpr*`; `false` refuses it.
 type Set = unsafe extern "C" fn(This, This) -> bool;
 
+/// A getter and a setter of [`KernelLaunchParamsSlots`].
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct ExtentSlots {
+    /// Never called.
+    pub get: Get,
+    /// False if TensorRT does not accept the expression.
+    pub set: Set,
+}
+
 /// `IKernelLaunchParamsImpl`, called by plugins. The virtual destructor comes last, because the class declares it last.
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct KernelLaunchParamsSlots {
-    /// `ISymExpr* getGridX() noexcept`
-    pub get_grid_x: Get,
-    /// `bool setGridX(ISymExpr* gridX) noexcept`
-    pub set_grid_x: Set,
-    /// `ISymExpr* getGridY() noexcept`
-    pub get_grid_y: Get,
-    /// `bool setGridY(ISymExpr* gridY) noexcept`
-    pub set_grid_y: Set,
-    /// `ISymExpr* getGridZ() noexcept`
-    pub get_grid_z: Get,
-    /// `bool setGridZ(ISymExpr* gridZ) noexcept`
-    pub set_grid_z: Set,
-    /// `ISymExpr* getBlockX() noexcept`
-    pub get_block_x: Get,
-    /// `bool setBlockX(ISymExpr* blockX) noexcept`
-    pub set_block_x: Set,
-    /// `ISymExpr* getBlockY() noexcept`
-    pub get_block_y: Get,
-    /// `bool setBlockY(ISymExpr* blockY) noexcept`
-    pub set_block_y: Set,
-    /// `ISymExpr* getBlockZ() noexcept`
-    pub get_block_z: Get,
-    /// `bool setBlockZ(ISymExpr* blockZ) noexcept`
-    pub set_block_z: Set,
-    /// `ISymExpr* getSharedMem() noexcept`
-    pub get_shared_mem: Get,
-    /// `bool setSharedMem(ISymExpr* sharedMem) noexcept`
-    pub set_shared_mem: Set,
+    /// The getters and setters of grid X, Y and Z, block X, Y and Z, and shared memory: `ISymExpr* getGridX()`, `bool setGridX(ISymExpr*)`.
+    pub extents: [ExtentSlots; 7],
     /// D1.
     pub destroy: unsafe extern "C" fn(This),
     /// D0.
@@ -244,8 +210,7 @@ const _: () = {
     assert!(offset_of!(QuickRuntimeSlots, enqueue) == 5 * SLOT);
     assert!(size_of::<SymExprSlots>() == 3 * SLOT);
     assert!(size_of::<KernelLaunchParamsSlots>() == 16 * SLOT);
-    assert!(offset_of!(KernelLaunchParamsSlots, set_grid_x) == SLOT);
-    assert!(offset_of!(KernelLaunchParamsSlots, set_shared_mem) == 13 * SLOT);
+    assert!(size_of::<ExtentSlots>() == 2 * SLOT && offset_of!(ExtentSlots, set) == SLOT);
     assert!(offset_of!(KernelLaunchParamsSlots, destroy) == 14 * SLOT);
     assert!(size_of::<SymExprsSlots>() == 6 * SLOT);
     assert!(offset_of!(SymExprsSlots, set_nb_sym_exprs) == 3 * SLOT);

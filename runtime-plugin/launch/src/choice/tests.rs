@@ -73,7 +73,7 @@ fn broken() -> Expr {
 }
 
 fn of(guards: &[Option<&Expr>]) -> Result<Decided, Undecided> {
-    Decided::of(guards.iter().copied().enumerate(), &Shapes, &mut Steps::default())
+    Decided::from_guards(guards.iter().copied().enumerate(), &Shapes, &mut Steps::default())
 }
 
 fn pick(choice: &Choice, addresses: [u64; 3]) -> Option<usize> {
@@ -286,7 +286,8 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
     let guard = Expr { nodes };
     assert_eq!(guard.validate(1, 2), Ok(()));
     let environment = WithList(Value::Array(list));
-    let found = Decided::of([(0, Some(&guard)), (1, None)], &environment, &mut Steps::default()).unwrap();
+    let found =
+        Decided::from_guards([(0, Some(&guard)), (1, None)], &environment, &mut Steps::default()).unwrap();
     for (addresses, expected) in [([16, 16], 1), ([16, 8], 0), ([8, 16], 0), ([8, 8], 1)] {
         assert_eq!(found.pick(|tensor| addresses.get(tensor).copied()), Some(expected), "{addresses:?}");
     }
@@ -334,7 +335,8 @@ fn answers_about_addresses_change_nothing_else_that_is_known() {
     ] {
         let is_it = binary(BinaryOp::Eq, &read, &int(value));
         for guard in [is_it.clone(), and(&is_it, &aligned(0, 16)), and(&aligned(0, 16), &is_it)] {
-            let found = Decided::of([(5, Some(&guard)), (6, None)], &Everything, &mut Steps::default());
+            let found =
+                Decided::from_guards([(5, Some(&guard)), (6, None)], &Everything, &mut Steps::default());
             let found = found.unwrap();
             assert_eq!(found.pick(|_| Some(32)), Some(5), "{guard:?}");
             assert_eq!(found.without_value, [], "{guard:?}");

@@ -65,10 +65,10 @@ pub fn evaluate(
         let problem = Problem::TooLarge { value, most: u32::MAX.into(), limit: crate::Limit::Cuda };
         u32::try_from(value).map_err(|_| Fault { role, cause: Cause::Value(problem) })
     };
-    let [x, y, z] = lowered.grid;
-    let grid = [fits(Role::Grid('x'), x)?, fits(Role::Grid('y'), y)?, fits(Role::Grid('z'), z)?];
-    let [x, y, z] = lowered.block;
-    let block = [fits(Role::Block('x'), x)?, fits(Role::Block('y'), y)?, fits(Role::Block('z'), z)?];
+    let each = |role: fn(char) -> Role, [x, y, z]: [i64; 3]| {
+        Ok([fits(role('x'), x)?, fits(role('y'), y)?, fits(role('z'), z)?])
+    };
+    let (grid, block) = (each(Role::Grid, lowered.grid)?, each(Role::Block, lowered.block)?);
     let shared_bytes = fits(Role::SharedBytes, lowered.shared_bytes)?;
     let mut numbers = Vec::new();
     let mut words = Vec::new();

@@ -151,7 +151,7 @@ fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
         };
         bytes.resize(bytes.len().next_multiple_of(launch::alignment(ty)), 0);
         for _ in 0..count {
-            for _ in Part::of(ty) {
+            for _ in Part::for_type(ty) {
                 let word = words.next().unwrap().to_le_bytes();
                 bytes.extend_from_slice(&word[..ty.size().min(4) as usize]);
             }
@@ -494,7 +494,7 @@ fn arguments_that_depend_on_shapes_are_proved_to_fit_their_types() {
         let plugin = plugin(variant(launch.clone()));
         let attributes = [Value::Int(0), Value::Float(0.0)];
         let profile = [vec![Interval { min: 0, max: max - min }, Interval { min: 1, max: 1 }]];
-        let domain = Domain::of(&plugin).with_attributes(&attributes).with_profile(&profile);
+        let domain = Domain::new(&plugin).with_attributes(&attributes).with_profile(&profile);
         let parts = unproved(&domain, &launch, 0).into_iter();
         let of_argument = parts.filter(|part| matches!(part.role, Role::Argument(_)));
         of_argument.map(|part| (part.range, part.never)).collect::<Vec<_>>()
@@ -571,7 +571,7 @@ fn extents_are_compared_with_the_limits_of_cuda() {
         launch.grid = [(); 3].map(|()| parsed("x.shape[0]"));
         launch.block = block.map(parsed);
         let plugin = plugin(variant(launch.clone()));
-        let parts = unproved(&Domain::of(&plugin), &launch, declared).into_iter();
+        let parts = unproved(&Domain::new(&plugin), &launch, declared).into_iter();
         parts.map(|part| (part.role, part.range.min, part.range.max)).collect::<Vec<_>>()
     };
     let grid =

@@ -1,8 +1,8 @@
-//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is told.
+//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is parts.
 //!
 //! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
 
-use super::held::{by_input, shape};
+use super::shape_inputs::{shape_of_values, values_by_input};
 use super::{Case, Domain};
 use crate::Device;
 use cubinder_expr::value::Value;
@@ -75,13 +75,13 @@ pub(super) struct Point {
 
 impl Point {
     /// The point of a case.
-    pub(super) fn of(plugin: &Plugin, case: &Case) -> Point {
+    pub(super) fn from_case(plugin: &Plugin, case: &Case) -> Point {
         let is_shape_input = |index: usize| plugin.inputs.get(index).is_some_and(|it| it.values.is_some());
         let list = |values: &Vec<i64>| Value::Array(values.iter().copied().map(Value::Int).collect());
-        let held = case.values.iter().enumerate().filter(|(index, _)| is_shape_input(*index));
+        let values = case.values.iter().enumerate().filter(|(index, _)| is_shape_input(*index));
         let shapes = case.shapes.iter().take(plugin.inputs.len()).enumerate();
         Point {
-            attributes: case.attributes.iter().cloned().chain(held.map(|(_, it)| list(it))).collect(),
+            attributes: case.attributes.iter().cloned().chain(values.map(|(_, it)| list(it))).collect(),
             inputs: shapes
                 .map(|(index, shape)| if is_shape_input(index) { Vec::new() } else { shape.clone() })
                 .collect(),
@@ -247,11 +247,11 @@ impl<'d, 'p> Trial<'d, 'p> {
         if !sound {
             return None;
         }
-        let values = by_input(plugin, point.attributes.get(plugin.attributes.len()..)?)?;
+        let values = values_by_input(plugin, point.attributes.get(plugin.attributes.len()..)?)?;
         let inputs = plugin.inputs.iter().zip(point.inputs.iter().zip(&values));
         let shapes: Vec<Vec<i64>> = inputs
             .map(|(input, (chosen, values))| match input.values {
-                Some(_) => shape(input, values),
+                Some(_) => shape_of_values(input, values),
                 None => chosen.clone(),
             })
             .collect();
@@ -346,26 +346,20 @@ impl Case {
     #[must_use]
     pub fn describe(&self, plugin: &Plugin) -> String {
         let is_plain = |input: &usize| plugin.inputs.get(*input).is_some_and(|input| input.values.is_none());
-        let mut told = self.tell(plugin, (0..plugin.inputs.len()).filter(is_plain));
+        let mut parts = self.shapes_text(plugin, (0..plugin.inputs.len()).filter(is_plain));
         for (index, input) in plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some()) {
             let values = self.values.get(index).map_or(&[][..], Vec::as_slice);
-            told.push(format!("{}.values = {values:?}", input.name));
+            parts.push(format!("{}.values = {values:?}", input.name));
         }
         let attributes = plugin.attributes.iter().zip(&self.attributes);
-        told.extend(attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, short(value))));
+        parts.extend(attributes.map(|(attribute, value)| format!("{} = {}", attribute.name, short(value))));
         let facts =
             self.device.iter().flat_map(|device| DeviceFact::ALL.map(|fact| (fact, device.fact(fact))));
-        told.extend(facts.map(|(fact, value)| format!("{fact} = {value}")));
-        told.join(", ")
+        parts.extend(facts.map(|(fact, value)| format!("{fact} = {value}")));
+        parts.join(", ")
     }
 
-    /// The shapes of the outputs, likewise: `y = [1, 65537]`.
-    #[must_use]
-    pub fn describe_outputs(&self, plugin: &Plugin) -> String {
-        self.tell(plugin, plugin.inputs.len()..plugin.tensor_count()).join(", ")
-    }
-
-    fn tell(&self, plugin: &Plugin, tensors: impl Iterator<Item = usize>) -> Vec<String> {
+    fn shapes_text(&self, plugin: &Plugin, tensors: impl Iterator<Item = usize>) -> Vec<String> {
         let shape = |tensor: usize| {
             let (name, shape) = (plugin.tensor_name(tensor)?, self.shapes.get(tensor)?);
             Some(format!("{name} = {shape:?}"))

@@ -12,9 +12,9 @@ mod case;
 mod devices;
 mod frame;
 mod greatest;
-mod held;
 mod pool;
 mod search;
+mod shape_inputs;
 mod shrink;
 #[cfg(test)]
 mod tests;
@@ -28,9 +28,9 @@ use cubinder_expr::value::Value;
 use cubinder_expr::{Expr, STEP_LIMIT};
 use cubinder_model::model::{Attribute, Interval, Plugin, Requirement};
 use frame::{Finding, Frame, mentions_outputs};
-use held::held;
 use pool::Meter;
 use search::Search;
+use shape_inputs::values_attribute;
 
 pub use devices::Devices;
 pub use greatest::Greatest;
@@ -126,7 +126,7 @@ impl<'p> Domain<'p> {
     /// Everything that ranks, limits, attributes' constraints and `require` allow. The outputs' shapes have values and are within
     /// their limits: the runtime refuses every other case.
     #[must_use]
-    pub fn of(plugin: &'p Plugin) -> Domain<'p> {
+    pub fn new(plugin: &'p Plugin) -> Domain<'p> {
         Domain {
             plugin,
             attributes: None,
@@ -310,7 +310,7 @@ impl<'p> Domain<'p> {
     /// The first of the cases that are to be tried which refutes.
     fn hinted(&self, claim: Claim<'_>, meter: &mut Meter<'_>) -> Option<Case> {
         self.hints.iter().find_map(|hint| {
-            let point = Point::of(self.plugin, hint);
+            let point = Point::from_case(self.plugin, hint);
             let steps = STEP_LIMIT.min(meter.left());
             let mut trial = Trial::new(self, claim, steps);
             let tried = trial.run(&point);
@@ -335,9 +335,10 @@ impl<'p> Domain<'p> {
 
     /// Attributes, then what each shape input holds, as if that were an attribute: a list.
     fn choosable(&self) -> &[Attribute] {
-        let held = |(index, input)| held(input, self.input_dim(index, 0).unwrap_or(Interval::ANY_SIZE));
+        let values =
+            |(index, input)| values_attribute(input, self.input_dim(index, 0).unwrap_or(Interval::ANY_SIZE));
         self.choosable.get_or_init(|| {
-            let of_inputs = self.plugin.inputs.iter().enumerate().filter_map(held);
+            let of_inputs = self.plugin.inputs.iter().enumerate().filter_map(values);
             self.plugin.attributes.iter().cloned().chain(of_inputs).collect()
         })
     }

@@ -185,9 +185,7 @@ struct Sample {
 
 impl Sample {
     fn count(&self) -> usize {
-        let attributes = self.attributes.iter().map(Vec::len);
-        let dims = self.dims.iter().flatten().map(Vec::len);
-        attributes.chain(dims).fold(1, usize::saturating_mul)
+        self.choices().fold(1, usize::saturating_mul)
     }
 
     fn choices(&self) -> impl Iterator<Item = usize> {

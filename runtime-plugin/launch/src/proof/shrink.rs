@@ -109,12 +109,12 @@ impl Shrinker<'_, '_, '_> {
         self.best.inputs.iter().flatten().copied().collect()
     }
 
-    fn with_sizes(&self, sizes: &[i64]) -> Point {
+    fn try_sizes(&mut self, sizes: &[i64]) -> bool {
         let mut point = self.best.clone();
-        for (place, &size) in point.inputs.iter_mut().flatten().zip(sizes) {
-            *place = size;
+        for (old, &size) in point.inputs.iter_mut().flatten().zip(sizes) {
+            *old = size;
         }
-        point
+        self.take(point)
     }
 
     /// Sets every dimension of a group that is larger to `size`.
@@ -128,8 +128,7 @@ impl Shrinker<'_, '_, '_> {
                 *at = size;
             }
         }
-        let point = self.with_sizes(&sizes);
-        self.take(point)
+        self.try_sizes(&sizes)
     }
 
     /// The least size of a group that still refutes, as if all larger ones did.
@@ -169,8 +168,7 @@ impl Shrinker<'_, '_, '_> {
                 let mut sizes = self.sizes();
                 let (Some(&a), Some(&b)) = (sizes.get(first), sizes.get(second)) else { continue };
                 sizes.swap(first, second);
-                let swapped = self.with_sizes(&sizes);
-                self.take(swapped);
+                self.try_sizes(&sizes);
                 if let Some(both) = a.checked_mul(b) {
                     let mut sizes = self.sizes();
                     for (place, size) in [(first, 1), (second, both)] {
@@ -178,23 +176,17 @@ impl Shrinker<'_, '_, '_> {
                             *at = size;
                         }
                     }
-                    let moved = self.with_sizes(&sizes);
-                    self.take(moved);
+                    self.try_sizes(&sizes);
                 }
             }
         }
     }
 
-    fn with_attribute(&self, index: usize, value: Value) -> Point {
-        let mut point = self.best.clone();
-        if let Some(place) = point.attributes.get_mut(index) {
-            *place = value;
-        }
-        point
-    }
-
     fn try_attribute(&mut self, index: usize, value: Value) -> bool {
-        let point = self.with_attribute(index, value);
+        let mut point = self.best.clone();
+        if let Some(old) = point.attributes.get_mut(index) {
+            *old = value;
+        }
         self.take(point)
     }
 

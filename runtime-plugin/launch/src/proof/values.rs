@@ -1,7 +1,6 @@
 //! Which values are worth a try, all values where they are few, and which dimensions change together.
 
 use std::collections::{BTreeSet, HashSet};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
 use super::case::weight;
 use cubinder_expr::value::Value;
@@ -88,29 +87,11 @@ pub(super) fn worth_a_try(
         }
         extent => values.extend(singles(attribute, extent, landmarks, literals)),
     }
-    // Two values of one hash are as good as alike here: nothing is claimed of what is not tried.
     let mut known = HashSet::new();
+    values.retain(|value| {
+        known.insert(format!("{value:?}")) && extent.admits(value) && attribute.check(value).is_ok()
+    });
     values
-        .retain(|value| known.insert(hash(value)) && extent.admits(value) && attribute.check(value).is_ok());
-    values
-}
-
-fn hash(value: &Value) -> u64 {
-    fn feed(value: &Value, hasher: &mut DefaultHasher) {
-        match value {
-            Value::Int(value) => (0_u8, value).hash(hasher),
-            Value::Float(value) => (1_u8, value.to_bits()).hash(hasher),
-            Value::Bool(value) => (2_u8, value).hash(hasher),
-            Value::Str(value) => (3_u8, value).hash(hasher),
-            Value::Array(items) => {
-                (4_u8, items.len()).hash(hasher);
-                items.iter().for_each(|item| feed(item, hasher));
-            }
-        }
-    }
-    let mut hasher = DefaultHasher::new();
-    feed(value, &mut hasher);
-    hasher.finish()
 }
 
 fn singles(attribute: &Attribute, extent: &Extent, landmarks: &[i64], literals: &[Value]) -> Vec<Value> {

@@ -244,7 +244,7 @@ fn clusters_divide_the_grid() {
         (true, old, Clusters::NotInCode(old)),
         (false, old, Clusters::NotOnDevice),
     ] {
-        let clusters = Clusters::of(device_has, target);
+        let clusters = Clusters::for_code(device_has, target);
         assert_eq!((clusters, clusters.or(most), most.or(clusters)), (expected, most, most));
         assert!(with(8, [1, 1, 1], clusters).is_ok(), "a cluster of one block is none");
     }
@@ -280,7 +280,7 @@ fn the_workspace_is_bounded_over_a_profile() {
     plugin.variants[0].scratch = vec![scratch("a", numel()), scratch("b", int(1))];
     let bound = |plugin: &Plugin, extents: &[(i64, i64)]| {
         let profile = vec![extents.iter().map(|(min, max)| Interval { min: *min, max: *max }).collect()];
-        let domain = Domain::of(plugin).with_profile(&profile);
+        let domain = Domain::new(plugin).with_profile(&profile);
         workspace_bound(&domain, &plugin.variants).map_err(|error| error.to_string())
     };
     // At most 4000 bytes by the guard, rounded up, and 256.

@@ -24,18 +24,17 @@ fn everything_of_a_node_decides_what_serves_it() {
     let formats = Signature { formats: &[Format::Linear, Format::Hwc8], ..right };
     let attributes = Signature { attributes: &[Value::Int(4)], ..right };
     let begun = Signature { types: &F32[..1], formats: &[], ..right };
-    for (node, serves, can) in [
-        (right, true, true),
-        (types, false, false),
-        (formats, false, false),
-        (attributes, false, false),
-        (Signature { attributes: &[], ..right }, false, false),
-        (begun, false, true),
-        (Signature { types: &F32[..1], ..right }, false, true),
-        (Signature { formats: &[], ..right }, false, true),
-    ] {
-        assert_eq!((node.is_served_by(&variant), node.can_be_served_by(&variant)), (serves, can), "{node:?}");
-    }
+    let others = [
+        types,
+        formats,
+        attributes,
+        Signature { attributes: &[], ..right },
+        begun,
+        Signature { types: &F32[..1], ..right },
+        Signature { formats: &[], ..right },
+    ];
+    assert!(right.is_served_by(&variant));
+    assert!(!others.iter().any(|node| node.is_served_by(&variant)));
 }
 
 #[test]

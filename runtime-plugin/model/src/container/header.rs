@@ -3,7 +3,8 @@
 //! A reference stands in an engine once for each node (TensorRT-RTX 1.7 stores it twice), and is little more than its header: so it
 //! has a shorter one.
 
-use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError, u16_at, u32_at, u64_at};
+use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
+use crate::bytes::{u16_at, u32_at, u64_at};
 use crate::digest::Digest;
 
 /// Bytes before what the digest of a long header covers next: the length of the model.
@@ -84,13 +85,13 @@ fn finish(kind: Kind, length: u64, least: usize, bytes: &[u8]) -> Result<Header,
 pub(super) fn check_digest(kind: Kind, bytes: &[u8]) -> Result<Digest, ReadError> {
     let range = digest_range(kind);
     let found = digest_of(kind, bytes);
-    let said = bytes.get(range).unwrap_or_default();
-    let of_digest = found.0.get(..said.len()).unwrap_or_default();
-    if !said.is_empty() && said == of_digest {
+    let stored = bytes.get(range).unwrap_or_default();
+    let computed = found.0.get(..stored.len()).unwrap_or_default();
+    if !stored.is_empty() && stored == computed {
         return Ok(found);
     }
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    Err(ReadError::Digest { expected: hexadecimal(said), found: hexadecimal(of_digest) })
+    Err(ReadError::Digest { expected: hexadecimal(stored), found: hexadecimal(computed) })
 }
 
 /// The digest of a container: of all its bytes but the digest's own.

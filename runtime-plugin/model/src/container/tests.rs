@@ -6,6 +6,8 @@ mod scanning;
 use proptest::prelude::*;
 
 use super::*;
+use cubinder_expr::value::Value;
+
 use crate::code::{Arch, ArchSuffix, KernelParam, TargetKind};
 use crate::model::{
     Arg, ArgValue, Attribute, AttributeElement, AttributeType, CodeRef, Guard, Input, Interval, Launch,

@@ -82,18 +82,10 @@ pub enum AttributeElement {
 
 impl AttributeElement {
     /// Every element type, in the order in which errors list them.
-    pub const ALL: [AttributeElement; 10] = [
-        AttributeElement::I8,
-        AttributeElement::I16,
-        AttributeElement::I32,
-        AttributeElement::I64,
-        AttributeElement::F16,
-        AttributeElement::F32,
-        AttributeElement::F64,
-        AttributeElement::Bool,
-        AttributeElement::String,
-        AttributeElement::Bytes,
-    ];
+    pub const ALL: [AttributeElement; 10] = {
+        use AttributeElement as E;
+        [E::I8, E::I16, E::I32, E::I64, E::F16, E::F32, E::F64, E::Bool, E::String, E::Bytes]
+    };
 
     /// Whether it is an integer, and which ones it can be.
     #[must_use]
@@ -133,28 +125,19 @@ impl AttributeType {
     /// The name used in manifests.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match (self.element, self.list) {
-            (AttributeElement::I8, false) => "i8",
-            (AttributeElement::I16, false) => "i16",
-            (AttributeElement::I32, false) => "i32",
-            (AttributeElement::I64, false) => "i64",
-            (AttributeElement::F16, false) => "f16",
-            (AttributeElement::F32, false) => "f32",
-            (AttributeElement::F64, false) => "f64",
-            (AttributeElement::Bool, false) => "bool",
-            (AttributeElement::String, false) => "string",
-            (AttributeElement::Bytes, false) => "bytes",
-            (AttributeElement::I8, true) => "i8[]",
-            (AttributeElement::I16, true) => "i16[]",
-            (AttributeElement::I32, true) => "i32[]",
-            (AttributeElement::I64, true) => "i64[]",
-            (AttributeElement::F16, true) => "f16[]",
-            (AttributeElement::F32, true) => "f32[]",
-            (AttributeElement::F64, true) => "f64[]",
-            (AttributeElement::Bool, true) => "bool[]",
-            (AttributeElement::String, true) => "string[]",
-            (AttributeElement::Bytes, true) => "bytes[]",
-        }
+        let [single, list] = match self.element {
+            AttributeElement::I8 => ["i8", "i8[]"],
+            AttributeElement::I16 => ["i16", "i16[]"],
+            AttributeElement::I32 => ["i32", "i32[]"],
+            AttributeElement::I64 => ["i64", "i64[]"],
+            AttributeElement::F16 => ["f16", "f16[]"],
+            AttributeElement::F32 => ["f32", "f32[]"],
+            AttributeElement::F64 => ["f64", "f64[]"],
+            AttributeElement::Bool => ["bool", "bool[]"],
+            AttributeElement::String => ["string", "string[]"],
+            AttributeElement::Bytes => ["bytes", "bytes[]"],
+        };
+        if self.list { list } else { single }
     }
 
     /// The kind of the ONNX node's attribute, as ONNX names it (`AttributeProto.AttributeType`).

@@ -5,8 +5,6 @@
 
 mod attribute;
 mod attribute_range;
-mod names;
-mod storage;
 pub mod tuning;
 mod variant;
 
@@ -15,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::code::CodeObject;
 use crate::digest::ShortDigest;
 use cubinder_expr as expr;
-use cubinder_expr::Expr;
 use cubinder_expr::value::Value;
+use cubinder_expr::{Expr, Names};
 
 pub use cubinder_expr::interval::{Interval, MAX_RANK};
 
@@ -216,6 +214,23 @@ impl Plugin {
         self.variants.retain(is_kept);
     }
 
+    /// Returns the name as ONNX and TensorRT users write it: `sample::circ_pad_plugin`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        match self.namespace.as_str() {
+            "" => self.name.clone(),
+            namespace => format!("{namespace}::{}", self.name),
+        }
+    }
+
+    /// Returns the tensor that holds the memory of `tensor`, both by index over inputs, then outputs: the output that shares an
+    /// input's memory, otherwise the tensor itself. Every address of a tensor is the address of its storage.
+    #[must_use]
+    pub fn storage_of(&self, tensor: usize) -> usize {
+        let shares = |output: &Output| output.alias.is_some_and(|input| input as usize == tensor);
+        self.outputs.iter().position(shares).map_or(tensor, |output| self.inputs.len() + output)
+    }
+
     /// Inputs and outputs together: how many tensors the expressions number.
     #[must_use]
     pub fn tensor_count(&self) -> usize {
@@ -229,5 +244,15 @@ impl Plugin {
             Some(input) => Some(&input.name),
             None => self.outputs.get(index - self.inputs.len()).map(|output| output.name.as_str()),
         }
+    }
+}
+
+impl Names for Plugin {
+    fn attribute(&self, index: u32) -> Option<&str> {
+        self.attributes.get(index as usize).map(|attribute| attribute.name.as_str())
+    }
+
+    fn tensor(&self, index: u32) -> Option<&str> {
+        self.tensor_name(index as usize)
     }
 }

@@ -30,37 +30,25 @@ pub struct Variant {
 }
 
 impl Variant {
-    /// The kernel launches among the steps, in order.
+    /// The launches among the steps, in order.
     pub fn launches(&self) -> impl Iterator<Item = &Launch> {
-        self.steps.iter().filter_map(|step| match &step.work {
-            Work::Launch(launch) => Some(&**launch),
-            Work::Fill(_) => None,
-        })
+        self.steps.iter().filter_map(|step| step.work.launch())
     }
 
-    /// As [`Variant::launches`], to be changed.
+    /// The same, to change.
     pub fn launches_mut(&mut self) -> impl Iterator<Item = &mut Launch> {
-        self.steps.iter_mut().filter_map(|step| match &mut step.work {
-            Work::Launch(launch) => Some(&mut **launch),
-            Work::Fill(_) => None,
-        })
+        self.steps.iter_mut().filter_map(|step| step.work.launch_mut())
     }
 
-    /// The launch that step number `step` is.
+    /// The launch of a step; `None` if the step is another or does not exist.
     #[must_use]
     pub fn launch(&self, step: usize) -> Option<&Launch> {
-        match &self.steps.get(step)?.work {
-            Work::Launch(launch) => Some(&**launch),
-            Work::Fill(_) => None,
-        }
+        self.steps.get(step)?.work.launch()
     }
 
-    /// As [`Variant::launch`], to be changed.
+    /// The same, to change.
     pub fn launch_mut(&mut self, step: usize) -> Option<&mut Launch> {
-        match &mut self.steps.get_mut(step)?.work {
-            Work::Launch(launch) => Some(&mut **launch),
-            Work::Fill(_) => None,
-        }
+        self.steps.get_mut(step)?.work.launch_mut()
     }
 }
 
@@ -100,6 +88,16 @@ pub enum Work {
     Launch(Box<Launch>),
     /// Memory is filled with one byte.
     Fill(Fill),
+}
+
+impl Work {
+    fn launch(&self) -> Option<&Launch> {
+        if let Work::Launch(launch) = self { Some(launch) } else { None }
+    }
+
+    fn launch_mut(&mut self) -> Option<&mut Launch> {
+        if let Work::Launch(launch) = self { Some(launch) } else { None }
+    }
 }
 
 /// Memory that is filled with one byte.

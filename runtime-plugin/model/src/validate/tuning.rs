@@ -40,7 +40,7 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
             device.capability, device.sms
         ));
     }
-    let mut kinds = Kinds::of(&plugin.variants);
+    let mut kinds = Kinds::new(&plugin.variants);
     points().try_for_each(|point| validate_point(plugin, &mut kinds, point))
 }
 
@@ -51,32 +51,32 @@ pub(super) fn validate_tuning(plugin: &Plugin) -> Result<(), String> {
 struct Kinds<'p> {
     variants: &'p [Variant],
     /// For each row a row that is alike and stands for it; itself where none is known.
-    of: Vec<usize>,
+    representatives: Vec<usize>,
 }
 
 impl Kinds<'_> {
-    fn of(variants: &[Variant]) -> Kinds<'_> {
-        Kinds { variants, of: (0..variants.len()).collect() }
+    fn new(variants: &[Variant]) -> Kinds<'_> {
+        Kinds { variants, representatives: (0..variants.len()).collect() }
     }
 
     /// The row that stands for this one; none where there is no such row.
-    fn standing_for(&mut self, row: u32) -> Option<usize> {
+    fn representative(&mut self, row: u32) -> Option<usize> {
         let mut row = row as usize;
         loop {
-            let next = *self.of.get(row)?;
+            let next = *self.representatives.get(row)?;
             if next == row {
                 return Some(row);
             }
             // Every other step is left out the next time, so that ways stay short.
-            let beyond = *self.of.get(next)?;
-            *self.of.get_mut(row)? = beyond;
+            let beyond = *self.representatives.get(next)?;
+            *self.representatives.get_mut(row)? = beyond;
             row = beyond;
         }
     }
 
     /// Whether there are such rows, and they are for the same nodes.
     fn are_alike(&mut self, one: u32, other: u32) -> Option<bool> {
-        let (one, other) = (self.standing_for(one)?, self.standing_for(other)?);
+        let (one, other) = (self.representative(one)?, self.representative(other)?);
         if one != other {
             let (first, second) = (self.variants.get(one)?, self.variants.get(other)?);
             if (&first.types, &first.formats, &first.specialized)
@@ -84,7 +84,7 @@ impl Kinds<'_> {
             {
                 return Some(false);
             }
-            *self.of.get_mut(other)? = one;
+            *self.representatives.get_mut(other)? = one;
         }
         Some(true)
     }

@@ -304,7 +304,7 @@ fn records() -> Vec<Vec<u8>> {
     let source = |read: Read| Origin::Source {
         file: file("kernels/k.cu"),
         read,
-        headers: Headers::of(vec![file("cuda_fp16.h")]),
+        headers: Headers::from_files(vec![file("cuda_fp16.h")]),
         is_open: true,
         options: vec!["--use_fast_math".to_owned()],
     };

@@ -67,7 +67,8 @@ fn a_guard_over_a_profile_is_quick() {
     let dim = |min, max| Interval { min, max };
     let profile = [vec![dim(1, 16), dim(3, 3), dim(32, 64), dim(32, 32)]];
     let started = Instant::now();
-    let proved = Domain::of(&maker.plugin).with_attributes(&attributes).with_profile(&profile).proves(&guard);
+    let proved =
+        Domain::new(&maker.plugin).with_attributes(&attributes).with_profile(&profile).proves(&guard);
     let spent = started.elapsed();
     println!("{spent:?}");
     assert!(proved);

@@ -142,7 +142,7 @@ impl Maker {
     }
 
     pub(super) fn domain(&self) -> Domain<'_> {
-        Domain::of(&self.plugin)
+        Domain::new(&self.plugin)
     }
 
     fn tell(&self, verdict: Verdict) -> String {

@@ -283,7 +283,7 @@ impl Trial<'_> {
     }
 
     fn whole(&self) -> Domain<'_> {
-        let whole = Domain::of(&self.resolved.draft.plugin).hasty();
+        let whole = Domain::new(&self.resolved.draft.plugin).hasty();
         if self.size.searches { whole } else { whole.without_search() }
     }
 

@@ -20,19 +20,19 @@ pub fn extents_for_any_values(
     facts: &Facts<'_>,
     steps: &mut Steps,
 ) -> Option<Vec<Interval>> {
-    let bounds = steps.bounds_each(&output.shape, &Unseen { plugin, facts }).ok()??;
+    let bounds = steps.bounds_each(&output.shape, &AnyValues { plugin, facts }).ok()??;
     let least = |axis: usize, min: i64| if size_at(output, axis).is_some() { UNKNOWN_EXTENT } else { min };
     let extent = |(axis, bounds): (usize, Bounds)| Interval { min: least(axis, bounds.min), max: bounds.max };
     Some(bounds.into_iter().enumerate().map(extent).collect())
 }
 
 /// Everything but what shape inputs hold.
-struct Unseen<'a> {
+struct AnyValues<'a> {
     plugin: &'a Plugin,
     facts: &'a Facts<'a>,
 }
 
-impl RangeEnvironment for Unseen<'_> {
+impl RangeEnvironment for AnyValues<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.facts.attribute(index)
     }

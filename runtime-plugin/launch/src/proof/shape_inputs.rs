@@ -4,7 +4,7 @@ use cubinder_expr::value::Value;
 use cubinder_model::model::{Attribute, AttributeElement, AttributeType, Input, Interval, Plugin};
 
 /// What a shape input holds, as an attribute; none where it is none. `count` is how many values it may have, where it has a dimension.
-pub(super) fn held(input: &Input, count: Interval) -> Option<Attribute> {
+pub(super) fn values_attribute(input: &Input, count: Interval) -> Option<Attribute> {
     let values = input.values?;
     let ty = AttributeType { element: AttributeElement::I64, list: true };
     let length = if input.rank_max == 0 { Interval { min: 1, max: 1 } } else { count };
@@ -18,17 +18,17 @@ pub(super) fn held(input: &Input, count: Interval) -> Option<Attribute> {
 
 /// What each input holds: as many lists as there are inputs, empty for those that are no shape inputs, from what was chosen for these.
 /// None where that does not fit.
-pub(super) fn by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
+pub(super) fn values_by_input(plugin: &Plugin, chosen: &[Value]) -> Option<Vec<Vec<i64>>> {
     let mut chosen = chosen.iter();
-    let of = |input: &Input| match input.values {
+    let values_of = |input: &Input| match input.values {
         Some(_) => chosen.next().and_then(Value::as_ints),
         None => Some(Vec::new()),
     };
-    let values = plugin.inputs.iter().map(of).collect::<Option<Vec<Vec<i64>>>>()?;
+    let values = plugin.inputs.iter().map(values_of).collect::<Option<Vec<Vec<i64>>>>()?;
     chosen.next().is_none().then_some(values)
 }
 
 /// The shape of a shape input that holds these values.
-pub(super) fn shape(input: &Input, values: &[i64]) -> Vec<i64> {
+pub(super) fn shape_of_values(input: &Input, values: &[i64]) -> Vec<i64> {
     if input.rank_max == 0 { Vec::new() } else { vec![i64::try_from(values.len()).unwrap_or(i64::MAX)] }
 }

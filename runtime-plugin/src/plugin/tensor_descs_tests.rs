@@ -9,8 +9,8 @@ use cubinder_model::model::SizeBound;
 use cubinder_model::{Input, Node, Output, Plugin, ShapeLimits, Variant};
 use trt_abi::{Dims, PluginTensorDesc, TensorFormat, TensorRTPhase};
 
-use super::announced::Announced;
 use super::node::NodeData;
+use super::tensor_descs::TensorDescs;
 use crate::definition::Definition;
 use crate::identity;
 use crate::plugin::Form;
@@ -95,9 +95,9 @@ pub(super) fn desc(ty: DataType, shape: &[i64]) -> PluginTensorDesc {
     }
 }
 
-fn announced(inputs: &[(DataType, &[i64])], output: &[i64]) -> Announced {
+fn announced(inputs: &[(DataType, &[i64])], output: &[i64]) -> TensorDescs {
     let inputs: Vec<PluginTensorDesc> = inputs.iter().map(|(ty, shape)| desc(*ty, shape)).collect();
-    let mut announced = Announced::default();
+    let mut announced = TensorDescs::default();
     announced.set(&inputs, &[desc(DataType::F32, output)]);
     assert!(announced.is(&inputs, &[desc(DataType::F32, output)]));
     announced
@@ -214,7 +214,7 @@ fn sizes_stand_beside_values() {
     };
     let node = with_outputs(&[F32, I64, F32, F32, I64], vec![output("y", both), count]);
     let shapes = |y: &[i64]| {
-        let mut announced = Announced::default();
+        let mut announced = TensorDescs::default();
         announced.set(&[desc(F32, &[4]), desc(F32, &[5])], &[desc(F32, y), desc(I64, &[])]);
         let positions = announced.positions(&node).unwrap();
         let found = announced.shapes(&node, None, &positions, &mut Steps::default());

@@ -11,7 +11,7 @@ use crate::driver::Driver;
 
 /// The end of an error: the attributes and the shapes as far as `facts` knows them, and the device of the current context where there is a
 /// driver to ask.
-pub(super) fn circumstances(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
+pub(super) fn node_context(node: &NodeData, facts: &Facts<'_>, driver: Option<&Driver>) -> String {
     let known = describe(node.definition.plugin(), &Facts { alignments: &[], ..*facts });
     let known = known.strip_prefix("; ").map(|known| format!("\n  node: {known}"));
     let device = driver.and_then(DeviceFacts::current).map(|device| format!("\n  GPU: {device}"));
@@ -23,9 +23,9 @@ pub(super) fn failure(
     code: i32,
     node: &NodeData,
     what: &dyn std::fmt::Display,
-    circumstances: &str,
+    context: &str,
     help: Option<&str>,
 ) -> Error {
     let help = help.map_or_else(String::new, |help| format!("\n{help}"));
-    Error::new(code, format!("{}: {what}{circumstances}{help}", node.title))
+    Error::new(code, format!("{}: {what}{context}{help}", node.title))
 }

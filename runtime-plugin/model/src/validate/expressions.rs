@@ -126,9 +126,9 @@ pub(super) fn validate_outputs(plugin: &Plugin) -> Result<(), String> {
 
 /// Whether a variant gives each tensor a type and a format that what it is allows.
 pub(super) fn validate_tensors(plugin: &Plugin, variant: &Variant) -> Result<(), String> {
-    let of = |index: usize| (variant.types.get(index).copied(), variant.formats.get(index).copied());
+    let kind = |index: usize| (variant.types.get(index).copied(), variant.formats.get(index).copied());
     let integers =
-        |index: usize| matches!(of(index), (Some(DataType::I32 | DataType::I64), Some(Format::Linear)));
+        |index: usize| matches!(kind(index), (Some(DataType::I32 | DataType::I64), Some(Format::Linear)));
     let shape_inputs = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
     for (index, input) in shape_inputs {
         if !integers(index) {
@@ -140,7 +140,7 @@ pub(super) fn validate_tensors(plugin: &Plugin, variant: &Variant) -> Result<(),
             return Err(format!("`{}` holds a size and not integers", output.name));
         }
         if let Some(input) = output.alias
-            && of(input as usize) != of(index)
+            && kind(input as usize) != kind(index)
         {
             return Err(format!("`{}` is of another type or format than what it shares", output.name));
         }

@@ -1,6 +1,6 @@
 //! What TensorRT announces of a node's tensors at run time, and what that stands for.
 //!
-//! Owns: which of the plugin's inputs is where among those that TensorRT gives ([`Announced::positions`]), the tensors' kinds, and
+//! Owns: which of the plugin's inputs is where among those that TensorRT gives ([`TensorDescs::positions`]), the tensors' kinds, and
 //! their shapes as the build knew them.
 //! Never: no driver, no choice of what runs, nothing of what the tensors hold.
 //!
@@ -25,14 +25,14 @@ use crate::launch::Positions;
 
 /// The tensors as they were announced last.
 #[derive(Debug, Default)]
-pub(super) struct Announced {
+pub(super) struct TensorDescs {
     /// The inputs that TensorRT gives, then the outputs.
     tensors: Vec<(Dims, trt_abi::DataType, TensorFormat)>,
     /// How many are inputs.
     inputs: usize,
 }
 
-impl Announced {
+impl TensorDescs {
     /// Whether these are announced already.
     #[inline]
     pub(super) fn is(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> bool {
@@ -164,11 +164,11 @@ impl Announced {
             });
         }
         let facts = Facts { shapes: &shapes, ..node.facts() };
-        let is_told = |rule: &Rule<'_>| match rule {
+        let is_described = |rule: &Rule<'_>| match rule {
             Rule::Rank(index, _) | Rule::Limits(index, _) => positions.position(*index).is_some(),
             Rule::Attribute(..) | Rule::Specialized | Rule::Require(_) | Rule::Values(..) => true,
         };
-        launch::check(plugin, rules_of_shapes(plugin).filter(is_told), &facts, steps)
+        launch::check(plugin, rules_of_shapes(plugin).filter(is_described), &facts, steps)
             .map_err(|unmet| node.invalid(unmet))?;
         // A shape without a value is told before another one that was announced wrongly, as `cubinder eval` does.
         let mut expected = Vec::with_capacity(plugin.outputs.len());

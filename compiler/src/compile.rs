@@ -26,6 +26,7 @@ use cubinder_nvrtc::nvrtc::{Session, Statistics};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Sink};
 use cubinder_source::{atomic_file, source};
+use indicatif::ProgressBar;
 
 use crate::check_plugins::{CheckedPlugin, CheckedPlugins, Plans};
 use crate::pack::pack;
@@ -98,21 +99,11 @@ pub struct CompiledBundle {
     inputs: Inputs,
 }
 
-/// Observes the progress of a compile; called from any thread.
-pub trait Progress: Sync {
-    /// `steps` compiles start.
-    fn begin(&self, steps: usize);
-    /// One of them ended, or its result was in the cache.
-    fn step(&self, what: &str);
-    /// All ended.
-    fn end(&self);
-}
-
 /// Compiles a project and writes its libraries.
 ///
 /// # Errors
 /// Every error that can be found: if manifests are invalid, those of all manifests; then those of all kernels.
-pub fn compile(request: &Request, progress: &dyn Progress) -> Result<Outcome, Vec<Diagnostic>> {
+pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec<Diagnostic>> {
     // Checked first, not after minutes of compiling.
     if let Some(depfile) = &request.depfile {
         atomic_file::check_replaceable(depfile, depfile, "`--depfile`")?;
@@ -136,7 +127,7 @@ pub fn bundle(
     project: &Project,
     overrides: &Overrides,
     use_cache: bool,
-    progress: &dyn Progress,
+    progress: &ProgressBar,
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
     let warnings = Sink::default();
     let plans = Plans::for_compile(project);

@@ -6,6 +6,7 @@
 
 mod driver;
 mod plan;
+mod planning;
 mod targets;
 
 use std::collections::BTreeSet;
@@ -165,9 +166,9 @@ impl Project {
     /// Packs what was measured of a plugin ([`tuning::pack`]).
     #[must_use]
     pub fn pack_tuning(&self, files: &[tuning::File], plugin: &mut Plugin) -> Vec<Diagnostic> {
-        let mut told = tuning::pack(files, plugin);
-        told.retain(|told| !self.options.is_measured || told.severity != Severity::Error);
-        told
+        let mut found = tuning::pack(files, plugin);
+        found.retain(|found| !self.options.is_measured || found.severity != Severity::Error);
+        found
     }
 
     /// Whether the manifests are all that the library is made of. Where some of a project are looked at by themselves, it may have others.

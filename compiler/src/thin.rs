@@ -116,8 +116,8 @@ fn resume(named: &Source, partner: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, 
     })
 }
 
-fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> Diagnostic {
-    Diagnostic::error(format!("cannot {what} `{}`: {error}", path.display()))
+fn cannot(action: &str, path: &Path, error: &dyn std::fmt::Display) -> Diagnostic {
+    Diagnostic::error(format!("cannot {action} `{}`: {error}", path.display()))
 }
 
 fn open(path: &Path) -> Result<Source, Diagnostic> {
@@ -222,7 +222,7 @@ fn no_code(missing: &NoCode) -> Diagnostic {
 
 /// Writes all libraries or none: each is made whole beside its place, and then renamed.
 fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec<Thinned>, Diagnostic> {
-    let mut made = Vec::new();
+    let mut thinned = Vec::new();
     for source in sources {
         let folder = output.unwrap_or_else(|| parent_folder(&source.path));
         std::fs::create_dir_all(folder)
@@ -233,10 +233,10 @@ fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec
         }
         let draft = cubinder_library::draft(&source.path, bundle, source.mode, &path)?;
         let after = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
-        made.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
+        thinned.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
     }
-    let (drafts, made): (Vec<AtomicFile>, Vec<Thinned>) = made.into_iter().unzip();
-    let placings = drafts.into_iter().zip(&made).map(|(draft, made)| (draft, &made.path));
-    atomic_file::persist_all(placings.collect())?;
-    Ok(made)
+    let (drafts, thinned): (Vec<AtomicFile>, Vec<Thinned>) = thinned.into_iter().unzip();
+    let files = drafts.into_iter().zip(thinned.iter().map(|library| &library.path));
+    atomic_file::persist_all(files.collect())?;
+    Ok(thinned)
 }

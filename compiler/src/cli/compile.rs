@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use cubinder_compiler::compile::{CompiledBundle, Outcome, Progress, Request, compile};
+use cubinder_compiler::compile::{CompiledBundle, Outcome, Request, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_import::foreign::FromPtx;
 use cubinder_launch::native::is_native;
@@ -160,7 +160,7 @@ fn perform(arguments: &Arguments, request: &Request) -> Result<Outcome, Vec<Diag
                 "ask for fewer with `--jobs`, or let the user or the container have more (`ulimit -u`)",
             )]
         })?;
-    let bar = Bar::new(arguments.quiet || arguments.readers.format() == MessageFormat::Json);
+    let bar = progress_bar(arguments.quiet || arguments.readers.format() == MessageFormat::Json);
     pool.install(|| compile(request, &bar))
 }
 
@@ -381,40 +381,13 @@ fn milliseconds(time: Duration) -> String {
     }
 }
 
-/// A bar on a terminal, from a quarter of a second on; nothing elsewhere: the summary says it all.
-struct Bar {
-    bar: ProgressBar,
-    started: Instant,
-}
-
-impl Bar {
-    fn new(quiet: bool) -> Bar {
-        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
-        if !quiet {
-            // indicatif shows nothing where stderr is no terminal.
-            bar.set_draw_target(ProgressDrawTarget::stderr());
-        }
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
-        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Bar { bar, started: Instant::now() }
+/// A bar on a terminal; hidden elsewhere, because the summary has everything.
+fn progress_bar(quiet: bool) -> ProgressBar {
+    if quiet {
+        return ProgressBar::hidden();
     }
-}
-
-impl Progress for Bar {
-    fn begin(&self, steps: usize) {
-        self.bar.set_length(steps as u64);
-    }
-
-    fn step(&self, what: &str) {
-        if self.started.elapsed() < Duration::from_millis(250) {
-            self.bar.update(|state| state.set_pos(state.pos() + 1));
-        } else {
-            self.bar.inc(1);
-            self.bar.set_message(what.to_owned());
-        }
-    }
-
-    fn end(&self) {
-        self.bar.finish_and_clear();
-    }
+    // indicatif shows nothing if stderr is no terminal.
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {wide_msg}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cubinder_analysis::kernel_text;
 use cubinder_code_object::kernel_signature::Signature;
@@ -17,9 +18,10 @@ use cubinder_nvrtc::codegen;
 use cubinder_nvrtc::nvrtc::{Compiled, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Source, dedup};
 use cubinder_source::{rules, source};
+use indicatif::ProgressBar;
 use rayon::prelude::*;
 
-use super::{Progress, machine_paths, provenance};
+use super::{machine_paths, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::project::{Plan, PlannedTarget, Project};
 
@@ -198,7 +200,7 @@ enum TaskResult {
 pub(super) fn run<'j>(
     session: &Session,
     jobs: &'j [Job<'j>],
-    progress: &dyn Progress,
+    progress: &ProgressBar,
 ) -> Vec<CompiledJob<'j>> {
     let codes = jobs
         .iter()
@@ -212,11 +214,12 @@ pub(super) fn run<'j>(
     // A compile for many signatures may be the longest, so it starts first.
     let groups = group_by_text(jobs, &requests).into_iter().map(Task::Signatures);
     let tasks: Vec<Task<'_>> = groups.chain(codes).collect();
-    progress.begin(requests.len() + jobs.iter().map(|job| job.plan.targets.len()).sum::<usize>());
+    let codes: usize = jobs.iter().map(|job| job.plan.targets.len()).sum();
+    progress.set_length((requests.len() + codes) as u64);
     // One task at a time, so that idle threads can take each of the others'.
     let each = tasks.into_par_iter().with_max_len(1);
     let results: Vec<TaskResult> = each.map(|task| run_task(session, jobs, task, progress)).collect();
-    progress.end();
+    progress.finish_and_clear();
     let without_results = |job: &'j Job<'j>| CompiledJob {
         job,
         signatures: job.plan.architectures().into_iter().map(|target| (target, None)).collect(),
@@ -249,17 +252,27 @@ fn set_signature(compiled: &mut [CompiledJob<'_>], request: SignatureRequest, si
     }
 }
 
-fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &dyn Progress) -> TaskResult {
+/// Counts a compile. The bar appears after a quarter of a second.
+fn step(progress: &ProgressBar, compiled: String) {
+    if progress.elapsed() < Duration::from_millis(250) {
+        progress.update(|state| state.set_pos(state.pos() + 1));
+    } else {
+        progress.inc(1);
+        progress.set_message(compiled);
+    }
+}
+
+fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &ProgressBar) -> TaskResult {
     match task {
         Task::Signatures(group) => {
             let found = signatures(session, jobs, group);
             let done = found.iter().filter_map(|(request, _)| jobs.get(request.job));
-            done.for_each(|job| progress.step(&job.unit.kernel));
+            done.for_each(|job| step(progress, job.unit.kernel.clone()));
             TaskResult::Signatures(found)
         }
         Task::Code(index, job, planned) => {
             let compiled = session.compile(&job.prepared, planned.target);
-            progress.step(&format!("{} for {}", job.unit.kernel, planned.target));
+            step(progress, format!("{} for {}", job.unit.kernel, planned.target));
             let at_target =
                 |errors: Vec<Diagnostic>| errors.into_iter().map(|error| at_target(error, planned)).collect();
             TaskResult::Code(index, planned.target, Box::new(compiled.map_err(at_target)))

@@ -128,9 +128,9 @@ fn largest_block(plugin: &Plugin, variant: &Variant, launch: &Launch) -> u32 {
         domain = domain.assuming(&guard.expr);
     }
     let threads = joined(BinaryOp::Mul, &launch.block);
-    let most = threads.map_or(Greatest::Unknown, |threads| domain.greatest(&threads));
-    match most {
-        Greatest::Value(most) => u32::try_from(most).unwrap_or(MAX_THREADS).clamp(1, MAX_THREADS),
+    let greatest = threads.map_or(Greatest::Unknown, |threads| domain.greatest(&threads));
+    match greatest {
+        Greatest::Value(greatest) => u32::try_from(greatest).unwrap_or(MAX_THREADS).clamp(1, MAX_THREADS),
         Greatest::Nothing | Greatest::Unknown => MAX_THREADS,
     }
 }

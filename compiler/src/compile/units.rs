@@ -9,20 +9,21 @@ use std::path::Path;
 use cubinder_analysis::check::{self, Obligation, has_clusters};
 use cubinder_analysis::verify::{self, Bound};
 use cubinder_analysis::{kernel_text, precompiled};
-use cubinder_code_object::cubin;
+use cubinder_code_object::cubin::{self, LaunchRules};
 use cubinder_code_object::kernel_signature::Signature;
 use cubinder_cuda_text::manifest_names::manifest_names;
 use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{Resolved, Unit};
-use cubinder_model::{Arg, KernelFacts, Plugin, Target};
+use cubinder_model::{Arg, Plugin, Target};
 use cubinder_nvrtc::nvrtc::{Compiled, Session, merge_targets};
 use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use cubinder_source::{rules, source};
+use indicatif::ProgressBar;
 
 use super::inputs::Inputs;
 use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
-use super::{Progress, explain, machine_paths, native, provenance};
+use super::{explain, machine_paths, native, provenance};
 use crate::check_plugins::CheckedPlugin;
 use crate::errors::{ClustersDiffer, UnreadableCode};
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
@@ -43,7 +44,7 @@ impl CompileJobs<'_> {
     /// Compiles every unit of every plugin, and compares the results with the manifests.
     pub(super) fn compile(
         &self,
-        progress: &dyn Progress,
+        progress: &ProgressBar,
         warnings: &Sink,
     ) -> Result<CompiledPlugins, Vec<Diagnostic>> {
         for plugin in &self.plugins {
@@ -225,8 +226,8 @@ fn finish_unit(
             compiled.push((*target, code));
         }
     }
-    let said: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
-    warnings.report(merge_targets(&said));
+    let of_code: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
+    warnings.report(merge_targets(&of_code));
     let failed = merge_targets(&failed);
     if !failed.is_empty() {
         return Err(failed);
@@ -237,23 +238,31 @@ fn finish_unit(
     for (_, signature) in &signatures {
         warnings.report(verify::writable_inputs(plugin, unit, signature));
     }
-    let check =
-        |code: &Compiled| check_code(plugin, unit, &signatures, &bound.args, code).err().unwrap_or_default();
-    let found: Vec<_> = compiled.iter().map(|(target, code)| (*target, check(code))).collect();
+    let (mut found, mut rules) = (Vec::new(), Vec::new());
+    for (target, code) in &compiled {
+        let checked = check_code(plugin, unit, &signatures, &bound.args, code);
+        found
+            .push((*target, checked.map(|checked| rules.push((*target, checked))).err().unwrap_or_default()));
+    }
     let errors = merge_targets(&found);
     if !errors.is_empty() {
         return Err(errors);
     }
-    let shared = |(target, code): &(Target, &Compiled)| Ok((*target, no_shared(plugin, unit, code)?));
-    let shared: Vec<_> = compiled.iter().map(shared).collect::<Result<_, Vec<_>>>()?;
-    warnings.report(merge_targets(&shared));
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
+    let no_shared = |(target, rules): &(Target, LaunchRules)| {
+        let warning = launch.and_then(|launch| verify::no_shared(unit, launch, *rules));
+        (*target, warning.into_iter().collect())
+    };
+    warnings.report(merge_targets(&rules.iter().map(no_shared).collect::<Vec<_>>()));
+    let needs_cluster = launch.is_some_and(|launch| launch.cluster.is_none());
+    let cluster = if needs_cluster { cluster_of(unit, &rules)? } else { None };
     let code = compiled.iter().map(|(_, code)| CompiledCode {
         object: code.object.clone(),
         symbol: code.symbol.clone(),
         origin: Some(job.origin.clone()),
     });
     let code = code.collect();
-    Ok(compiled_unit(unit, bound, cluster_of(plugin, unit, &compiled)?, code))
+    Ok(compiled_unit(unit, bound, cluster, code))
 }
 
 /// The signatures, each with a target of its architecture.
@@ -275,44 +284,35 @@ fn usable<'s>(
         .ok_or_else(|| vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))])
 }
 
-/// The clusters that the kernel asks for, where the launch does not; the same for every target.
-fn cluster_of(
-    plugin: &Plugin,
-    unit: &Unit,
-    compiled: &[(Target, &Compiled)],
-) -> Result<Option<[u32; 3]>, Vec<Diagnostic>> {
-    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    if launch.is_none_or(|launch| launch.cluster.is_some()) {
-        return Ok(None);
-    }
-    let mut asked = Vec::new();
-    for (target, code) in compiled {
-        let rules = launch_rules(unit, code)?;
-        asked.push((
-            *target,
-            rules.cluster.map_or([1; 3], |cluster| match cluster {
-                cubin::Cluster::Of(size) => size,
-                cubin::Cluster::AtLaunch => [1; 3],
-            }),
-        ));
-    }
-    let Some(&(first, size)) = asked.first() else { return Ok(None) };
-    match asked.iter().find(|(_, other)| *other != size) {
+/// The clusters that the kernel asks for; the same for every target.
+fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u32; 3]>, Vec<Diagnostic>> {
+    let size = |rules: &LaunchRules| match rules.cluster {
+        Some(cubin::Cluster::Of(size)) => size,
+        Some(cubin::Cluster::AtLaunch) | None => [1; 3],
+    };
+    let sizes: Vec<(Target, [u32; 3])> = rules.iter().map(|(target, rules)| (*target, size(rules))).collect();
+    let Some(&(first, size)) = sizes.first() else { return Ok(None) };
+    match sizes.iter().find(|(_, other)| *other != size) {
         None => Ok((size != [1; 3]).then_some(size)),
         Some((other, another)) => {
             let shown = |size: &[u32; 3]| size.map(|axis| axis.to_string()).join(" x ");
             let is_without = |(target, _): &(Target, [u32; 3])| !has_clusters(*target);
-            let help = match asked.iter().any(is_without) {
+            let help = match sizes.iter().any(is_without) {
                 true => {
                     "GPUs below 9.0 have no clusters: leave their targets out; or take `__cluster_dims__` out, say `cluster` in the launch of a \
                      variant with `device.capability >= 90` in its guard, and have another variant for the rest"
                 }
                 false => "give it the same `__cluster_dims__` for every target",
             };
-            let sizes = format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another));
+            let shown_sizes = format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another));
             Err(vec![
-                ClustersDiffer { kernel: unit.kernel.clone(), span: unit.kernel_span.clone(), sizes, help }
-                    .into(),
+                ClustersDiffer {
+                    kernel: unit.kernel.clone(),
+                    span: unit.kernel_span.clone(),
+                    sizes: shown_sizes,
+                    help,
+                }
+                .into(),
             ])
         }
     }
@@ -320,29 +320,25 @@ fn cluster_of(
 
 /// What the rules that need the code look at.
 fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
-    let kernel =
-        |code: &'_ CompiledCode| code.object.kernels.iter().position(|kernel| kernel.symbol == code.symbol);
-    let codes = unit.code.iter();
-    let codes = codes.filter_map(|code| Some((code.object.target, code.object.kernels.get(kernel(code)?)?)));
+    let codes = unit.code.iter().filter_map(|CompiledCode { object, symbol, .. }| {
+        Some((object.target, object.kernels.iter().find(|kernel| kernel.symbol == *symbol)?))
+    });
     let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
     check::Compiled { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
 }
 
-/// What a code object says about the unit's kernel.
-fn facts_of(code: &Compiled) -> Option<&KernelFacts> {
-    code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol)
-}
-
-/// Holds a code object against the launch that it is for.
+/// Checks a code object against its launch, and returns what it demands of the launch.
 fn check_code(
     plugin: &Plugin,
     unit: &Unit,
     signatures: &[(Target, &Signature)],
     args: &[Arg],
     code: &Compiled,
-) -> Result<(), Vec<Diagnostic>> {
+) -> Result<LaunchRules, Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    let (Some(launch), Some(kernel)) = (launch, facts_of(code)) else {
+    let (Some(launch), Some(kernel)) =
+        (launch, code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol))
+    else {
         return Err(vec![
             Diagnostic::error(format!(
                 "the code for `{}` has no kernel `{}`",
@@ -357,18 +353,12 @@ fn check_code(
     let Some((_, signature)) = signature else {
         return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]);
     };
-    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })
-}
-
-/// The warning about a launch without dynamic shared memory that the code uses.
-fn no_shared(plugin: &Plugin, unit: &Unit, code: &Compiled) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
-    let rules = launch_rules(unit, code)?;
-    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    Ok(launch.and_then(|launch| verify::no_shared(unit, launch, rules)).into_iter().collect())
+    verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })?;
+    Ok(rules)
 }
 
 /// What a code object demands of the launch.
-fn launch_rules(unit: &Unit, code: &Compiled) -> Result<cubin::LaunchRules, Vec<Diagnostic>> {
+fn launch_rules(unit: &Unit, code: &Compiled) -> Result<LaunchRules, Vec<Diagnostic>> {
     let target = code.object.target;
     let unreadable = |error: &dyn std::fmt::Display| {
         let (span, label) = (unit.kernel_span.clone(), "compiled for this kernel");

@@ -33,8 +33,17 @@ pub use interface::{DeclaredReport, DimsReport, LimitsReport, Range, SizeReport}
 pub use native::NativeReport;
 pub use provenance::{CompilerReport, FileReport, MadeCode, OriginReport, ProvenanceReport, provenance_text};
 pub use steps::{ArgReport, ConditionReport, LaunchReport, ScratchReport, StepReport, WorkReport};
-pub use table::{Detail, table};
+pub use table::table;
 pub use variants::{RowTensor, VariantReport};
+
+/// How much of the report is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Detail {
+    /// What most people want to know.
+    Short,
+    /// Everything: each row's types, formats, guard, grids, blocks and arguments, and kernels that nothing launches.
+    Full,
+}
 
 /// Everything that was found in one file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]

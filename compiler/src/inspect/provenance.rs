@@ -101,8 +101,10 @@ pub(super) fn behind(
         .map_err(|error| format!("the record of what made the container before it does not read: {error}"))?;
     let Some(Section::Provenance(record)) = found else { return Ok(None) };
     if record.code.len() != code.len() {
-        let (told, there) = (record.code.len(), code.len());
-        return Err(format!("the record of what made it is of {told} code objects, and there are {there}"));
+        let (recorded, found) = (record.code.len(), code.len());
+        return Err(format!(
+            "the record of what made it is of {recorded} code objects, and there are {found}"
+        ));
     }
     let origins = (0..).zip(&record.origins).map(|(index, origin): (u32, _)| {
         let of_it = record.code.iter().zip(code).filter(|(origins, _)| origins.contains(&index));

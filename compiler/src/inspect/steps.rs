@@ -169,9 +169,9 @@ pub(super) fn line(step: &StepReport) -> String {
     match &step.work {
         WorkReport::Launch(launch) => {
             let cluster = launch.cluster.iter().map(|axes| format!(", in clusters of {}", axes.join(" x ")));
-            let said = [(launch.cooperative, ", cooperative"), (launch.programmatic, ", programmatic")];
-            let said = said.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned());
-            let rest: String = cluster.chain(said).collect();
+            let modes = [(launch.cooperative, ", cooperative"), (launch.programmatic, ", programmatic")];
+            let modes = modes.into_iter().filter(|(is, _)| *is).map(|(_, word)| word.to_owned());
+            let rest: String = cluster.chain(modes).collect();
             format!("launch {}{rest}{condition}", launch.kernel)
         }
         WorkReport::Fill { memory, byte } => format!("fill {memory} with {byte}{condition}"),

@@ -10,17 +10,9 @@ use cubinder_source::diagnostic::harmless;
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
 use super::{
-    CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
+    CodeReport, ContainerReport, Detail, FileKind, KernelReport, PluginReport, Report, TuningReport,
+    VariantReport,
 };
-
-/// How much of the report is told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
-    /// What most people want to know.
-    Short,
-    /// Everything: each row's types, formats, guard, grids, blocks and arguments, and kernels that nothing launches.
-    Full,
-}
 
 /// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]

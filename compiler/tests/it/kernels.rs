@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use cubinder_compiler::compile::{CompiledBundle, Progress, Request, bundle, compile};
+use cubinder_compiler::compile::{CompiledBundle, Request, bundle, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Colour, render};
+use indicatif::ProgressBar;
 
 use crate::support;
 use crate::support::manifest::Sample;
@@ -28,14 +29,6 @@ const PLAIN: Case = Case {
     launch: "block = [256]",
     targets: &["sm_89", "sm_90", "sm_120", "compute_80"],
 };
-
-struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _steps: usize) {}
-    fn step(&self, _what: &str) {}
-    fn end(&self) {}
-}
 
 fn manifest(case: &Case) -> String {
     let args = format!("x = \"x\"\ny = \"y\"\n{}", case.args);
@@ -70,7 +63,7 @@ fn compiled(case: &Case) -> Result<(), String> {
         overrides: Overrides::from_env(None),
         use_cache: false,
     };
-    let errors = match compile(&request, &Silent) {
+    let errors = match compile(&request, &ProgressBar::hidden()) {
         Ok(outcome) => panic!("made {:?} without a runtime library", outcome.libraries),
         Err(errors) => errors,
     };
@@ -93,7 +86,7 @@ fn made(case: &Case, options: &[&str]) -> Result<CompiledBundle, String> {
         ..ProjectOptions::default()
     };
     let project = Project::open(asked, folder.path()).unwrap();
-    bundle(&project, &Overrides::from_env(None), false, &Silent)
+    bundle(&project, &Overrides::from_env(None), false, &ProgressBar::hidden())
         .map_err(|errors| render(&errors, Colour::Plain))
 }
 

@@ -7,6 +7,7 @@
 mod alike;
 mod bad_input;
 mod cache;
+mod check_messages;
 mod check_plugins;
 mod cli;
 mod compat;
@@ -29,7 +30,6 @@ mod onnx;
 mod paths;
 mod provenance;
 mod reproducible;
-mod said;
 mod sequences;
 mod shipped_manifests;
 mod special_files;

@@ -9,7 +9,7 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cubinder_compiler::compile::{self, Progress};
+use cubinder_compiler::compile;
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_gpu::{Context, DeviceInfo, Driver};
 use cubinder_manifest::resolve::Resolved;
@@ -17,6 +17,7 @@ use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use cubinder_node::eval::{Subject, SubjectOrigin};
 use cubinder_source::diagnostic::{Colour, Diagnostic, Sink, render, to_json_lines};
 use cubinder_source::rules;
+use indicatif::ProgressBar;
 use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 
@@ -130,7 +131,7 @@ fn compile_for(
     let targets: Vec<Target> = match &subject.origin {
         // Where all code is there already, it is for the GPUs that it is for.
         SubjectOrigin::Manifest(resolved) if is_all_there(resolved) => {
-            return compile::bundle(&open(Vec::new())?, &overrides, true, &Silent);
+            return compile::bundle(&open(Vec::new())?, &overrides, true, &ProgressBar::hidden());
         }
         SubjectOrigin::Manifest(resolved) => {
             open(Vec::new())?.plan(resolved, false, &Sink::default()).targets()
@@ -142,7 +143,7 @@ fn compile_for(
     let own = own.filter(|target| fit::fit(capability, *target) == fit::Fit::Exact);
     let plain = Arch { major: capability.major, minor: capability.minor, suffix: ArchSuffix::None };
     let target = own.unwrap_or(Target { kind: TargetKind::Cubin, arch: plain });
-    let made = compile::bundle(&open(vec![target])?, &overrides, true, &Silent);
+    let made = compile::bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());
     made.map_err(|errors| errors.into_iter().map(|error| for_device(error, target)).collect())
 }
 
@@ -158,13 +159,4 @@ fn for_device(error: Diagnostic, target: Target) -> Diagnostic {
 fn is_all_there(manifest: &Resolved) -> bool {
     let units = &manifest.draft.units;
     !units.is_empty() && units.iter().all(|unit| unit.foreign.is_some())
-}
-
-/// Nobody watches.
-struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _: usize) {}
-    fn step(&self, _: &str) {}
-    fn end(&self) {}
 }

@@ -5,13 +5,14 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cubinder_compiler::compile::{Outcome, Progress, Request, compile};
+use cubinder_compiler::compile::{Outcome, Request, compile};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_model::container::{self, Container};
 use cubinder_model::{Bundle, Digest};
 use cubinder_nvrtc::toolkit::{Overrides, Toolkit};
 use cubinder_skip::skip;
 use cubinder_source::diagnostic::Diagnostic;
+use indicatif::ProgressBar;
 use tempfile::TempDir;
 
 use super::judge::CONFIG;
@@ -129,14 +130,6 @@ impl<'t> Workshop<'t> {
             },
             use_cache: true,
         };
-        compile(&request, &Silent)
+        compile(&request, &ProgressBar::hidden())
     }
-}
-
-struct Silent;
-
-impl Progress for Silent {
-    fn begin(&self, _: usize) {}
-    fn step(&self, _: &str) {}
-    fn end(&self) {}
 }

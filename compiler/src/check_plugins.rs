@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use cubinder_analysis::check::{self, Obligation};
 use cubinder_analysis::kernel_text::{self, Open, Unsure};
-use cubinder_analysis::precompiled::Unheld;
+use cubinder_analysis::precompiled::UncheckedPointers;
 use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{self, Resolved};
@@ -32,7 +32,7 @@ pub struct CheckReport {
     /// Kernels that only a compile can check.
     pub unsure: Vec<Unsure>,
     /// Pointers of precompiled code whose types only the manifest states.
-    pub unheld: Vec<Unheld>,
+    pub unchecked: Vec<UncheckedPointers>,
     /// The targets of all manifests.
     pub targets: BTreeSet<String>,
     /// The number of manifests without a target.
@@ -288,7 +288,7 @@ impl CheckReport {
         self.diagnostics.extend(other.diagnostics);
         self.obligations.extend(other.obligations);
         self.unsure.extend(other.unsure);
-        self.unheld.extend(other.unheld);
+        self.unchecked.extend(other.unchecked);
         self.targets.extend(other.targets);
         self.without_targets += other.without_targets;
     }
@@ -310,6 +310,6 @@ impl PlannedPlugin {
             report.diagnostics.extend(kernel_text::unused_names(resolved, open));
         }
         report.diagnostics.extend(reliable(kernels.diagnostics, *is_valid));
-        (CheckReport { unsure: kernels.unsure, unheld: kernels.unheld, ..report }, superseded)
+        (CheckReport { unsure: kernels.unsure, unchecked: kernels.unchecked, ..report }, superseded)
     }
 }

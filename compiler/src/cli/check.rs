@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use cubinder_analysis::kernel_text::Unsure;
-use cubinder_analysis::precompiled::Unheld;
+use cubinder_analysis::precompiled::UncheckedPointers;
 use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_manifest::manifest::Route;
@@ -123,7 +123,7 @@ fn summary(report: &CheckReport, manifests: usize) -> String {
     for unsure in &report.unsure {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
-    for Unheld { code, params, .. } in &report.unheld {
+    for UncheckedPointers { code, params, .. } in &report.unchecked {
         let names: Vec<String> = params.iter().map(|name| format!("`{name}`")).collect();
         let point = if params.len() == 1 { "points" } else { "point" };
         text.push_str(&format!(
@@ -145,7 +145,7 @@ fn summary_json(report: &CheckReport, manifests: usize, started: Instant) -> Val
     result["targets"] = report.targets.iter().map(String::as_str).collect();
     obligations::add_json(&mut result, &report.obligations);
     result["unsure"] = report.unsure.iter().map(unsure_json).collect();
-    result["unheld"] = report.unheld.iter().map(unheld_json).collect();
+    result["unheld"] = report.unchecked.iter().map(unheld_json).collect();
     result["wall_ms"] = (started.elapsed().as_secs_f64() * 1e3).into();
     result
 }
@@ -159,7 +159,7 @@ fn unsure_json(unsure: &Unsure) -> Value {
     obligations::with_place(facts, &unsure.kernel_span)
 }
 
-fn unheld_json(unheld: &Unheld) -> Value {
+fn unheld_json(unheld: &UncheckedPointers) -> Value {
     let Span { source, range } = &unheld.code_span;
     let at = source.line_column(range.start);
     json!({

@@ -19,7 +19,7 @@ use crate::foreign::as_one;
 use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
-use crate::precompiled::{self, Unheld};
+use crate::precompiled::{self, UncheckedPointers};
 use crate::resolve::{ArgDraft, Resolved, Unit};
 use crate::verify::{self, Bound, Row};
 
@@ -31,7 +31,7 @@ pub struct Checked {
     /// The kernels about which nothing could be said, each once.
     pub unsure: Vec<Unsure>,
     /// What the manifest alone says of pointers of code that is there already, each once.
-    pub unheld: Vec<Unheld>,
+    pub unchecked: Vec<UncheckedPointers>,
     /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. Empty after
     /// an error.
     pub args: Vec<Bound>,
@@ -71,15 +71,15 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
     let mut bound: Vec<Bound> = Vec::new();
     for unit in &resolved.draft.units {
         if unit.foreign.is_some() {
-            let held = precompiled::check(plugin, unit);
-            bound.push(held.bound.unwrap_or_default());
-            let is_known = |one: &Unheld| {
-                checked.unheld.iter().any(|known| known.code == one.code && known.params == one.params)
+            let code = precompiled::check(plugin, unit);
+            bound.push(code.bound.unwrap_or_default());
+            let is_known = |one: &UncheckedPointers| {
+                checked.unchecked.iter().any(|known| known.code == one.code && known.params == one.params)
             };
-            if let Some(unheld) = held.unheld.filter(|one| !is_known(one)) {
-                checked.unheld.push(unheld);
+            if let Some(unchecked) = code.unchecked.filter(|one| !is_known(one)) {
+                checked.unchecked.push(unchecked);
             }
-            rows.push((Row::of(plugin, unit), held.diagnostics));
+            rows.push((Row::of(plugin, unit), code.diagnostics));
             continue;
         }
         if unit.source.as_os_str().is_empty() {

@@ -2,33 +2,36 @@
 //! the launch against what the code demands.
 
 use cubinder_expr::Node;
-use cubinder_model::{ArgValue, KernelFacts, Plugin, TargetKind};
+use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};
 
-use super::told::{self, Told, Witness};
-use crate::cubin::{self, LaunchRules, PtxEntry, PtxParam};
-use crate::diagnostic::{Diagnostic, Span};
-use crate::kernel_signature::{Param, ParamType, Signature};
+use super::errors::{
+    DifferentClusters, ExchangedParameters, NumberAsAddress, ParameterCount, ParameterKind, ParameterOffset,
+    ParameterSize, WrittenThroughConst,
+};
+use super::parameter_facts::{Check, FactSource, ParameterFact, parameter_facts};
+use crate::cubin::{self, PtxParam};
+use crate::diagnostic::{Diagnostic, Label, Span, has_errors};
+use crate::kernel_signature::{ParamType, Signature};
 use crate::loaded::Loaded;
-use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit};
-use crate::rules;
+use crate::resolve::{ArgDraftValue, ForeignCode, ForeignFile, Unit};
 use crate::verify::{self, Bound};
 
-/// What came of holding a launch against its code.
+/// The result of comparing a launch with its code.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Held {
+pub struct CheckedCode {
     /// What is wrong, and what the author should look at.
     pub diagnostics: Vec<Diagnostic>,
     /// The arguments; none where anything is wrong.
     pub bound: Option<Bound>,
     /// The clusters that the code asks for, where the launch does not say them.
     pub cluster: Option<[u32; 3]>,
-    /// What no file tells of its pointers.
-    pub unheld: Option<Unheld>,
+    /// The pointers that no file describes.
+    pub unchecked: Option<UncheckedPointers>,
 }
 
 /// Parameters that get a tensor, of which no file tells what they point to: the manifest is taken at its word.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unheld {
+pub struct UncheckedPointers {
     /// What the manifest calls the code.
     pub code: String,
     /// Where it is.
@@ -37,216 +40,175 @@ pub struct Unheld {
     pub params: Vec<String>,
 }
 
-/// Holds a unit against its code, as far as its files could be read. A unit without code is held against nothing.
-#[must_use]
-pub fn check(plugin: &Plugin, unit: &Unit) -> Held {
-    let Some(code) = &unit.foreign else { return Held::default() };
-    let mut found = Vec::new();
-    let all_told: Vec<(&ForeignFile, Witness, Vec<Told>)> = files(code)
-        .filter_map(|(file, loaded)| {
-            let (witness, told) = told::told(loaded, kernel(loaded, unit)?)?;
-            Some((file, witness, told))
-        })
-        .collect();
-    for (file, loaded) in files(code) {
-        if let Some(kernel) = kernel(loaded, unit) {
-            new(&mut found, parameters(code, file, loaded, kernel));
+/// A file that has the kernel of the unit.
+struct KernelFile<'a> {
+    file: &'a ForeignFile,
+    loaded: &'a Loaded,
+    kernel: &'a KernelFacts,
+    facts: Option<(FactSource, Vec<ParameterFact>)>,
+}
+
+/// Findings about the files of a unit. What several files have is reported for the first.
+#[derive(Default)]
+struct Findings {
+    /// Without the file.
+    known: Vec<Diagnostic>,
+    reported: Vec<Diagnostic>,
+}
+
+impl Findings {
+    fn add(&mut self, file: &ForeignFile, label: &str, finding: impl Into<Diagnostic>) {
+        let mut finding = finding.into();
+        if !self.known.contains(&finding) {
+            self.known.push(finding.clone());
+            finding.related.insert(0, Label { span: file.span.clone(), text: label.to_owned() });
+            self.reported.push(finding);
         }
     }
-    if found.is_empty() {
-        for (file, witness, told) in &all_told {
-            let check = told::Check { plugin, unit, code, file, witness: *witness };
-            new(&mut found, check.run(told));
+}
+
+/// Compares a unit with its code, as far as its files could be read. A unit without code has no findings.
+#[must_use]
+pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
+    let Some(code) = &unit.foreign else { return CheckedCode::default() };
+    let files = code.files.iter().filter_map(|file| {
+        let loaded = file.loaded.as_deref()?;
+        let kernel = loaded.kernels.iter().find(|kernel| kernel.symbol == unit.kernel)?;
+        Some(KernelFile { file, loaded, kernel, facts: parameter_facts(loaded, kernel) })
+    });
+    let files: Vec<KernelFile<'_>> = files.collect();
+    let mut found = Findings::default();
+    for file in &files {
+        parameters(&mut found, code, file);
+    }
+    if found.reported.is_empty() {
+        for KernelFile { file, facts, .. } in &files {
+            let Some((source, facts)) = facts else { continue };
+            if let Some(finding) = (Check { plugin, unit, code }).run(facts) {
+                found.add(file, source.text(), finding);
+            }
         }
     }
     let args = match verify::bind_args(plugin, unit, &code.signature) {
-        Ok(args) => args,
-        Err(errors) => {
-            found.extend(errors);
-            return Held { diagnostics: found, ..Held::default() };
+        Ok(args) if !has_errors(&found.reported) => args,
+        bound => {
+            found.reported.extend(bound.err().into_iter().flatten());
+            return CheckedCode { diagnostics: found.reported, ..CheckedCode::default() };
         }
     };
-    if crate::diagnostic::has_errors(&found) {
-        return Held { diagnostics: found, ..Held::default() };
-    }
-    let says = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
-    let is_said = says.is_some_and(|launch| launch.cluster.is_some());
+    let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
+    let has_clusters = launch.is_some_and(|launch| launch.cluster.is_some());
     let mut clusters: Vec<(&ForeignFile, Option<[u32; 3]>)> = Vec::new();
-    for (file, loaded) in files(code) {
-        let Some(kernel) = kernel(loaded, unit) else { continue };
+    for KernelFile { file, loaded, kernel, .. } in &files {
         let rules = loaded.rules.get(&unit.kernel).copied().unwrap_or_default();
-        let asked = match rules.cluster {
+        let cluster = match rules.cluster {
             Some(cubin::Cluster::Of(size)) => Some(size),
             Some(cubin::Cluster::AtLaunch) | None => None,
         };
-        clusters.push((file, asked));
-        let Some(launch) = says else { continue };
+        clusters.push((file, cluster));
+        let Some(launch) = launch else { continue };
         // Of what is wrong with a file the file is the place.
-        let here = Unit { kernel_span: file.span.clone(), ..unit.clone() };
-        let signature = &code.signature;
-        let target = loaded.target;
-        let held = verify::CodeCheck { unit: &here, launch, args: &args, signature, target, kernel, rules };
-        new(&mut found, verify::check_code(&held).err().unwrap_or_default());
-        new(&mut found, no_shared(unit, launch, file, loaded, rules).into_iter().collect());
+        let in_file = Unit { kernel_span: file.span.clone(), ..unit.clone() };
+        let (unit_of_file, signature, target) = (&in_file, &code.signature, loaded.target);
+        let check =
+            verify::CodeCheck { unit: unit_of_file, launch, args: &args, signature, target, kernel, rules };
+        found.reported.extend(verify::check_code(&check).err().into_iter().flatten());
+        let label = match target.kind {
+            TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
+            TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
+        };
+        if let Some(warning) = verify::no_shared(unit, launch, rules) {
+            found.add(file, label, warning);
+        }
     }
-    if !is_said {
-        found.extend(other_clusters(unit, &clusters));
+    if !has_clusters {
+        found.reported.extend(different_clusters(unit, &clusters));
     }
-    for (file, loaded) in files(code) {
+    for KernelFile { file, loaded, .. } in &files {
         let named = loaded.signatures.get(&unit.kernel);
-        new(&mut found, named.and_then(|named| exchanged(code, file, named)).into_iter().collect());
+        if let Some(finding) = named.and_then(|named| exchanged(code, named)) {
+            found.add(file, "the debug information of this file says so", finding);
+        }
     }
-    found.extend(addresses(plugin, unit, code, &args, &all_told));
-    found.extend(verify::writable_inputs(plugin, unit, &code.signature));
-    let is_wrong = crate::diagnostic::has_errors(&found);
-    let read_only = verify::read_only(&code.signature);
-    let number_bytes = verify::number_bytes(&code.signature);
-    Held {
-        diagnostics: found,
-        bound: (!is_wrong).then_some(Bound { args, read_only, number_bytes }),
-        cluster: clusters.first().and_then(|(_, size)| *size).filter(|_| !is_said),
-        unheld: unheld(unit, code, &all_told),
-    }
+    addresses(&mut found, plugin, unit, code, &args, &files);
+    let mut diagnostics = found.reported;
+    diagnostics.extend(verify::writable_inputs(plugin, unit, &code.signature));
+    let bound = (!has_errors(&diagnostics)).then(|| Bound {
+        args,
+        read_only: verify::read_only(&code.signature),
+        number_bytes: verify::number_bytes(&code.signature),
+    });
+    let cluster = clusters.first().and_then(|(_, size)| *size).filter(|_| !has_clusters);
+    CheckedCode { diagnostics, bound, cluster, unchecked: unchecked(unit, code, &files) }
 }
 
 /// The parameters that get a tensor and of which no file tells what they point to.
-fn unheld(unit: &Unit, code: &ForeignCode, told: &[(&ForeignFile, Witness, Vec<Told>)]) -> Option<Unheld> {
+fn unchecked(unit: &Unit, code: &ForeignCode, files: &[KernelFile<'_>]) -> Option<UncheckedPointers> {
     let gets_tensor = |name: &str| {
         unit.args.iter().any(|arg| arg.name == name && matches!(arg.value, ArgDraftValue::Tensor(_)))
     };
+    let has_type = |index: usize| {
+        let mut facts = files.iter().filter_map(|file| file.facts.as_ref()?.1.get(index));
+        facts.any(ParameterFact::is_of_type)
+    };
     let params = code.signature.params.iter().enumerate();
-    let params = params.filter(|(_, param)| gets_tensor(&param.name));
-    let is_told = |at: usize| told.iter().any(|(_, _, told)| told.get(at).is_some_and(Told::is_of_type));
-    let params = params.filter(|(at, _)| !is_told(*at)).map(|(_, param)| param.name.clone());
-    let params: Vec<String> = params.collect();
-    let (name, span) = (code.name.clone(), code.name_span.clone());
-    (!params.is_empty()).then_some(Unheld { code: name, code_span: span, params })
+    let params = params.filter(|(index, param)| gets_tensor(&param.name) && !has_type(*index));
+    let params: Vec<String> = params.map(|(_, param)| param.name.clone()).collect();
+    let (code, code_span) = (code.name.clone(), code.name_span.clone());
+    (!params.is_empty()).then_some(UncheckedPointers { code, code_span, params })
 }
 
 /// Files that ask for different clusters: a launch is one for all of them.
-fn other_clusters(unit: &Unit, asked: &[(&ForeignFile, Option<[u32; 3]>)]) -> Option<Diagnostic> {
-    let ((first, size), rest) = asked.split_first()?;
-    let (other, of_other) = rest.iter().find(|(_, other)| other != size)?;
+fn different_clusters(unit: &Unit, clusters: &[(&ForeignFile, Option<[u32; 3]>)]) -> Option<Diagnostic> {
+    let ((first, size), rest) = clusters.split_first()?;
+    let (second, other) = rest.iter().find(|(_, other)| other != size)?;
     let shown = |size: &Option<[u32; 3]>| match size {
-        Some([x, y, z]) => format!("this one asks for clusters of {x}x{y}x{z} blocks"),
-        None => "this one asks for no clusters".to_owned(),
+        Some([x, y, z]) => format!("clusters of {x}x{y}x{z} blocks"),
+        None => "no clusters".to_owned(),
     };
-    Some(
-        Diagnostic::error(format!("the files of `{}` ask for different clusters", unit.kernel))
-            .code(rules::CLUSTER)
-            .at(first.span.clone(), shown(size))
-            .related(other.span.clone(), shown(of_other))
-            .note("a variant is launched alike whichever of its files serves the GPU")
-            .help("put files that ask for the same clusters into a variant of its own, or leave those of the others out"),
-    )
-}
-
-/// Adds what is not told already: of two files of which the same is to be said in one place, the first.
-fn new(found: &mut Vec<Diagnostic>, more: Vec<Diagnostic>) {
-    let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
-    for one in more {
-        if !found.iter().any(|known| known.message == one.message && place(known) == place(&one)) {
-            found.push(one);
-        }
-    }
-}
-
-fn files(code: &ForeignCode) -> impl Iterator<Item = (&ForeignFile, &Loaded)> {
-    code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?)))
-}
-
-fn kernel<'l>(loaded: &'l Loaded, unit: &Unit) -> Option<&'l KernelFacts> {
-    loaded.kernels.iter().find(|kernel| kernel.symbol == unit.kernel)
-}
-
-fn entry<'l>(loaded: &'l Loaded, unit: &Unit) -> Option<&'l PtxEntry> {
-    let (_, origin) = loaded.ptx.as_ref()?;
-    origin.entries.iter().find(|entry| entry.symbol == unit.kernel)
+    let (size, other) = (shown(size), shown(other));
+    let (first, second) = (first.span.clone(), second.span.clone());
+    Some(DifferentClusters { kernel: &unit.kernel, size, other, first, second }.into())
 }
 
 /// The parameters of the manifest against those of one file.
 fn parameters(
+    found: &mut Findings,
     code: &ForeignCode,
-    file: &ForeignFile,
-    loaded: &Loaded,
-    kernel: &KernelFacts,
-) -> Vec<Diagnostic> {
-    let declared = &code.signature.params;
+    KernelFile { file, loaded, kernel, .. }: &KernelFile<'_>,
+) {
     let name = &kernel.symbol;
-    if declared.len() != kernel.params.len() {
+    let declared = &code.signature.params;
+    let (count, expected) = (kernel.params.len(), declared.len());
+    if count != expected {
         let sizes: Vec<String> = kernel.params.iter().map(|param| param.size.to_string()).collect();
-        let error = Diagnostic::error(format!(
-            "the kernel `{name}` takes {} parameters, and the manifest says {}",
-            kernel.params.len(),
-            declared.len()
-        ))
-        .code(rules::CODE_PARAMETERS)
-        .at(code.name_span.clone(), "`parameters` of this code")
-        .related(file.span.clone(), "the file")
-        .note(format!("in the file they have {} bytes", sizes.join(", ")));
-        return vec![error.help(
-            "say all of them, in the kernel's order; compilers may add some at the end, as Triton does (two pointers to scratch memory)",
-        )];
+        let (sizes, span) = (sizes.join(", "), code.name_span.clone());
+        found.add(file, "the file", ParameterCount { kernel: name, count, expected, sizes, span });
+        return;
     }
-    let says =
-        loaded.ptx.as_ref().and_then(|(_, origin)| origin.entries.iter().find(|entry| entry.symbol == *name));
-    let mut found = Vec::new();
-    for (index, (param, in_file)) in declared.iter().zip(&kernel.params).enumerate() {
-        let Some(span) = code.param_spans.get(index) else { continue };
+    let entries = loaded.ptx.iter().flat_map(|(_, origin)| &origin.entries);
+    let entry = entries.into_iter().find(|entry| entry.symbol == *name);
+    for (index, ((param, in_file), span)) in
+        declared.iter().zip(&kernel.params).zip(&code.param_spans).enumerate()
+    {
         let (size, align) = size_and_align(&param.ty);
         let place = format!("number {} of the kernel `{name}`", index + 1);
-        let error = |message: String, label: String| {
-            Diagnostic::error(message)
-                .code(rules::CODE_PARAMETERS)
-                .at(span.clone(), label)
-                .related(file.span.clone(), "the file")
-        };
+        let (parameter, span, offset) = (&param.name, span.clone(), in_file.offset);
+        let kind_in_file =
+            entry.and_then(|it| it.params.get(index)).and_then(|it| other_kind(&param.ty, *it));
         if size != in_file.size {
-            found.push(
-                error(
-                    format!(
-                        "`{}` has {}, and the kernel takes {} there",
-                        param.name,
-                        verify::bytes(size),
-                        in_file.size
-                    ),
-                    place,
-                )
-                .help("say the type that the kernel has there; parameters stand in the kernel's order"),
-            );
-        } else if !in_file.offset.is_multiple_of(align) {
-            found.push(
-                error(
-                    format!(
-                        "`{}` lies at byte {} of the parameters, which is no multiple of {align}",
-                        param.name, in_file.offset
-                    ),
-                    place,
-                )
-                .help("say the type that the kernel has there: an array of smaller elements, for instance"),
-            );
-        } else if is_const(&param.ty) && says.is_some_and(|entry| entry.are_written.get(index) == Some(&true))
-        {
-            found.push(
-                error(
-                    format!("`{}` is `{}`, and the kernel writes there", param.name, param.spelling),
-                    place,
-                )
-                .help("say the parameters in the kernel's order, and `const` only where it does not write"),
-            );
-        } else if let Some(what) =
-            says.and_then(|entry| entry.params.get(index)).and_then(|says| other_kind(&param.ty, *says))
-        {
-            found.push(
-                error(
-                    format!("`{}` is {}, and the kernel takes {what} there", param.name, kind(&param.ty)),
-                    place,
-                )
-                .help("say the type that the kernel has there"),
-            );
+            let (bytes, in_file) = (verify::bytes(size), in_file.size);
+            found.add(file, "the file", ParameterSize { parameter, bytes, in_file, place, span });
+        } else if !offset.is_multiple_of(align) {
+            found.add(file, "the file", ParameterOffset { parameter, offset, align, place, span });
+        } else if is_const(&param.ty) && entry.is_some_and(|it| it.are_written.get(index) == Some(&true)) {
+            let spelling = &param.spelling;
+            found.add(file, "the file", WrittenThroughConst { parameter, spelling, place, span });
+        } else if let Some(in_file) = kind_in_file {
+            let declared = kind(&param.ty);
+            found.add(file, "the file", ParameterKind { parameter, declared, in_file, place, span });
         }
     }
-    found
 }
 
 fn is_const(ty: &ParamType) -> bool {
@@ -254,7 +216,7 @@ fn is_const(ty: &ParamType) -> bool {
 }
 
 /// Names of the manifest that the file's debug information has in other places. The manifest may call parameters as it likes.
-fn exchanged(code: &ForeignCode, file: &ForeignFile, named: &Signature) -> Option<Diagnostic> {
+fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
     let declared = &code.signature;
     let mut pairs = declared.params.iter().zip(&named.params).zip(&code.param_spans);
     let ((param, in_file), span) = pairs.find(|((param, in_file), _)| {
@@ -262,17 +224,8 @@ fn exchanged(code: &ForeignCode, file: &ForeignFile, named: &Signature) -> Optio
             && declared.find(&in_file.name).is_some()
             && named.find(&param.name).is_some()
     })?;
-    Some(
-        Diagnostic::warning(format!(
-            "the parameters `{}` and `{}` may be exchanged: the kernel has both names, at other places",
-            in_file.name, param.name
-        ))
-        .code(rules::CODE_PARAMETERS)
-        .at(span.clone(), "parameters are bound by their places")
-        .related(file.span.clone(), "the debug information of this file says so")
-        .note(format!("the kernel is `{named}`"))
-        .help("say the parameters in the kernel's order, by the kernel's names"),
-    )
+    let (first, second, signature, span) = (&in_file.name, &param.name, named.to_string(), span.clone());
+    Some(ExchangedParameters { first, second, signature, span }.into())
 }
 
 /// What PTX says of a parameter that cannot be of this type.
@@ -310,68 +263,31 @@ fn size_and_align(ty: &ParamType) -> (u32, u32) {
 
 /// Numbers that are passed where a file says that an address is taken: anything but 0 points somewhere.
 fn addresses(
+    found: &mut Findings,
     plugin: &Plugin,
     unit: &Unit,
     code: &ForeignCode,
-    args: &[cubinder_model::Arg],
-    told: &[(&ForeignFile, Witness, Vec<Told>)],
-) -> Vec<Diagnostic> {
-    let of_ptx = files(code).filter_map(|(file, loaded)| {
-        let says = entry(loaded, unit)?.params.iter().map(|says| *says == PtxParam::Pointer);
-        Some((file, says.collect::<Vec<bool>>()))
+    args: &[Arg],
+    files: &[KernelFile<'_>],
+) {
+    let of_ptx = files.iter().filter_map(|KernelFile { file, loaded, .. }| {
+        let (_, origin) = loaded.ptx.as_ref()?;
+        let entry = origin.entries.iter().find(|entry| entry.symbol == unit.kernel)?;
+        Some((*file, entry.params.iter().map(|param| *param == PtxParam::Pointer).collect::<Vec<bool>>()))
     });
-    let of_types = told.iter().map(|(file, _, told)| (*file, told.iter().map(Told::is_address).collect()));
-    let mut found = Vec::new();
+    let of_types = files.iter().filter_map(|KernelFile { file, facts, .. }| {
+        Some((*file, facts.as_ref()?.1.iter().map(ParameterFact::is_address).collect()))
+    });
     for (file, are_addresses) in of_ptx.chain(of_types) {
-        for ((arg, param), is_address) in args.iter().zip(&code.signature.params).zip(are_addresses) {
+        for (arg, is_address) in args.iter().zip(are_addresses) {
             let is_number = matches!(&arg.value, ArgValue::Scalar { expr, .. } if expr.nodes.as_slice() != [Node::Int(0)]);
-            if !is_address || !is_number {
-                continue;
+            if is_address && is_number {
+                let draft = unit.args.iter().find(|draft| draft.name == arg.name);
+                let span = draft.map_or(&code.name_span, |draft| &draft.value_span).clone();
+                let tensor = plugin.tensor_name(0).unwrap_or("x");
+                let finding = NumberAsAddress { parameter: &arg.name, tensor, span };
+                found.add(file, "this file uses it as a pointer", finding);
             }
-            let draft = unit.args.iter().find(|draft| draft.name == arg.name);
-            let error = Diagnostic::error(format!(
-                "the kernel reads `{}` as an address, and gets a number",
-                arg.name
-            ))
-            .code(rules::CODE_PARAMETERS)
-            .at(place(draft, code), "only 0 is no address")
-            .related(file.span.clone(), "this file uses it as a pointer");
-            new(&mut found, vec![error.help(remedy(plugin, param))]);
         }
     }
-    found
-}
-
-fn remedy(plugin: &Plugin, param: &Param) -> String {
-    let tensor = plugin.tensor_name(0).unwrap_or("x");
-    format!(
-        "say `{}: const void*` or the type that it points to, and pass a tensor such as `{tensor}`, a scratch buffer, or 0",
-        param.name
-    )
-}
-
-fn place(arg: Option<&ArgDraft>, code: &ForeignCode) -> Span {
-    arg.map_or_else(
-        || code.name_span.clone(),
-        |arg| match &arg.value {
-            ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) | ArgDraftValue::Expr { .. } => {
-                arg.value_span.clone()
-            }
-        },
-    )
-}
-
-/// Dynamic shared memory that the kernel uses and the launch does not give.
-fn no_shared(
-    unit: &Unit,
-    launch: &cubinder_model::Launch,
-    file: &ForeignFile,
-    loaded: &Loaded,
-    rules: LaunchRules,
-) -> Option<Diagnostic> {
-    let says = match loaded.target.kind {
-        TargetKind::Ptx | TargetKind::Native => "the file has `.extern .shared`",
-        TargetKind::Cubin => "the file sets shared memory aside for it, of which none is static",
-    };
-    verify::no_shared(unit, launch, rules).map(|warning| warning.related(file.span.clone(), says))
 }

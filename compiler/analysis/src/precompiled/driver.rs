@@ -1,11 +1,11 @@
 //! Whether the oldest driver that a manifest names loads code that other compilers made.
 
+use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign::as_one;
 use crate::loaded::Loaded;
 use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
-use crate::rules;
 use crate::toolkit::drivers::{self, Release};
 
 /// The PTX version of each release of CUDA (PTX ISA 9.3, "Release Notes"): from 11.0 to 12.3 and from 12.8 on they rise together.
@@ -29,27 +29,21 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
     let mut found: Vec<Diagnostic> = Vec::new();
     for file in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()).flat_map(|code| &code.files) {
         let Some(loaded) = &file.loaded else { continue };
-        let error = match oldest(loaded) {
-            Oldest::Is(oldest) if drivers::reaches(driver, oldest) => continue,
-            Oldest::Is(oldest) => {
-                let error = Diagnostic::error(format!("driver {driver} does not load {}", what(loaded)));
-                error
-                    .note(format!("the first that does is {oldest}"))
-                    .help("make it with an older release of CUDA, leave the file out, or raise `min_driver`")
+        let (code, required, file) = (describe(loaded), place.clone(), file.span.clone());
+        let error: Diagnostic = match oldest(loaded) {
+            Some(oldest) if drivers::reaches(driver, oldest) => continue,
+            Some(oldest) => {
+                let (driver, oldest) = (driver.to_string(), oldest.to_string());
+                DriverTooOld { driver, code, oldest, file, required }.into()
             }
-            Oldest::IsNotKnown => {
-                let error = Diagnostic::error(format!("it is not known which drivers load {}", what(loaded)));
-                let why = match loaded.ptx.is_some() || loaded.release.is_some() {
+            None => {
+                let reason = match loaded.ptx.is_some() || loaded.release.is_some() {
                     true => "this version of cubinder was made before that release",
                     false => "neither its header nor a note tells which release of CUDA made it",
                 };
-                error.note(why).help("leave the file out, or `min_driver`")
+                UnknownDriver { code, reason, file, required }.into()
             }
         };
-        let error = error
-            .code(rules::DRIVER_TOO_OLD)
-            .at(file.span.clone(), "this file")
-            .related(place.clone(), "this driver must be able to");
         if !found.contains(&error) {
             found.push(error);
         }
@@ -57,26 +51,17 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
     as_one(found)
 }
 
-enum Oldest {
-    Is(DriverVersion),
-    IsNotKnown,
+/// The oldest driver that loads a file, if it is known.
+fn oldest(loaded: &Loaded) -> Option<DriverVersion> {
+    if let Some((version, _)) = &loaded.ptx {
+        return release_of_ptx(*version).and_then(drivers::oldest_for_ptx);
+    }
+    let (major, minor) = loaded.release?;
+    // The tables begin with 11.0; what is older is loaded by all drivers in them.
+    drivers::oldest_for_cubins((i32::try_from(major).ok()?, i32::try_from(minor).ok()?).max((11, 0)))
 }
 
-/// The oldest driver for a file.
-fn oldest(loaded: &Loaded) -> Oldest {
-    let driver = match (&loaded.ptx, loaded.release) {
-        (Some((version, _)), _) => release_of_ptx(*version).and_then(drivers::oldest_for_ptx),
-        (None, Some((major, minor))) => {
-            let number = |number: u32| i32::try_from(number).unwrap_or(i32::MAX);
-            // The tables begin with 11.0; what is older is loaded by all drivers in them.
-            drivers::oldest_for_cubins((number(major), number(minor)).max((11, 0)))
-        }
-        (None, None) => None,
-    };
-    driver.map_or(Oldest::IsNotKnown, Oldest::Is)
-}
-
-fn what(loaded: &Loaded) -> String {
+fn describe(loaded: &Loaded) -> String {
     match (&loaded.ptx, loaded.release) {
         (Some(((major, minor), _)), _) => format!("PTX of version {major}.{minor}"),
         (None, Some((major, minor))) => format!("a cubin of CUDA {major}.{minor}"),

@@ -2,7 +2,8 @@
 
 mod check;
 mod driver;
-mod told;
+mod errors;
+mod parameter_facts;
 
-pub use check::{Held, Unheld, check};
+pub use check::{CheckedCode, UncheckedPointers, check};
 pub use driver::check_driver;

@@ -3,6 +3,10 @@
 use cubinder_source::diagnostics;
 
 use crate::diagnostic::Span;
+use crate::nvrtc::{MAKE_IT_DYNAMIC, PASS_LESS};
+
+/// A launch passes the same arguments whichever of the code objects runs.
+const SAME_EVERYWHERE: &str = "the kernel's parameters must be the same for every target: look for `#if` around them, on `__CUDA_ARCH__` for instance";
 
 diagnostics! {
     /// An input that the kernel gets through a pointer that is not `const`.
@@ -70,5 +74,100 @@ diagnostics! {
         at span: "{element}, `{cuda_name}` in CUDA";
         note: "the kernel takes pointers to `{pointee}`{size}: {reason}";
         help: "take `{cuda_name}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that holds several elements such as `uint4`, or `void*`";
+    }
+
+    pub(super) struct ParameterCountDiffers { code: usize, manifest: usize }
+    error(PARAMETERS_DIFFER) "the code has {code} and the manifest passes {manifest} parameters" {
+        help: "{SAME_EVERYWHERE}";
+    }
+
+    pub(super) struct ParameterDiffers<'a> { parameter: &'a str, size: String, offset: u32, passed: String }
+    error(PARAMETERS_DIFFER)
+    "the code takes the parameter `{parameter}` as {size} at offset {offset}, the manifest passes {passed}" {
+        help: "{SAME_EVERYWHERE}";
+    }
+
+    /// Parameters that are not the same for two targets.
+    pub(super) struct SignatureDiffers<'a> {
+        kernel: &'a str, target: String, other: String, signatures: Vec<String>, types: Vec<String>, span: Span
+    }
+    error(PARAMETERS_DIFFER) "the kernel `{kernel}` has other parameters for `{other}` than for `{target}`" {
+        at span: "compiled for this kernel";
+        note *signatures: "{signatures}";
+        note *types: "{types}";
+        help: "{SAME_EVERYWHERE}";
+    }
+
+    pub(super) struct TooManyParameterBytes { bytes: u32, limit: u32 }
+    error(PARAMETER_BYTES) "the parameters take {bytes} bytes, the limit is {limit}" { help: "{PASS_LESS}"; }
+
+    pub(super) struct StaticSharedMemory { fixed: u32, limit: u32 }
+    error(STATIC_SHARED_MEMORY) "the kernel has {fixed} bytes of static shared memory, the limit is {limit}" {
+        help: "{MAKE_IT_DYNAMIC}";
+    }
+
+    pub(super) struct TooMuchSharedMemory { fixed: u32, dynamic: i64, limit: u32 }
+    error(SHARED_MEMORY_LIMIT) "the launch needs more shared memory than a block can have" {
+        note: "{fixed} bytes static and {dynamic} dynamic, of at most {limit} a block";
+        help: "lower `shared_bytes`, or leave out the targets that have less";
+    }
+
+    pub(super) struct NoDynamicSharedMemory<'a> { kernel: &'a str, span: Span }
+    warning(NO_DYNAMIC_SHARED_MEMORY) "`{kernel}` uses dynamic shared memory, but is launched with 0 bytes of it" {
+        at span: "its `shared_bytes` is 0 or absent";
+        note: "the GPU stops the kernel at the first access";
+        help: "say in `shared_bytes` how many bytes a block needs";
+    }
+
+    pub(super) struct GridOfClusters { size: String, source: &'static str }
+    error(CLUSTER) "the grid of this kernel counts clusters of {size} blocks" {
+        note: "{source}";
+        help: "say `__cluster_dims__` in the kernel, or `cluster` in the launch: then the grid counts blocks";
+    }
+
+    pub(super) struct ClusterTooLarge { blocks: u64, limit: u32, source: &'static str, size: String }
+    error(CLUSTER_LIMIT) "the kernel runs in clusters of {blocks} blocks, and a launch has at most {limit}" {
+        note: "the kernel says {source} of {size}";
+        help: "make its clusters smaller";
+    }
+
+    pub(super) struct OtherClusters { launched: String, size: String, source: &'static str, other_fix: &'static str }
+    error(CLUSTER) "the launch has clusters of {launched} blocks, the kernel takes {size} and nothing else" {
+        note: "{source}";
+        help: "leave `cluster` out of the launch{other_fix}";
+    }
+
+    pub(super) struct ClustersWithoutSize {}
+    error(CLUSTER) "the kernel runs in clusters of a size that the launch gives, and it gives none" {
+        help: "say `cluster` in the launch";
+    }
+
+    pub(super) struct ClusterAboveBound { blocks: i64, most: u32, source: &'static str, other_fix: &'static str }
+    error(CLUSTER) "the launch has clusters of {blocks} blocks, the kernel allows {most}" {
+        note: "{source}";
+        help: "make the clusters smaller{other_fix}";
+    }
+
+    /// A kernel that runs only in blocks of one size.
+    pub(super) struct OtherBlock {
+        launched: String, required: String, source: &'static str, unknown: Option<&'static str>, block: String,
+        other_fix: &'static str
+    }
+    error(LAUNCH_BOUNDS) "the launch has blocks of {launched} threads, the kernel takes {required} and nothing else" {
+        note: "{source}";
+        note ?unknown: "`?` {unknown}";
+        help: "say `block = [{block}]` in the launch{other_fix}";
+    }
+
+    pub(super) struct TooManyThreads { threads: i64, most: u32, source: &'static str }
+    error(LAUNCH_BOUNDS) "the launch has blocks of {threads} threads, the kernel allows {most}" {
+        note: "{source}";
+        help: "make the block smaller or the bound larger";
+    }
+
+    pub(super) struct TooManyRegisters { threads: i64, registers: u32, all: i64, limit: i64, help: String }
+    error(REGISTERS) "blocks of {threads} threads need more registers than there are" {
+        note: "{registers} registers a thread make {all} a block, of at most {limit}: they are handed out to four warps of 32 threads at a time";
+        help: "{help}";
     }
 }

@@ -3,13 +3,12 @@
 use cubinder_model::{Arg, Plugin, Target};
 
 use super::args::scalar_of;
-use super::code::SAME_EVERYWHERE;
+use super::errors::SignatureDiffers;
 use super::{Bound, bind_args, number_bytes, read_only};
 use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
 use crate::resolve::Unit;
-use crate::rules;
 
 /// The unit's arguments in the order of the kernel's parameters, which must be the same for every target. Each signature comes
 /// from a compile for its target's architecture. What pointers point to may differ, as long as the arguments fit all of them.
@@ -48,30 +47,18 @@ pub fn bind_targets(
 }
 
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {
-    let signature =
-        |(target, signature): &(Target, &Signature)| format!("for `{target}` it is `{signature}`");
-    let diagnostic = Diagnostic::error(format!(
-        "the kernel `{}` has other parameters for `{}` than for `{}`",
-        unit.kernel, other.0, one.0
-    ))
-    .code(rules::PARAMETERS_DIFFER)
-    .at(unit.kernel_span.clone(), "compiled for this kernel")
-    .note(signature(one))
-    .note(signature(other))
-    .help(SAME_EVERYWHERE);
+    let (target, other_target) = (one.0.to_string(), other.0.to_string());
+    let signatures = [one, other].map(|(target, signature)| format!("for `{target}` it is `{signature}`"));
     // A typedef may be another type for each target.
     let params = one.1.params.iter().zip(&other.1.params);
     let hidden = params.filter(|(one, other)| one.spelling == other.spelling && one.ty != other.ty);
-    hidden.fold(diagnostic, |diagnostic, (param, in_other)| {
-        diagnostic.note(format!(
-            "`{}` is {} for `{}` and {} for `{}`",
-            param.name,
-            resolved(&param.ty),
-            one.0,
-            resolved(&in_other.ty),
-            other.0
-        ))
-    })
+    let types = hidden.map(|(param, in_other)| {
+        let (ty, other) = (resolved(&param.ty), resolved(&in_other.ty));
+        format!("`{}` is {ty} for `{target}` and {other} for `{other_target}`", param.name)
+    });
+    let (kernel, types, span) = (&unit.kernel, types.collect(), unit.kernel_span.clone());
+    SignatureDiffers { kernel, types, signatures: signatures.into(), target, other: other_target, span }
+        .into()
 }
 
 /// A type without the author's names for it.

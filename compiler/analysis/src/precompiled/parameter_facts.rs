@@ -6,20 +6,20 @@
 use cubinder_expr::{DataType, ScalarType};
 use cubinder_model::{KernelFacts, Plugin};
 
-use crate::diagnostic::{Diagnostic, Severity, Span};
+use super::errors::ParameterContradicted;
+use crate::diagnostic::Diagnostic;
 use crate::foreign::import::types as symbols;
 use crate::kernel_signature::{Leaf, Param, ParamType};
 use crate::loaded::{Argument, Function, Loaded};
 use crate::manifest::form::list;
-use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, ForeignFile, Unit, element};
-use crate::rules;
+use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Unit, element};
 use crate::verify;
 
-/// What is told of one parameter.
+/// What a file tells of one parameter.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Told {
+pub(super) enum ParameterFact {
     /// Nothing that is certain.
-    Nothing,
+    Unknown,
     /// An address.
     Pointer(Pointer),
     /// A number that is no address; as the file has it.
@@ -27,22 +27,22 @@ pub(super) enum Told {
     /// The same of a float.
     Float(String),
     /// An address that is none of a tensor.
-    Word(&'static str),
+    Internal(&'static str),
 }
 
-impl Told {
+impl ParameterFact {
     /// Whether it says what is there.
     pub(super) fn is_of_type(&self) -> bool {
         match self {
-            Told::Nothing | Told::Word(_) => false,
-            Told::Pointer(pointer) => pointer.to.is_some(),
-            Told::Integer(_) | Told::Float(_) => true,
+            ParameterFact::Unknown | ParameterFact::Internal(_) => false,
+            ParameterFact::Pointer(pointer) => pointer.to.is_some(),
+            ParameterFact::Integer(_) | ParameterFact::Float(_) => true,
         }
     }
 
     /// Whether a number that is no 0 would be taken for an address.
     pub(super) fn is_address(&self) -> bool {
-        matches!(self, Told::Pointer(_) | Told::Word(_))
+        matches!(self, ParameterFact::Pointer(_) | ParameterFact::Internal(_))
     }
 }
 
@@ -57,55 +57,58 @@ pub(super) struct Pointer {
     is_const: bool,
 }
 
-/// Where it is told.
+/// Where a file tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Witness {
+pub(super) enum FactSource {
     Debug,
     Symbol,
     Triton,
 }
 
-impl Witness {
-    const fn text(self) -> &'static str {
+impl FactSource {
+    pub(super) const fn text(self) -> &'static str {
         match self {
-            Witness::Debug => "the debug information of this file says so",
-            Witness::Symbol => "the kernel's symbol says so",
-            Witness::Triton => "the `.ttir` beside this file says so",
+            FactSource::Debug => "the debug information of this file says so",
+            FactSource::Symbol => "the kernel's symbol says so",
+            FactSource::Triton => "the `.ttir` beside this file says so",
         }
     }
 }
 
 /// What a file tells of the parameters of its kernel, each; nothing where it tells none.
-pub(super) fn told(loaded: &Loaded, kernel: &KernelFacts) -> Option<(Witness, Vec<Told>)> {
-    let fits = |all: &Vec<Told>| all.len() == kernel.params.len();
-    let of_triton = || loaded.triton.as_ref().filter(|function| function.name == kernel.symbol);
-    let of_debug = || of_debug(loaded, kernel).filter(fits).map(|all| (Witness::Debug, all));
-    let of_symbol = || of_symbol(&kernel.symbol).filter(fits).map(|all| (Witness::Symbol, all));
+pub(super) fn parameter_facts(
+    loaded: &Loaded,
+    kernel: &KernelFacts,
+) -> Option<(FactSource, Vec<ParameterFact>)> {
+    let fits = |all: &Vec<ParameterFact>| all.len() == kernel.params.len();
+    let of_debug = || of_debug(loaded, kernel).filter(fits).map(|all| (FactSource::Debug, all));
+    let of_symbol = || of_symbol(&kernel.symbol).filter(fits).map(|all| (FactSource::Symbol, all));
     let of_triton = || {
         // Two pointers to scratch memory stand behind what the author wrote.
-        let mut all = of_triton().map(of_triton_function)?;
+        let function = loaded.triton.as_ref().filter(|function| function.name == kernel.symbol)?;
+        let mut all = of_triton_function(function);
         let scratch = kernel.params.len().checked_sub(all.len()).filter(|more| *more <= 2)?;
-        all.extend((0..scratch).map(|_| Told::Word("a pointer to scratch memory of Triton's")));
-        Some((Witness::Triton, all))
+        all.extend((0..scratch).map(|_| ParameterFact::Internal("a pointer to scratch memory of Triton's")));
+        Some((FactSource::Triton, all))
     };
     of_debug().or_else(of_symbol).or_else(of_triton)
 }
 
-fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<Told>> {
+fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<ParameterFact>> {
     let signature = loaded.signatures.get(&kernel.symbol)?;
-    let told = |param: &Param| match &param.ty {
-        ParamType::Pointer { pointee_size, is_const, leaf, pointee } => Told::Pointer(Pointer {
+    let fact = |param: &Param| match &param.ty {
+        ParamType::Pointer { pointee_size, is_const, leaf, pointee } => ParameterFact::Pointer(Pointer {
             spelling: param.spelling.clone(),
             to: is_telling(pointee).then_some((*leaf, *pointee_size)),
             is_const: *is_const,
         }),
         ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool => {
-            Told::Integer(param.spelling.clone())
+            ParameterFact::Integer(param.spelling.clone())
         }
-        ParamType::F32 | ParamType::F64 => Told::Float(param.spelling.clone()),
-        ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => Told::Nothing,
+        ParamType::F32 | ParamType::F64 => ParameterFact::Float(param.spelling.clone()),
+        ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => ParameterFact::Unknown,
     };
-    Some(signature.params.iter().map(told).collect())
+    Some(signature.params.iter().map(fact).collect())
 }
 
 /// Whether a type of C++ says what memory holds: `char` and `unsigned char` stand for bytes of anything.
@@ -113,33 +116,33 @@ fn is_telling(pointee: &str) -> bool {
     !matches!(pointee, "void" | "char" | "unsigned char" | "std::byte")
 }
 
-fn of_symbol(symbol: &str) -> Option<Vec<Told>> {
+fn of_symbol(symbol: &str) -> Option<Vec<ParameterFact>> {
     let symbols::Demangled { params, .. } = symbols::demangle(symbol)?;
     Some(params.iter().flat_map(|param| of_cpp(param)).collect())
 }
 
 /// What a parameter of C++ becomes: of an array of Numba's its parts.
-fn of_cpp(text: &str) -> Vec<Told> {
+fn of_cpp(text: &str) -> Vec<ParameterFact> {
     if let symbols::Mangled::Numba(element, dimensions, _) = symbols::mangled(text) {
         return of_numba(text, &element, dimensions);
     }
-    let told = match text {
-        "float" | "double" => Told::Float(text.to_owned()),
+    let fact = match text {
+        "float" | "double" => ParameterFact::Float(text.to_owned()),
         "bool" | "char" | "signed char" | "unsigned char" | "short" | "unsigned short" | "int"
         | "unsigned int" | "long" | "unsigned long" | "long long" | "unsigned long long" => {
-            Told::Integer(text.to_owned())
+            ParameterFact::Integer(text.to_owned())
         }
-        _ => text.strip_suffix('*').map_or(Told::Nothing, |pointee| of_pointee(text, pointee)),
+        _ => text.strip_suffix('*').map_or(ParameterFact::Unknown, |pointee| of_pointee(text, pointee)),
     };
-    vec![told]
+    vec![fact]
 }
 
-fn of_pointee(spelling: &str, pointee: &str) -> Told {
+fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
     let words: Vec<&str> = pointee.split_whitespace().collect();
     let is_qualifier = |word: &&str| matches!(*word, "const" | "volatile");
     let base: Vec<&str> = words.iter().copied().filter(|word| !is_qualifier(word)).collect();
     let base = base.join(" ");
-    Told::Pointer(Pointer {
+    ParameterFact::Pointer(Pointer {
         spelling: spelling.to_owned(),
         // A class of the author's can be called `half`; CUDA's own cannot be anything else.
         to: symbols::demangled_pointee(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
@@ -149,14 +152,14 @@ fn of_pointee(spelling: &str, pointee: &str) -> Told {
 }
 
 /// The parts of an array of Numba's (numba-cuda 0.30, `ArrayModel`).
-fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<Told> {
-    let number = |what: &str| Told::Integer(format!("the {what} of Numba's `{text}`"));
+fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<ParameterFact> {
+    let number = |what: &str| ParameterFact::Integer(format!("the {what} of Numba's `{text}`"));
     let mut all = vec![
-        Told::Word("the `meminfo` of an array of Numba's"),
-        Told::Word("the `parent` of an array of Numba's"),
+        ParameterFact::Internal("the `meminfo` of an array of Numba's"),
+        ParameterFact::Internal("the `parent` of an array of Numba's"),
         number("number of elements"),
         number("bytes of an element"),
-        Told::Pointer(Pointer {
+        ParameterFact::Pointer(Pointer {
             spelling: format!("the data of Numba's `{text}`"),
             to: element(name),
             is_const: false,
@@ -167,21 +170,21 @@ fn of_numba(text: &str, name: &str, dimensions: usize) -> Vec<Told> {
     all
 }
 
-fn of_triton_function(function: &Function) -> Vec<Told> {
-    let told = |argument: &Argument| {
+fn of_triton_function(function: &Function) -> Vec<ParameterFact> {
+    let fact = |argument: &Argument| {
         let ty = argument.ty.as_str();
         match (argument.is_pointer, ty) {
-            (true, _) => Told::Pointer(Pointer {
+            (true, _) => ParameterFact::Pointer(Pointer {
                 spelling: format!("!tt.ptr<{ty}>"),
                 to: of_triton_type(ty).and_then(element),
                 is_const: false,
             }),
-            (false, "i1" | "i8" | "i16" | "i32" | "i64") => Told::Integer(ty.to_owned()),
-            (false, "f32" | "f64") => Told::Float(ty.to_owned()),
-            (false, _) => Told::Nothing,
+            (false, "i1" | "i8" | "i16" | "i32" | "i64") => ParameterFact::Integer(ty.to_owned()),
+            (false, "f32" | "f64") => ParameterFact::Float(ty.to_owned()),
+            (false, _) => ParameterFact::Unknown,
         }
     };
-    function.arguments.iter().map(told).collect()
+    function.arguments.iter().map(fact).collect()
 }
 
 /// An element of Triton's as manifests call it. Its integers have no sign, and 8 bits may be anything.
@@ -196,75 +199,59 @@ fn of_triton_type(ty: &str) -> Option<&str> {
     }
 }
 
-/// What is held against what one file tells.
+/// The parameters of a unit's code, compared with the facts of one file.
 pub(super) struct Check<'a> {
     pub(super) plugin: &'a Plugin,
     pub(super) unit: &'a Unit,
     pub(super) code: &'a ForeignCode,
-    pub(super) file: &'a ForeignFile,
-    pub(super) witness: Witness,
 }
 
 impl Check<'_> {
     /// What is wrong with the parameters. Several that do not fit are one mistake: another file, or another order.
-    pub(super) fn run(&self, told: &[Told]) -> Vec<Diagnostic> {
-        let params = self.code.signature.params.iter().zip(&self.code.param_spans);
-        let each = params
-            .zip(told)
-            .filter_map(|((param, span), told)| Some((param.name.as_str(), self.param(param, span, told)?)));
-        let (wrong, mut found): (Vec<_>, Vec<_>) = each.partition(|(_, one)| one.severity == Severity::Error);
-        let mut wrong = wrong.into_iter();
-        if let Some((name, first)) = wrong.next() {
-            let others: Vec<&str> = wrong.map(|(name, _)| name).collect();
-            let first = match others.as_slice() {
-                [] => first,
-                [one] => first.note(format!("`{one}` does not fit either")),
-                names => first.note(format!("{} do not fit either", list(names))),
-            };
-            found.insert(0, (name, first));
-        }
-        found.into_iter().map(|(_, one)| one).collect()
+    pub(super) fn run(&self, facts: &[ParameterFact]) -> Option<Diagnostic> {
+        let params = self.code.signature.params.iter().zip(&self.code.param_spans).zip(facts);
+        let mut wrong = params.filter_map(|((param, span), fact)| {
+            let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
+            let (parameter, span, argument) =
+                (&param.name, span.clone(), arg.map(|arg| arg.value_span.clone()));
+            let contradiction = self.contradiction(param, fact, arg)?;
+            let kernel = shortened(&self.unit.kernel);
+            Some(ParameterContradicted { parameter, contradiction, kernel, span, argument })
+        });
+        let first = wrong.next()?;
+        let others: Vec<&str> = wrong.map(|other| other.parameter).collect();
+        let first = Diagnostic::from(first);
+        Some(match others.as_slice() {
+            [] => first,
+            [one] => first.note(format!("`{one}` does not fit either")),
+            names => first.note(format!("{} do not fit either", list(names))),
+        })
     }
 
-    fn param(&self, param: &Param, span: &Span, told: &Told) -> Option<Diagnostic> {
-        let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
+    fn contradiction(&self, param: &Param, fact: &ParameterFact, arg: Option<&ArgDraft>) -> Option<String> {
         let is_address = matches!(param.ty, ParamType::Pointer { .. });
         let is_float = matches!(param.ty, ParamType::F32 | ParamType::F64);
         let is_integer = matches!(param.ty, ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool);
-        let takes = |what: &str| {
-            self.wrong(
-                param,
-                span,
-                &format!("is `{}`, and the kernel takes {what} there", param.spelling),
-                arg,
-            )
-        };
-        match told {
-            Told::Nothing => None,
-            Told::Word(what) => is_address.then(|| takes(what)).filter(|_| arg.is_none_or(is_tensor)),
-            Told::Integer(what) if is_address || is_float => Some(takes(&quoted(what))),
-            Told::Float(what) if is_address || is_integer => Some(takes(&quoted(what))),
-            Told::Integer(_) | Told::Float(_) => None,
-            Told::Pointer(pointer) if is_address => self.pointer(param, span, pointer, arg),
-            // What is passed as a number is looked at where numbers are: 0 is no address.
-            Told::Pointer(_) if is_integer => None,
-            Told::Pointer(pointer) => Some(takes(&quoted(&pointer.spelling))),
+        let is_tensor = |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(_));
+        let takes = |what: &str| format!("is `{}`, and the kernel takes {what} there", param.spelling);
+        match fact {
+            ParameterFact::Unknown => None,
+            ParameterFact::Internal(what) => (is_address && arg.is_none_or(is_tensor)).then(|| takes(what)),
+            ParameterFact::Integer(what) => (is_address || is_float).then(|| takes(&quoted(what))),
+            ParameterFact::Float(what) => (is_address || is_integer).then(|| takes(&quoted(what))),
+            ParameterFact::Pointer(pointer) if is_address => self.pointer(param, pointer, arg),
+            // What is passed as a number is checked where numbers are: 0 is no address.
+            ParameterFact::Pointer(_) if is_integer => None,
+            ParameterFact::Pointer(pointer) => Some(takes(&quoted(&pointer.spelling))),
         }
     }
 
-    fn pointer(
-        &self,
-        param: &Param,
-        span: &Span,
-        pointer: &Pointer,
-        arg: Option<&ArgDraft>,
-    ) -> Option<Diagnostic> {
+    fn pointer(&self, param: &Param, pointer: &Pointer, arg: Option<&ArgDraft>) -> Option<String> {
         let what = quoted(&pointer.spelling);
         if let (Some((leaf, _)), ParamType::Pointer { leaf: declared, .. }) = (pointer.to, &param.ty)
             && is_another(leaf, *declared)
         {
-            let text = format!("is `{}`, and the kernel takes {what} there", param.spelling);
-            return Some(self.wrong(param, span, &text, arg));
+            return Some(format!("is `{}`, and the kernel takes {what} there", param.spelling));
         }
         let ArgDraftValue::Tensor(tensor) = arg?.value else { return None };
         let index = usize::try_from(tensor).ok()?;
@@ -273,42 +260,21 @@ impl Check<'_> {
         if let Some((leaf, size)) = pointer.to
             && let Some(why) = verify::misfit(ty, size, leaf)
         {
-            let text = format!("gets `{name}` of `{}`, and the kernel takes {what} there: {why}", ty.name());
-            return Some(self.wrong(param, span, &text, arg));
+            return Some(format!(
+                "gets `{name}` of `{}`, and the kernel takes {what} there: {why}",
+                ty.name()
+            ));
         }
-        if pointer.is_const && arg.is_some_and(|arg| self.is_own_output(arg)) {
-            let output = self.plugin.tensor_name(self.plugin.storage_of(index)).unwrap_or(name);
-            let text =
-                format!("gets the output `{output}`, and the kernel promises not to write there: {what}");
-            return Some(self.wrong(param, span, &text, arg));
+        // A shared output may be written by another launch.
+        let storage = self.plugin.storage_of(index);
+        let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
+        if pointer.is_const && storage >= self.plugin.inputs.len() && !is_shared {
+            let output = self.plugin.tensor_name(storage).unwrap_or(name);
+            return Some(format!(
+                "gets the output `{output}`, and the kernel promises not to write there: {what}"
+            ));
         }
         None
-    }
-
-    /// Whether an argument is an output that this launch alone can write; that a pointer to `const` gets one is said elsewhere.
-    fn is_own_output(&self, arg: &ArgDraft) -> bool {
-        match arg.value {
-            ArgDraftValue::Tensor(tensor) => {
-                let storage = self.plugin.storage_of(tensor as usize);
-                let is_shared = self.unit.shared_outputs.iter().any(|shared| *shared as usize == storage);
-                storage >= self.plugin.inputs.len() && !is_shared
-            }
-            ArgDraftValue::Scratch(_) | ArgDraftValue::Expr { .. } => false,
-        }
-    }
-
-    fn wrong(&self, param: &Param, span: &Span, what: &str, arg: Option<&ArgDraft>) -> Diagnostic {
-        let name = &param.name;
-        let error = Diagnostic::error(format!("`{name}` {what}"))
-            .code(rules::CODE_PARAMETERS)
-            .at(span.clone(), format!("a parameter of `{}`", shortened(&self.unit.kernel)))
-            .related(self.file.span.clone(), self.witness.text());
-        let error = match arg {
-            Some(arg) => error.related(arg.value_span.clone(), "what it gets"),
-            None => error,
-        };
-        error.help("say the parameters in the kernel's order, with the types that it has, and pass each what it takes; \
-             files of another instance may have been named")
     }
 }
 
@@ -319,10 +285,6 @@ pub(crate) fn shortened(symbol: &str) -> String {
         Some(symbols::Demangled { name, .. }) if symbol.len() > MOST && !name.is_empty() => name,
         _ => symbol.to_owned(),
     }
-}
-
-fn is_tensor(arg: &ArgDraft) -> bool {
-    matches!(arg.value, ArgDraftValue::Tensor(_))
 }
 
 /// What is no sentence stands in quotes.
@@ -361,14 +323,14 @@ mod tests {
         let told = of_symbol(symbol).unwrap();
         told.iter()
             .map(|told| match told {
-                Told::Pointer(Pointer { to, is_const, .. }) => {
+                ParameterFact::Pointer(Pointer { to, is_const, .. }) => {
                     let to = to.map(|(leaf, size)| format!("{leaf:?} {size:?}")).unwrap_or_default();
                     format!("{}*{to}", if *is_const { "const " } else { "" })
                 }
-                Told::Integer(_) => "integer".to_owned(),
-                Told::Float(_) => "float".to_owned(),
-                Told::Word(_) => "word".to_owned(),
-                Told::Nothing => "?".to_owned(),
+                ParameterFact::Integer(_) => "integer".to_owned(),
+                ParameterFact::Float(_) => "float".to_owned(),
+                ParameterFact::Internal(_) => "word".to_owned(),
+                ParameterFact::Unknown => "?".to_owned(),
             })
             .collect()
     }

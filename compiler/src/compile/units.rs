@@ -131,7 +131,7 @@ fn finish_plugin(
     let mut units = Vec::new();
     let (mut row_errors, mut row_warnings) = (Vec::new(), Vec::new());
     for UnitJob { unit, job } in &jobs.units {
-        let row = verify::Row::of(plugin, unit);
+        let row = verify::row_name(plugin, unit);
         let of_row = Sink::default();
         let finished = match job.and_then(|job| results.get(job)) {
             Some(compiled) => finish_unit(plugin, unit, compiled, &of_row),

@@ -13,32 +13,35 @@ use super::formula::{ExprKey, has_value, is_positive, joined, rank, truth};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{LaunchDecl, OutputDecl, Route, StepDecl, Text, VariantDecl};
 use crate::resolve::{ArgDraftValue, Resolved, Unit};
+use crate::verify::variant_name;
 
 /// The steps of all proofs about one plugin. What they do not suffice for is checked at run time.
 pub(super) struct Pools {
     pub(super) proofs: Pool,
+    /// For limits that would fix something.
     pub(super) advice: Pool,
+    /// For cases that TensorRT does not take, where it is proved for those that it takes.
     pub(super) beyond: Pool,
 }
 
 impl Pools {
+    /// A few tenths of a second. The shipped manifests take a hundredth of it.
     pub(super) fn new() -> Pools {
-        Pools::of(PROOF_STEPS, ADVICE_STEPS, BEYOND_STEPS)
+        Pools::with_steps(8_000_000, 2_000_000, 1_000_000)
     }
 
-    pub(super) fn of(proofs: usize, advice: usize, beyond: usize) -> Pools {
+    pub(super) fn with_steps(proofs: usize, advice: usize, beyond: usize) -> Pools {
         Pools { proofs: Pool::new(proofs), advice: Pool::new(advice), beyond: Pool::new(beyond) }
     }
 }
 
-/// What a check may take: a few tenths of a second. The shipped manifests take a hundredth of it.
-const PROOF_STEPS: usize = 8_000_000;
-
-/// What looking for limits that would mend something may take beside that.
-const ADVICE_STEPS: usize = 2_000_000;
-
-/// And looking for cases that TensorRT does not take, where it is proved for those that it takes.
-const BEYOND_STEPS: usize = 1_000_000;
+/// What holds where a step does something; `None` where that is plain.
+struct StepConditions {
+    /// For each axis of its grid: that it is above 0. Empty for a step that launches nothing.
+    filled: Vec<Option<Expr>>,
+    /// That no output is empty and nothing that the step is given.
+    given: Option<Expr>,
+}
 
 /// A plugin and its manifest.
 pub(super) struct DraftView<'r> {
@@ -52,17 +55,8 @@ pub(super) struct DraftView<'r> {
     devices: Devices,
     /// For each row what holds of every node that it is offered to.
     of_nodes: Vec<Vec<Expr>>,
-    /// For each row, each of its steps and each axis of its grid: that it launches blocks; none where that is plain. Empty for a step
-    /// that launches nothing.
-    filled: Vec<Vec<Vec<Option<Expr>>>>,
-    /// For each row and each of its steps: that no output is empty and nothing that the step is given; none where that is plain.
-    given: Vec<Vec<Option<Expr>>>,
-    /// What proofs may take, all together.
-    pub(super) pool: &'r Pool,
-    /// What looking for advice may take beside that.
-    pub(super) advice: &'r Pool,
-    /// What looking for cases may take that TensorRT does not take.
-    pub(super) beyond: &'r Pool,
+    steps: HashMap<StepId, StepConditions>,
+    pub(super) pools: &'r Pools,
     slim: OnceCell<Plugin>,
     /// For each row whether no node can have it.
     empty: OnceCell<Vec<bool>>,
@@ -207,20 +201,17 @@ impl<'r> DraftView<'r> {
     ) -> DraftView<'r> {
         let own = resolved.manifest.compile.targets.iter().map(|target| target.value);
         let targets: Vec<Target> = if targets.is_empty() { own.collect() } else { targets.to_vec() };
-        let Pools { proofs, advice, beyond } = pools;
         let plugin = &resolved.draft.plugin;
-        let axes = |variant: &Variant| -> Vec<Vec<Option<Expr>>> {
-            let launches = (0..variant.steps.len()).map(|step| variant.launch(step));
-            launches
-                .map(|launch| launch.map_or_else(Vec::new, |it| it.grid.iter().map(is_filled).collect()))
-                .collect()
-        };
-        let filled = plugin.variants.iter().map(axes).collect();
-        let given = plugin.variants.iter().enumerate().map(|(row, variant)| {
-            let steps = 0..variant.steps.len();
-            steps.map(|step| nothing_is_empty(resolved, StepId { row, step })).collect()
+        let rows = plugin.variants.iter().enumerate();
+        let steps = rows.flat_map(|(row, variant)| {
+            (0..variant.steps.len()).map(move |step| {
+                let launch = variant.launch(step);
+                let filled =
+                    launch.map_or_else(Vec::new, |launch| launch.grid.iter().map(is_filled).collect());
+                let step = StepId { row, step };
+                (step, StepConditions { filled, given: nothing_is_empty(resolved, step) })
+            })
         });
-        let given = given.collect();
         DraftView {
             resolved,
             plugin,
@@ -228,11 +219,8 @@ impl<'r> DraftView<'r> {
             targets,
             route,
             of_nodes: plugin.variants.iter().map(|variant| of_nodes(plugin, variant)).collect(),
-            filled,
-            given,
-            pool: proofs,
-            advice,
-            beyond,
+            steps: steps.collect(),
+            pools,
             slim: OnceCell::new(),
             empty: OnceCell::new(),
         }
@@ -244,13 +232,13 @@ impl<'r> DraftView<'r> {
     }
 
     /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
-    pub(super) fn given(&self, at: StepId) -> Option<&Expr> {
-        self.given.get(at.row)?.get(at.step)?.as_ref()
+    pub(super) fn given(&self, step: StepId) -> Option<&Expr> {
+        self.steps.get(&step)?.given.as_ref()
     }
 
     /// For each axis of a launch's grid: that it is above 0.
-    pub(super) fn filled(&self, at: StepId) -> &[Option<Expr>] {
-        self.filled.get(at.row).and_then(|steps| steps.get(at.step)).map_or(&[], Vec::as_slice)
+    pub(super) fn filled(&self, step: StepId) -> &[Option<Expr>] {
+        self.steps.get(&step).map_or(&[], |step| &step.filled)
     }
 
     /// The scratch buffers of a row, each with its size as it is written.
@@ -263,13 +251,13 @@ impl<'r> DraftView<'r> {
     }
 
     /// The condition of a step.
-    pub(super) fn when(&self, at: StepId) -> Option<&'r Expr> {
-        self.variant(at.row)?.steps.get(at.step)?.when.as_ref().map(|when| &when.expr)
+    pub(super) fn when(&self, step: StepId) -> Option<&'r Expr> {
+        self.variant(step.row)?.steps.get(step.step)?.when.as_ref().map(|when| &when.expr)
     }
 
     /// The declaration behind a step.
-    pub(super) fn step_decl(&self, at: StepId) -> Option<&'r StepDecl> {
-        let decl = self.resolved.draft.steps.get(at.row)?.get(at.step)?;
+    pub(super) fn step_decl(&self, step: StepId) -> Option<&'r StepDecl> {
+        let decl = self.resolved.draft.steps.get(step.row)?.get(step.step)?;
         self.resolved.manifest.launches.get(*decl)
     }
 
@@ -286,11 +274,19 @@ impl<'r> DraftView<'r> {
 
     /// The rows that nodes can have for each choice of what TensorRT knows before it chooses a variant: types, formats, the values of attributes.
     pub(super) fn rows_of_nodes(&self) -> Vec<Vec<usize>> {
+        self.rows_alike(|first, second| self.serve_alike(first, second))
+    }
+
+    /// The rows of each variant that nodes can have: those with one id.
+    pub(super) fn rows_of_variants(&self) -> Vec<Vec<usize>> {
+        let id = |row: usize| self.variant(row).map(|variant| variant.id);
+        self.rows_alike(|first, second| id(first) == id(second))
+    }
+
+    fn rows_alike(&self, is_alike: impl Fn(usize, usize) -> bool) -> Vec<Vec<usize>> {
         let mut all: Vec<Vec<usize>> = Vec::new();
         for row in (0..self.plugin.variants.len()).filter(|row| !self.has_no_node(*row)) {
-            let same =
-                |rows: &&mut Vec<usize>| rows.first().is_some_and(|&first| self.serve_alike(first, row));
-            match all.iter_mut().find(same) {
+            match all.iter_mut().find(|rows| rows.first().is_some_and(|&first| is_alike(first, row))) {
                 Some(rows) => rows.push(row),
                 None => all.push(vec![row]),
             }
@@ -323,7 +319,7 @@ impl<'r> DraftView<'r> {
 
     /// Everything that the plugin allows. What is learned of it is kept with the domain: who asks often keeps that.
     pub(super) fn domain(&self) -> Domain<'r> {
-        self.domain_of(self.plugin).sharing(self.pool)
+        self.domain_of(self.plugin).sharing(&self.pools.proofs)
     }
 
     /// Everything that a plugin allows which is this one but for what is changed of it, on the devices that there can be.
@@ -396,21 +392,13 @@ impl<'r> DraftView<'r> {
 
     /// Where a row is declared: its id, or the plugin's name where the manifest has no table of variants.
     pub(super) fn variant_span(&self, row: usize) -> Span {
-        match self.variant_decl(row) {
-            Some(decl) if !decl.id.range.is_empty() => {
-                Span::new(&self.resolved.source, decl.id.range.clone())
-            }
-            _ => self.resolved.name_span.clone(),
-        }
+        let id = self.variant_decl(row).map(|decl| decl.id.range.clone()).filter(|range| !range.is_empty());
+        id.map_or_else(|| self.resolved.name_span.clone(), |range| Span::new(&self.resolved.source, range))
     }
 
     /// How messages call a row.
     pub(super) fn describe(&self, row: usize) -> String {
-        match self.variant(row) {
-            Some(variant) if variant.label.is_empty() => format!("variant {}", variant.id),
-            Some(variant) => format!("variant {} ({})", variant.id, variant.label),
-            None => format!("row {row}"),
-        }
+        self.variant(row).map_or_else(|| format!("row {row}"), variant_name)
     }
 
     /// `variant 1 (T=f16)`, or the first of several and how many more.
@@ -465,10 +453,10 @@ fn without_nodes(view: &DraftView<'_>) -> Vec<bool> {
 }
 
 /// No output is empty, and no tensor or scratch buffer that a step is given.
-fn nothing_is_empty(resolved: &Resolved, at: StepId) -> Option<Expr> {
+fn nothing_is_empty(resolved: &Resolved, step: StepId) -> Option<Expr> {
     let plugin = &resolved.draft.plugin;
-    let variant = plugin.variants.get(at.row)?;
-    let unit = resolved.draft.unit_of(at.row, at.step).map(|(_, unit)| unit);
+    let variant = plugin.variants.get(step.row)?;
+    let unit = resolved.draft.unit_of(step.row, step.step).map(|(_, unit)| unit);
     let mut tensors: Vec<u32> = (plugin.inputs.len()..plugin.tensor_count())
         .filter_map(|tensor| u32::try_from(tensor).ok())
         .collect();

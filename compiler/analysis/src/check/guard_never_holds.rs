@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cubinder_expr::Value;
-use cubinder_launch::proof::{Devices, Verdict};
+use cubinder_expr::{Expr, Value};
+use cubinder_launch::proof::{Devices, Domain, Verdict};
 
 use super::draft_view::{DraftView, within};
 use super::errors::{GuardNeverHolds, GuardNeverHoldsForSome};
@@ -14,18 +14,8 @@ use crate::diagnostic::{Diagnostic, Span};
 /// The rows whose guard never holds.
 pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> Vec<usize> {
     let mut never = Vec::new();
-    // On every device: the same manifest may be compiled for other targets.
-    let domain = view.domain().on_devices(Devices::ANY).hasty();
-    let mut known = HashMap::new();
-    let mut holds_never = |row: usize| {
-        view.guard(row).is_some_and(|guard| {
-            let key = (ExprKey::from(view.of_nodes(row)), ExprKey(vec![guard]));
-            *known.entry(key).or_insert_with_key(|(given, guard)| {
-                guard.0.iter().all(|guard| within(&domain, &given.0).never(guard) == Verdict::Proved)
-            })
-        })
-    };
-    for rows in rows_of_variants(view) {
+    let mut holds_never = of_guards(view, |domain, guard| domain.never(guard) == Verdict::Proved);
+    for rows in view.rows_of_variants() {
         let (broken, others): (Vec<usize>, Vec<usize>) = rows.iter().partition(|&&row| holds_never(row));
         let span = rows.first().and_then(|&row| view.guard_span(row));
         if let (Some(&first), Some(span)) = (broken.first(), span) {
@@ -94,15 +84,17 @@ fn specialized(view: &DraftView<'_>, row: usize) -> Vec<(Span, String)> {
     attributes.iter().filter_map(place).collect()
 }
 
-/// The rows of each variant that nodes can have: those with one id.
-pub(super) fn rows_of_variants(view: &DraftView<'_>) -> Vec<Vec<usize>> {
-    let mut variants: Vec<Vec<usize>> = Vec::new();
-    for row in (0..view.plugin.variants.len()).filter(|row| !view.has_no_node(*row)) {
-        let id = |row: usize| view.variant(row).map(|variant| variant.id);
-        match variants.iter_mut().find(|rows| rows.first().is_some_and(|first| id(*first) == id(row))) {
-            Some(rows) => rows.push(row),
-            None => variants.push(vec![row]),
-        }
+/// A question about the guard of a row, on every device: the same manifest may be compiled for other targets. Many rows have the same guard.
+pub(super) fn of_guards<'s>(
+    view: &'s DraftView<'_>,
+    is_so: impl Fn(Domain<'s>, &Expr) -> bool,
+) -> impl FnMut(usize) -> bool {
+    let domain = view.domain().on_devices(Devices::ANY).hasty();
+    let mut known: HashMap<(ExprKey<'s>, ExprKey<'s>), bool> = HashMap::new();
+    move |row| {
+        view.guard(row).is_some_and(|guard| {
+            let key = (ExprKey::from(view.of_nodes(row)), ExprKey(vec![guard]));
+            *known.entry(key).or_insert_with_key(|(given, _)| is_so(within(&domain, &given.0), guard))
+        })
     }
-    variants
 }

@@ -98,7 +98,7 @@ fn longer(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> {
     });
     ranks.take(MOST_TRIED).chain(counts).chain(lengths).find_map(|(index, limit)| {
         let (plugin, limit) = limited(view.plugin, index, limit)?;
-        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(view.advice));
+        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(&view.pools.advice));
         match claim.verdict(&domain) {
             Verdict::Proved => Some(format!("{limit} would prove it")),
             Verdict::Refuted(case) if is_index(claim, &case) => None,
@@ -133,12 +133,12 @@ fn proposal(view: &DraftView<'_>, claim: &Claim, case: &Case) -> Option<String> 
         let elements = shape.iter().try_fold(1_i64, |all, &dim| all.checked_mul(dim))?;
         (elements > 1).then(|| (tensor, Limit::Numel(Interval { min: 0, max: elements - 1 })))
     };
-    if view.advice.left() < ADVICE_LEAST {
+    if view.pools.advice.left() < ADVICE_LEAST {
         return None;
     }
     candidates.chain(tensors.iter().filter_map(fewer)).take(MOST_TRIED).find_map(|(tensor, limit)| {
         let (plugin, limit) = limited(view.slim(), tensor, limit)?;
-        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(view.advice).hasty());
+        let domain = view.narrow(claim, view.domain_of(&plugin).sharing(&view.pools.advice).hasty());
         // What no node can keep proves everything.
         let is_met = || domain.never(&truth()) != Verdict::Proved;
         (claim.verdict(&domain) == Verdict::Proved && is_met()).then_some(limit)

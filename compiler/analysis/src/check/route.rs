@@ -5,19 +5,18 @@
 
 use std::collections::BTreeSet;
 
-use cubinder_expr::Interval;
-use cubinder_expr::{BindingTime, Kind, binding_time};
+use cubinder_expr::{BindingTime, Expr, Interval, Kind, binding_time};
 use cubinder_launch::Role;
 use cubinder_launch::native::{Obstacle, misfit, obstacles};
 use cubinder_launch::proof::{Domain, Verdict};
-use cubinder_model::{Launch, Plugin, Target, Variant};
+use cubinder_model::{Plugin, Target, Variant};
 
 use super::errors::{NoNativeRoute, VariantsLeftOut};
 use super::expressible::is_expressible;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign;
 use crate::precompiled;
-use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Resolved, Unit};
+use crate::resolve::{ArgDraftValue, ForeignCode, Resolved, Unit};
 
 /// Checks a plugin for the native route. `asked_at` is where a file selects the route, `lowest_ptx` the lowest PTX target.
 #[must_use]
@@ -27,13 +26,16 @@ pub fn check_route(
     lowest_ptx: Option<Target>,
 ) -> Vec<Diagnostic> {
     let variants = || 0..plugin.draft.plugin.variants.len();
-    let mut reported = BTreeSet::new();
-    let problems = variants().flat_map(|index| problems(plugin, lowest_ptx, index));
-    let problems = problems.filter(|(problem, _)| reported.insert(problem.clone()));
-    let found: Vec<Diagnostic> =
-        problems.map(|(problem, help)| error(plugin, asked_at, problem, help)).collect();
-    if !found.is_empty() {
-        return found;
+    let mut problems: Vec<Problem<'_>> = Vec::new();
+    for problem in variants().flat_map(|index| self::problems(plugin, lowest_ptx, index)) {
+        if !problems.contains(&problem) {
+            problems.push(problem);
+        }
+    }
+    if !problems.is_empty() {
+        let errors =
+            problems.iter().map(|problem| error(plugin, asked_at, problem.to_string(), problem.help()));
+        return errors.collect();
     }
     let (chosen, left_out): (Vec<usize>, Vec<usize>) =
         variants().partition(|index| can_be_chosen(&plugin.draft.plugin, *index));
@@ -75,101 +77,115 @@ fn error(plugin: &Resolved, asked_at: Option<&Span>, obstacle: String, help: &'s
     NoNativeRoute { plugin, obstacle, help, span, label }.into()
 }
 
-/// What is wrong with a variant, and what mends it.
-fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<(String, &'static str)> {
+/// What keeps a variant from the route.
+#[derive(Debug, PartialEq)]
+enum Problem<'a> {
+    Obstacle(Obstacle),
+    NoPtx { code: &'a str, target: Target },
+    ParameterOrder { code: &'a str, misfit: String },
+    ConditionOfCode(&'a str),
+    GridOfCodeMayBeEmpty(&'a str),
+    Inexpressible(Role),
+}
+
+impl std::fmt::Display for Problem<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Problem::Obstacle(obstacle) => write!(f, "{obstacle}"),
+            Problem::NoPtx { code, target } => write!(f, "there is no PTX of `{code}` for `{target}`"),
+            Problem::ParameterOrder { code, misfit } => {
+                write!(f, "`{code}` comes from another compiler and is launched as it is: {misfit}")
+            }
+            Problem::ConditionOfCode(code) => {
+                write!(
+                    f,
+                    "`{code}` comes from another compiler and cannot leave at once where `when` does not hold"
+                )
+            }
+            Problem::GridOfCodeMayBeEmpty(code) => write!(
+                f,
+                "`{code}` comes from another compiler, and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once"
+            ),
+            Problem::Inexpressible(role) => {
+                write!(f, "{role} is not plainly made of what TensorRT's operations can say")
+            }
+        }
+    }
+}
+
+impl Problem<'_> {
+    fn help(&self) -> &'static str {
+        match self {
+            Problem::Obstacle(obstacle) => help(obstacle),
+            Problem::NoPtx { .. } => {
+                "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route"
+            }
+            Problem::ParameterOrder { .. } => {
+                "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs"
+            }
+            Problem::ConditionOfCode(_) => "have the manifest say it in the guards of variants",
+            Problem::GridOfCodeMayBeEmpty(_) => "say in `require` that no tensor is empty: `numel(x) > 0`",
+            Problem::Inexpressible(_) => {
+                "compute it with integers, without arrays whose length depends on shapes"
+            }
+        }
+    }
+}
+
+fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<Problem<'_>> {
     let draft = &plugin.draft;
     let Some(variant) = draft.plugin.variants.get(index) else { return Vec::new() };
     let obstacles = obstacles(&draft.plugin, variant).into_iter();
     let obstacles = obstacles.filter(|obstacle| !matches!(obstacle, Obstacle::Guard(_)));
-    let mut found: Vec<(String, &'static str)> =
-        obstacles.map(|obstacle| (obstacle.to_string(), help(&obstacle))).collect();
+    let mut found: Vec<Problem<'_>> = obstacles.map(Problem::Obstacle).collect();
     for unit in draft.units_of(index) {
         if let Some(code) = &unit.foreign {
-            found.extend(of_foreign(&draft.plugin, variant, lowest_ptx, unit, code));
+            found.extend(of_code(&draft.plugin, variant, lowest_ptx, unit, code));
         }
-        found.extend(of_args(unit));
+        // Arguments are not in the model yet.
+        found.extend(unit.args.iter().filter_map(|arg| {
+            let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
+            let role = Role::Argument(arg.name.clone());
+            match binding_time(expr) {
+                BindingTime::Shape if has_floats(kind) => Some(Problem::Obstacle(Obstacle::Float(role))),
+                BindingTime::Launch | BindingTime::Run => Some(Problem::Obstacle(Obstacle::RunTime(role))),
+                _ => None,
+            }
+        }));
         found.extend(inexpressible(&draft.plugin, variant, unit));
     }
     found
 }
 
-/// What keeps code from it that another compiler made: TensorRT launches it as it is.
-fn of_foreign(
+/// What keeps precompiled code from it: TensorRT launches it as it is.
+fn of_code<'a>(
     plugin: &Plugin,
     variant: &Variant,
     lowest_ptx: Option<Target>,
-    unit: &Unit,
-    code: &ForeignCode,
-) -> Vec<(String, &'static str)> {
-    let mut found = Vec::new();
-    let name = &code.name;
-    if let Some(target) = lowest_ptx.filter(|target| foreign::serving(code, *target, true).is_none()) {
-        let help = "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route";
-        found.push((format!("there is no PTX of `{name}` for `{target}`"), help));
-    }
-    let rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
-    if rules.into_iter().any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters) {
-        found.push((Obstacle::Clusters.to_string(), help(&Obstacle::Clusters)));
-    }
+    unit: &'a Unit,
+    code: &'a ForeignCode,
+) -> Vec<Problem<'a>> {
+    let name = code.name.as_str();
+    let lacking = lowest_ptx.filter(|target| foreign::serving(code, *target, true).is_none());
+    let no_ptx = lacking.map(|target| Problem::NoPtx { code: name, target });
+    let mut rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
+    let has_clusters = rules.any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters);
     let bound = precompiled::check(plugin, unit).bound;
-    if let Some(misfit) = bound.and_then(|bound| misfit(plugin, &bound.args)) {
-        let help = "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
-        found
-            .push((format!("`{name}` comes from another compiler and is launched as it is: {misfit}"), help));
-    }
-    let step = variant.steps.get(unit.step);
-    if step.is_some_and(|step| step.when.is_some()) {
-        let help = "have the manifest say it in the guards of variants";
-        found.push((
-            format!(
-                "`{name}` comes from another compiler and cannot leave at once where `when` does not hold"
-            ),
-            help,
-        ));
-    }
-    if !variant.launch(unit.step).is_some_and(|launch| is_never_empty(plugin, variant, launch)) {
-        let help = "say in `require` that no tensor is empty: `numel(x) > 0`";
-        found.push((
-            format!("`{name}` comes from another compiler, and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once"),
-            help,
-        ));
-    }
-    found
-}
-
-/// All nodes that a variant may run.
-fn domain<'p>(plugin: &'p Plugin, variant: &'p Variant) -> Domain<'p> {
-    let domain = Domain::new(plugin);
-    match &variant.guard {
-        Some(guard) => domain.assuming(&guard.expr),
-        None => domain,
-    }
-}
-
-/// Whether a grid is proved to have a block for all that the variant may run.
-fn is_never_empty(plugin: &Plugin, variant: &Variant, launch: &Launch) -> bool {
-    let domain = domain(plugin, variant);
+    let misfit = bound.and_then(|bound| misfit(plugin, &bound.args));
+    let has_condition = variant.steps.get(unit.step).is_some_and(|step| step.when.is_some());
+    let domain = variant.guard.iter().fold(Domain::new(plugin), |domain, guard| domain.assuming(&guard.expr));
     let some = Interval { min: 1, max: i64::MAX };
-    launch.grid.iter().all(|extent| domain.within(extent, some) == Verdict::Proved)
-}
-
-/// What only the arguments tell, which are not in the model yet.
-fn of_args(unit: &Unit) -> impl Iterator<Item = (String, &'static str)> {
-    unit.args.iter().filter_map(|arg| {
-        let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
-        let role = Role::Argument(arg.name.clone());
-        let obstacle = match binding_time(expr) {
-            BindingTime::Shape if has_floats(kind) => Obstacle::Float(role),
-            BindingTime::Launch | BindingTime::Run => Obstacle::RunTime(role),
-            _ => return None,
-        };
-        Some((obstacle.to_string(), help(&obstacle)))
-    })
-}
-
-/// Whether an argument is a float, or an array of them: what depends on shapes was told then.
-fn is_float_argument(arg: &ArgDraft) -> bool {
-    matches!(&arg.value, ArgDraftValue::Expr { kind, .. } if has_floats(kind))
+    let is_never_empty = variant.launch(unit.step).is_some_and(|launch| {
+        launch.grid.iter().all(|extent| domain.within(extent, some) == Verdict::Proved)
+    });
+    let found = [
+        no_ptx,
+        has_clusters.then_some(Problem::Obstacle(Obstacle::Clusters)),
+        misfit.map(|misfit| Problem::ParameterOrder { code: name, misfit: misfit.to_string() }),
+        has_condition.then_some(Problem::ConditionOfCode(name)),
+        (!is_never_empty).then_some(Problem::GridOfCodeMayBeEmpty(name)),
+    ];
+    found.into_iter().flatten().collect()
 }
 
 fn has_floats(kind: &Kind) -> bool {
@@ -180,26 +196,21 @@ fn has_floats(kind: &Kind) -> bool {
     }
 }
 
-/// The parts of a launch of which it is not plain that TensorRT's operations can say them.
-fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<(String, &'static str)> {
-    const INTEGERS: &str = "compute it with integers, without arrays whose length depends on shapes";
+/// The parts of a launch of which it is not plain that TensorRT's operations can say them. Floats are another obstacle.
+fn inexpressible<'a>(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem<'a>> {
     let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let axes = ['x', 'y', 'z'];
     let grid = launch.grid.iter().zip(axes).map(|(expr, axis)| (Role::Grid(axis), expr));
     let block = launch.block.iter().zip(axes).map(|(expr, axis)| (Role::Block(axis), expr));
     let args = unit.args.iter().filter_map(|arg| match &arg.value {
-        ArgDraftValue::Expr { expr, .. } => Some((Role::Argument(arg.name.clone()), expr)),
-        ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => None,
+        ArgDraftValue::Expr { expr, kind } if !has_floats(kind) => {
+            Some((Role::Argument(arg.name.clone()), expr))
+        }
+        _ => None,
     });
     let parts = grid.chain(block).chain([(Role::SharedBytes, &launch.shared_bytes)]).chain(args);
-    let is_float = |role: &Role| matches!(role, Role::Argument(name) if unit.args.iter().any(|arg| arg.name == *name && is_float_argument(arg)));
-    let of_shapes = parts.filter(|(role, expr)| binding_time(expr) == BindingTime::Shape && !is_float(role));
-    let wrong = of_shapes.filter(|(_, expr)| !is_expressible(expr, plugin));
-    wrong
-        .map(|(role, _)| {
-            (format!("{role} is not plainly made of what TensorRT's operations can say"), INTEGERS)
-        })
-        .collect()
+    let is_wrong = |expr: &Expr| binding_time(expr) == BindingTime::Shape && !is_expressible(expr, plugin);
+    parts.filter(|(_, expr)| is_wrong(expr)).map(|(role, _)| Problem::Inexpressible(role)).collect()
 }
 
 /// What would have to change.

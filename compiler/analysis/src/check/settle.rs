@@ -34,7 +34,7 @@ struct Domains<'p> {
 
 impl<'p> Domains<'p> {
     fn new(view: &'p DraftView<'_>, all: Domain<'p>, taken: Domain<'p>) -> Domains<'p> {
-        Domains { beyond: all.clone().sharing(view.beyond), all, taken }
+        Domains { beyond: all.clone().sharing(&view.pools.beyond), all, taken }
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) fn settle(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut
     let mut order: Vec<(Cases, usize)> = cases.into_iter().zip(0..).collect();
     order.sort();
     let plugin = taken(view.slim());
-    let whole = Domains::new(view, view.domain(), view.domain_of(&plugin).sharing(view.pool));
+    let whole = Domains::new(view, view.domain(), view.domain_of(&plugin).sharing(&view.pools.proofs));
     let mut unguarded: HashMap<ExprKey<'_>, Vec<(&Predicate, Settled)>> = HashMap::new();
     // What is known of the cases of one guard is kept until the last claim about them.
     for same in order.chunk_by(|a, b| a.0 == b.0) {

@@ -79,8 +79,8 @@ fn what_steps_do_not_suffice_for_is_open() {
     };
     let manifest = parts.manifest();
     let whole = check_within(&manifest, &[], Route::Plugin, &Pools::new());
-    let little = check_within(&manifest, &[], Route::Plugin, &Pools::of(20_000, 0, 0));
-    assert_eq!(little, check_within(&manifest, &[], Route::Plugin, &Pools::of(20_000, 0, 0)));
+    let little = check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(20_000, 0, 0));
+    assert_eq!(little, check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(20_000, 0, 0)));
     let places = |checked: &Checked| -> Vec<String> {
         checked.obligations.iter().map(|obligation| obligation.statement.clone()).collect()
     };
@@ -94,6 +94,6 @@ fn what_steps_do_not_suffice_for_is_open() {
         );
         assert!(!contrary, "{}: {:?}, {:?}", more.statement, more.verdict, less.verdict);
     }
-    let none = check_within(&manifest, &[], Route::Plugin, &Pools::of(0, 0, 0));
+    let none = check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(0, 0, 0));
     assert!(none.obligations.iter().all(|obligation| !matches!(obligation.verdict, Verdict::Refuted(_))));
 }

@@ -5,13 +5,12 @@ use cubinder_model::Plugin;
 
 use super::draft_view::DraftView;
 use super::errors::UnreachableVariant;
-use super::guard_never_holds::rows_of_variants;
 use crate::diagnostic::Diagnostic;
 
 /// A warning for each variant that is never reached: for all its types, or for some.
 pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
     let mut diagnostics = Vec::new();
-    for rows in rows_of_variants(view) {
+    for rows in view.rows_of_variants() {
         let hidden: Vec<(usize, usize)> =
             rows.iter().filter_map(|&row| Some((row, hides(view, row)?))).collect();
         let Some(&(row, by)) = hidden.first() else { continue };

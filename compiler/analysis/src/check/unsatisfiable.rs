@@ -11,7 +11,7 @@ use crate::diagnostic::{Diagnostic, Span, has_errors};
 
 /// Whether no node and no shape is possible.
 pub(super) fn is_empty(view: &DraftView<'_>, plugin: &Plugin) -> bool {
-    view.domain_of(plugin).sharing(view.pool).never(&truth()) == Verdict::Proved
+    view.domain_of(plugin).sharing(&view.pools.proofs).never(&truth()) == Verdict::Proved
 }
 
 /// Why that is so: a rule about nodes, else limits, else something that only all together do.

@@ -12,7 +12,7 @@ use super::source::{Open, open_source};
 use super::undeclared;
 use crate::cuda::lookup::{KernelLookup, find, missing_in, template_misfit};
 use crate::cuda::name::{self, Argument, Meanings};
-use crate::cuda::{Doubt, Kernel, Kernels, lex, read, word};
+use crate::cuda::{self, Doubt, Kernel, Kernels, lex, read, word};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::directives::includes_only_cuda_headers;
 use crate::foreign::as_one;
@@ -20,8 +20,8 @@ use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
 use crate::precompiled::{self, UncheckedPointers};
-use crate::resolve::{ArgDraft, Resolved, Unit};
-use crate::verify::{self, Bound, Row};
+use crate::resolve::{Resolved, Unit};
+use crate::verify::{self, Bound};
 
 /// What came of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -67,68 +67,70 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
     let plugin = &resolved.draft.plugin;
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
     let mut checked = Checked::default();
-    let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+    let mut rows: Vec<(String, Vec<Diagnostic>)> = Vec::new();
     let mut bound: Vec<Bound> = Vec::new();
     for unit in &resolved.draft.units {
+        let row = verify::row_name(plugin, unit);
         if unit.foreign.is_some() {
             let code = precompiled::check(plugin, unit);
             bound.push(code.bound.unwrap_or_default());
-            let is_known = |one: &UncheckedPointers| {
-                checked.unchecked.iter().any(|known| known.code == one.code && known.params == one.params)
+            let is_new = |one: &UncheckedPointers| {
+                let mut known = checked.unchecked.iter();
+                known.all(|known| (&known.code, &known.params) != (&one.code, &one.params))
             };
-            if let Some(unchecked) = code.unchecked.filter(|one| !is_known(one)) {
-                checked.unchecked.push(unchecked);
-            }
-            rows.push((Row::of(plugin, unit), code.diagnostics));
+            let unchecked = code.unchecked.filter(is_new);
+            checked.unchecked.extend(unchecked);
+            rows.push((row, code.diagnostics));
             continue;
         }
         if unit.source.as_os_str().is_empty() {
             continue;
         }
-        let file = files.entry(unit.source.as_path()).or_insert_with(|| match open_source(unit, open) {
-            Ok(source) => {
-                let kernels = read(&source.text);
-                Some((source, kernels))
-            }
-            Err(errors) => {
-                checked.diagnostics.extend(errors);
-                None
-            }
+        let file = files.entry(unit.source.as_path()).or_insert_with(|| {
+            let source = open_source(unit, open).map_err(|errors| checked.diagnostics.extend(errors)).ok()?;
+            let kernels = read(&source.text);
+            Some((source, kernels))
         });
-        let mut args = Bound::default();
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
-        let defined = defined_by_options(options, &unit.kernel, kernels, source);
-        let found = match find(kernels, &unit.kernel) {
-            found if defined.is_some() && !matches!(found, KernelLookup::Unsure(_)) => {
-                checked.unsure.push(unsure(unit, Doubt::Macro(defined.unwrap_or_default())));
-                bound.push(args);
-                continue;
-            }
-            KernelLookup::Kernel(kernel, arguments) => {
-                match undeclared::find(resolved, &arguments, kernel, kernels, source) {
-                    Some(name) => vec![undeclared::message(resolved, unit, &name, source, kernel)],
-                    None => {
-                        let own_types = &kernels.own_types;
-                        let check = Check { unit, targets, options, source, kernel, arguments, own_types };
-                        check.run(plugin, &mut args)
+        let found = match (find(kernels, &unit.kernel), defined_by_options(options, unit, kernels, source)) {
+            (KernelLookup::Unsure(doubt), _) => Err(doubt),
+            (_, Some(name)) => Err(Doubt::Macro(name)),
+            (KernelLookup::Kernel(kernel, arguments), None) => {
+                let undeclared = undeclared::find(resolved, &arguments, kernel, kernels, source);
+                let own_types = &kernels.own_types;
+                Ok(match undeclared {
+                    Some(name) => {
+                        (vec![undeclared::report(resolved, unit, &name, source, kernel)], Bound::default())
                     }
-                }
+                    None => {
+                        Check { unit, targets, options, source, kernel, arguments, own_types }.run(plugin)
+                    }
+                })
             }
-            KernelLookup::Missing => {
+            (KernelLookup::Missing, None) => {
                 let file = source.path.display().to_string();
-                vec![missing_in(&unit.kernel, &unit.kernel_span, &file, kernels)]
+                Ok((vec![missing_in(&unit.kernel, &unit.kernel_span, &file, kernels)], Bound::default()))
             }
-            KernelLookup::TemplateMisfit(kernel, problem) => {
-                vec![template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem)]
-            }
-            KernelLookup::Unsure(doubt) => {
-                checked.unsure.push(unsure(unit, doubt));
-                bound.push(args);
-                continue;
+            (KernelLookup::TemplateMisfit(kernel, problem), None) => {
+                let misfit = template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem);
+                Ok((vec![misfit], Bound::default()))
             }
         };
-        bound.push(args);
-        rows.push((Row::of(plugin, unit), found));
+        match found {
+            Ok((found, args)) => {
+                bound.push(args);
+                rows.push((row, found));
+            }
+            Err(doubt) => {
+                bound.push(Bound::default());
+                checked.unsure.push(Unsure {
+                    kernel: unit.kernel.clone(),
+                    kernel_span: unit.kernel_span.clone(),
+                    source: unit.source.clone(),
+                    doubt,
+                });
+            }
+        }
     }
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     let merged = verify::merge_rows(&rows);
@@ -161,33 +163,17 @@ pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
     resolved.unused(&names)
 }
 
-fn unsure(unit: &Unit, doubt: Doubt) -> Unsure {
-    Unsure {
-        kernel: unit.kernel.clone(),
-        kernel_span: unit.kernel_span.clone(),
-        source: unit.source.clone(),
-        doubt,
-    }
-}
-
 /// A macro that options define and that is in the declaration of a kernel or in the name that the manifest launches: then neither is
 /// what it seems.
-fn defined_by_options(
-    options: &[String],
-    launched: &str,
-    kernels: &Kernels,
-    source: &Source,
-) -> Option<String> {
-    let defined = defined_names(options.iter().map(String::as_str));
+fn defined_by_options(options: &[String], unit: &Unit, kernels: &Kernels, source: &Source) -> Option<String> {
+    let declarations = kernels
+        .kernels
+        .iter()
+        .map(|kernel| source.text.get(kernel.name_range.start..kernel.params_range.end).unwrap_or_default());
+    let texts: Vec<&str> = declarations.chain([unit.kernel.as_str()]).collect();
     let has = |text: &str, name: &str| lex(text).tokens.iter().any(|token| word(text, Some(token)) == name);
-    let in_kernel = |name: &str| {
-        kernels.kernels.iter().any(|kernel| {
-            let text = source.text.get(kernel.name_range.start..kernel.params_range.end).unwrap_or_default();
-            has(text, name)
-        })
-    };
-    let is_used = |name: &&str| has(launched, name) || in_kernel(name);
-    defined.into_iter().map(|(_, name)| name).find(is_used).map(str::to_owned)
+    let mut names = defined_names(options.iter().map(String::as_str)).into_iter().map(|(_, name)| name);
+    names.find(|name| texts.iter().any(|text| has(text, name))).map(str::to_owned)
 }
 
 /// One unit and the kernel that it launches.
@@ -204,8 +190,8 @@ pub(super) struct Check<'a> {
 }
 
 impl Check<'_> {
-    /// What is wrong; `bound_args` gets the arguments whose parameters' types are certain.
-    fn run(&self, plugin: &Plugin, bound_args: &mut Bound) -> Vec<Diagnostic> {
+    /// What is wrong, and the arguments whose parameters' types are certain.
+    fn run(&self, plugin: &Plugin) -> (Vec<Diagnostic>, Bound) {
         let meanings = Meanings {
             kernel: self.kernel,
             arguments: &self.arguments,
@@ -213,23 +199,15 @@ impl Check<'_> {
             constants: &self.unit.constants,
             own_types: self.own_types,
         };
-        let resolve = |ty| name::resolve(ty, meanings);
-        let resolved: Vec<name::Resolved> =
-            self.kernel.params.iter().map(|param| resolve(&param.ty)).collect();
-        let params = self.kernel.params.iter().zip(&resolved);
-        let signature = Signature {
-            kernel: self.unit.kernel.clone(),
-            params: params
-                .map(|(param, resolved)| Param {
-                    name: param.name.clone(),
-                    ty: resolved
-                        .ty
-                        .clone()
-                        .unwrap_or_else(|| ParamType::Other { name: resolved.spelling.clone(), size: 0 }),
-                    spelling: resolved.spelling.clone(),
-                })
-                .collect(),
+        let resolved = self.kernel.params.iter().map(|param| name::resolve(&param.ty, meanings));
+        let resolved: Vec<name::Resolved> = resolved.collect();
+        let param = |(param, resolved): (&cuda::Param, &name::Resolved)| {
+            let unknown = || ParamType::Other { name: resolved.spelling.clone(), size: 0 };
+            let ty = resolved.ty.clone().unwrap_or_else(unknown);
+            Param { name: param.name.clone(), ty, spelling: resolved.spelling.clone() }
         };
+        let params = self.kernel.params.iter().zip(&resolved).map(param).collect();
+        let signature = Signature { kernel: self.unit.kernel.clone(), params };
         let list = Span::new(self.source, self.kernel.params_range.clone());
         let names = match self.unit.args_are_known {
             true => verify::check_names(self.unit, &signature),
@@ -238,40 +216,32 @@ impl Check<'_> {
         let names = names.into_iter();
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
-        // Of several arguments with one name the first counts.
-        let drafts: HashMap<&str, &ArgDraft> =
-            self.unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
-        for (position, (param, resolved)) in self.kernel.params.iter().zip(&resolved).enumerate() {
-            let (Some(arg), Some(bound), true) = (
-                drafts.get(param.name.as_str()).copied().filter(|arg| arg.broken.is_none()),
-                signature.params.get(position),
-                resolved.ty.is_some(),
-            ) else {
-                continue;
-            };
-            let here = Span::new(self.source, param.range.clone());
+        let mut args = Bound::default();
+        let params = self.kernel.params.iter().zip(&resolved).zip(&signature.params);
+        for ((param, resolved), bound) in params.filter(|((_, resolved), _)| resolved.ty.is_some()) {
+            // Of several arguments with one name the first counts.
+            let arg = self.unit.args.iter().find(|arg| arg.name == param.name);
+            let Some(arg) = arg.filter(|arg| arg.broken.is_none()) else { continue };
             let problem = match verify::bind_argument(plugin, self.unit, &signature, arg, bound) {
                 Ok(arg) => {
                     let is_read_only = resolved.knows_pointee
                         && matches!(bound.ty, ParamType::Pointer { is_const: true, .. });
-                    bound_args.read_only.extend(is_read_only.then(|| arg.name.clone()));
-                    bound_args.args.push(arg);
+                    args.read_only.extend(is_read_only.then(|| arg.name.clone()));
+                    args.args.push(arg);
                     None
                 }
                 Err(problem) => Some(problem),
             };
-            let writable = resolved
-                .knows_pointee
-                .then(|| verify::writable_input(plugin, self.unit, arg, bound))
-                .flatten();
-            let told = problem.into_iter().chain(writable);
-            found.extend(told.map(|diagnostic| diagnostic.related(here.clone(), "the parameter")));
+            let writable = verify::writable_input(plugin, self.unit, arg, bound);
+            let reported = problem.into_iter().chain(writable.filter(|_| resolved.knows_pointee));
+            let place = Span::new(self.source, param.range.clone());
+            found.extend(reported.map(|diagnostic| diagnostic.related(place.clone(), "the parameter")));
         }
-        found.extend(self.of_text(plugin));
+        found.extend(self.text_findings(plugin));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);
         }
-        found
+        (found, args)
     }
 }

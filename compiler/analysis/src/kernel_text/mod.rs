@@ -1,9 +1,10 @@
 //! Checks a plugin's launches against the text of their kernels, without a compiler.
 
 mod check;
-mod of_text;
+mod errors;
 mod source;
 mod undeclared;
+mod waits_and_aliases;
 
 pub use check::{Checked, Unsure, check, check_for, unused_names};
 pub use source::{Open, open_source};

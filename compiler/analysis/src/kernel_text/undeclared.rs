@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use cubinder_expr::DataType;
 
+use super::errors::{AttributeAsTemplateArgument, ConstantOfOtherVariants, UndecidedTemplateParameter};
 use crate::cuda::lookup::{unknown, word_in};
 use crate::cuda::name::Argument;
 use crate::cuda::{Kernel, Kernels, lex, word};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::directives::directives;
 use crate::resolve::{Resolved, Unit};
-use crate::rules;
 
 /// A template argument that nothing declares, for certain: a bare name that is written like one of the manifest's, in a text that
 /// includes nothing that could have it.
@@ -63,7 +63,7 @@ pub(super) fn find(
 }
 
 /// What is said of a template argument that nothing declares.
-pub(super) fn message(
+pub(super) fn report(
     resolved: &Resolved,
     unit: &Unit,
     name: &str,
@@ -71,45 +71,29 @@ pub(super) fn message(
     kernel: &Kernel,
 ) -> Diagnostic {
     let manifest = &resolved.manifest;
-    let at_kernel = Span::new(source, kernel.name_range.clone());
-    let error = |message: String| {
-        Diagnostic::error(message)
-            .code(rules::KERNEL_NOT_FOUND)
-            .at(word_in(&unit.kernel_span, name), "this template argument")
-            .related(at_kernel.clone(), "the kernel")
-    };
-    let declared_here = |diagnostic: Diagnostic, name: &str, label: String| match declaration(resolved, name)
-    {
-        Some(place) => diagnostic.related(place, label),
-        None => diagnostic,
-    };
+    let in_kernel = Span::new(source, kernel.name_range.clone());
+    let argument = word_in(&unit.kernel_span, name);
+    let declared = declaration(resolved, name);
     if manifest.attributes.iter().any(|decl| decl.name.value == name) {
-        let error = error(format!("`{name}` is an attribute that no code is compiled for"));
-        return declared_here(error, name, "nodes say what it is, when the kernels are compiled already".to_owned())
-            .help("list its values, `specialize = [...]`: each is compiled for; or pass it to the kernel as an argument");
+        return AttributeAsTemplateArgument { name, argument, in_kernel, declared }.into();
     }
     let mut of_variants = manifest.variants.iter().flat_map(|variant| &variant.constants);
     if of_variants.any(|decl| decl.name.value == name) {
-        let error = error(format!(
-            "`{name}` is a constant of other variants, and this variant has none of that name"
-        ));
-        return declared_here(error, name, "another variant has it".to_owned())
-            .help("give every variant this constant, or declare it under `[constants]`");
+        return ConstantOfOtherVariants { name, argument, in_kernel, declared }.into();
     }
     let types = unit.types.iter().map(|(name, _)| name.as_str());
     let formats = unit.formats.iter().map(|(name, _)| name.as_str());
     let constants = unit.constants.iter().map(|(name, _)| name.as_str());
-    let declared: Vec<&str> = types.chain(formats).chain(constants).collect();
-    let near = suggest(name, declared.iter().copied());
+    let names: Vec<&str> = types.chain(formats).chain(constants).collect();
+    let near = suggest(name, names.iter().copied());
     let is_own = kernel.template.iter().flatten().any(|param| param.name == name);
-    let error = match is_own && near.is_none() {
-        true => error(format!("`{name}` is a template parameter of the kernel, and nothing says what it is"))
-            .help("name a type parameter, a constant or an attribute with `specialize`, or write what it stands for"),
-        false => unknown(name, &unit.kernel_span, &source.path.display().to_string(), &declared)
-            .related(at_kernel, "the kernel"),
-    };
-    match near {
-        Some(near) => declared_here(error, near, format!("`{near}` is declared here")),
+    if is_own && near.is_none() {
+        return UndecidedTemplateParameter { name, argument, in_kernel }.into();
+    }
+    let error = unknown(name, &unit.kernel_span, &source.path.display().to_string(), &names);
+    let error = error.related(in_kernel, "the kernel");
+    match near.and_then(|near| Some((near, declaration(resolved, near)?))) {
+        Some((near, place)) => error.related(place, format!("`{near}` is declared here")),
         None => error,
     }
 }

@@ -16,7 +16,8 @@ pub use args::{
 };
 pub use code::{CodeCheck, check_code, no_shared};
 pub(crate) use pointee::misfit;
-pub use rows::{Row, merge_rows};
+pub(crate) use rows::variant_name;
+pub use rows::{merge_rows, row_name};
 pub use targets::bind_targets;
 
 /// `1 byte`, `4 bytes`.

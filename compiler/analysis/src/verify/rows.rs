@@ -3,92 +3,80 @@
 //! Owns when two diagnostics are one. Rows differ in types and constants, so the same mistake has other words in each:
 //! `scale<float>` in one and `scale<__half>` in the next.
 
-use cubinder_model::Plugin;
+use cubinder_model::{Plugin, Variant};
 
-use crate::diagnostic::{Diagnostic, Label};
+use crate::diagnostic::Diagnostic;
 use crate::resolve::Unit;
 use crate::rules;
 
-/// A row of the table of variants, as messages call it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Row(String);
-
-impl Row {
-    /// The row of a unit.
-    #[must_use]
-    pub fn of(plugin: &Plugin, unit: &Unit) -> Row {
-        let Some(variant) = plugin.variants.get(unit.variant) else { return Row(String::new()) };
-        Row(match variant.label.as_str() {
-            "" => format!("variant {}", variant.id),
-            label => format!("variant {} ({label})", variant.id),
-        })
+/// How messages call a row of the table of variants: `variant 1 (T=f16)`.
+pub(crate) fn variant_name(variant: &Variant) -> String {
+    match variant.label.as_str() {
+        "" => format!("variant {}", variant.id),
+        label => format!("variant {} ({label})", variant.id),
     }
+}
+
+/// How messages call the row of a unit.
+#[must_use]
+pub fn row_name(plugin: &Plugin, unit: &Unit) -> String {
+    plugin.variants.get(unit.variant).map(variant_name).unwrap_or_default()
 }
 
 /// One mistake and the rows that have it.
 struct Merged<'a> {
     diagnostic: &'a Diagnostic,
-    rows: Vec<&'a Row>,
+    rows: Vec<&'a str>,
     /// Whether the rows have other words for it.
     differs: bool,
 }
 
-/// The diagnostics of several rows, each mistake once, in the order in which they first appear. One that not all rows have, or
-/// that reads differently in each, says which rows have it.
+/// The diagnostics of several rows, by their names, each mistake once, in the order in which they first appear. One that not all rows
+/// have, or that reads differently in each, says which rows have it.
 #[must_use]
-pub fn merge_rows(rows: &[(Row, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
-    let rows = &by_row(rows);
-    let mut merged: Vec<Merged<'_>> = Vec::new();
-    for (row, diagnostics) in rows {
-        // What one row says twice is two things.
-        let mut taken: Vec<usize> = Vec::new();
-        for diagnostic in diagnostics {
-            let known = merged
-                .iter()
-                .enumerate()
-                .find(|(index, known)| !taken.contains(index) && is_same(known.diagnostic, diagnostic));
-            match known.map(|(index, _)| index) {
-                Some(index) => {
-                    taken.push(index);
-                    merged[index].differs |= merged[index].diagnostic != diagnostic;
-                    merged[index].rows.push(row);
-                }
-                None => {
-                    taken.push(merged.len());
-                    merged.push(Merged { diagnostic, rows: vec![row], differs: false });
-                }
-            }
-        }
-    }
-    merged.into_iter().map(|merged| merged.told(rows.len())).collect()
-}
-
-/// One entry for each row: of several launches of a row, what they say in the same words is one mistake.
-fn by_row(entries: &[(Row, Vec<Diagnostic>)]) -> Vec<(Row, Vec<Diagnostic>)> {
-    let mut rows: Vec<(Row, Vec<Diagnostic>)> = Vec::new();
+pub fn merge_rows(entries: &[(String, Vec<Diagnostic>)]) -> Vec<Diagnostic> {
+    // Of several launches of a row, equal findings are one.
+    let mut rows: Vec<(&str, Vec<&Diagnostic>)> = Vec::new();
     for (row, diagnostics) in entries {
-        match rows.iter_mut().find(|(known, _)| known == row) {
-            None => rows.push((row.clone(), diagnostics.clone())),
+        let index = rows.iter().position(|(known, _)| known == row).unwrap_or(rows.len());
+        match rows.get_mut(index) {
+            None => rows.push((row, diagnostics.iter().collect())),
             Some((_, known)) => {
-                let new: Vec<Diagnostic> =
-                    diagnostics.iter().filter(|diagnostic| !known.contains(diagnostic)).cloned().collect();
+                let new: Vec<&Diagnostic> = diagnostics.iter().filter(|one| !known.contains(one)).collect();
                 known.extend(new);
             }
         }
     }
-    rows
+    let mut merged: Vec<Merged<'_>> = Vec::new();
+    for (row, diagnostics) in &rows {
+        // What one row says twice is two things.
+        let mut taken: Vec<usize> = Vec::new();
+        for diagnostic in diagnostics {
+            let is_new =
+                |index: &usize| !taken.contains(index) && is_same(merged[*index].diagnostic, diagnostic);
+            let index = (0..merged.len()).find(is_new).unwrap_or(merged.len());
+            taken.push(index);
+            match merged.get_mut(index) {
+                Some(known) => {
+                    known.differs |= known.diagnostic != *diagnostic;
+                    known.rows.push(row);
+                }
+                None => merged.push(Merged { diagnostic, rows: vec![row], differs: false }),
+            }
+        }
+    }
+    merged.into_iter().map(|merged| merged.report(rows.len())).collect()
 }
 
 impl Merged<'_> {
-    fn told(self, all: usize) -> Diagnostic {
+    fn report(self, all: usize) -> Diagnostic {
         let diagnostic = self.diagnostic.clone();
-        let is_everywhere = self.rows.len() == all;
-        match self.rows.as_slice() {
-            [_] if is_everywhere => diagnostic,
-            [first] => diagnostic.note(format!("in {} only", first.0)),
-            _ if is_everywhere && !self.differs => diagnostic,
-            [first, others @ ..] => diagnostic.note(format!("in {} and {} more", first.0, others.len())),
-            [] => diagnostic,
+        match (self.rows.as_slice(), self.rows.len() == all) {
+            ([_] | [], true) => diagnostic,
+            (_, true) if !self.differs => diagnostic,
+            ([first], false) => diagnostic.note(format!("in {first} only")),
+            ([first, others @ ..], _) => diagnostic.note(format!("in {first} and {} more", others.len())),
+            ([], false) => diagnostic,
         }
     }
 }
@@ -96,11 +84,9 @@ impl Merged<'_> {
 /// Whether two diagnostics of different rows are about one mistake: the same rule at the same place. Of what a compiler says
 /// about a kernel, and of what is no rule's, the words must be the same too.
 fn is_same(one: &Diagnostic, other: &Diagnostic) -> bool {
-    let place = |label: &Option<Label>| label.as_ref().map(|label| label.span.clone());
+    let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
     let has_own_words = one.code.is_none_or(|code| code == rules::KERNEL_ERROR) || one.primary.is_none();
-    one.severity == other.severity
-        && one.code == other.code
-        && place(&one.primary) == place(&other.primary)
+    (one.severity, one.code, place(one)) == (other.severity, other.code, place(other))
         && (!has_own_words || one.message == other.message)
 }
 
@@ -109,8 +95,8 @@ mod tests {
     use super::*;
     use crate::diagnostic::{Code, Source, Span};
 
-    fn row(name: &str) -> Row {
-        Row(name.to_owned())
+    fn row(name: &str) -> String {
+        name.to_owned()
     }
 
     fn problem(code: Code, at: usize, message: &str) -> Diagnostic {
@@ -118,7 +104,7 @@ mod tests {
         Diagnostic::error(message).code(code).at(Span::new(&source, at..at + 1), "here")
     }
 
-    fn told(rows: &[(Row, Vec<Diagnostic>)]) -> Vec<(String, Vec<String>)> {
+    fn told(rows: &[(String, Vec<Diagnostic>)]) -> Vec<(String, Vec<String>)> {
         merge_rows(rows).into_iter().map(|diagnostic| (diagnostic.message, diagnostic.notes)).collect()
     }
 

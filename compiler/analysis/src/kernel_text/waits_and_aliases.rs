@@ -3,11 +3,11 @@
 use cubinder_model::Plugin;
 
 use super::check::Check;
+use super::errors::{NoDependencyWait, RestrictedAlias, RestrictedTwice};
 use crate::cuda::Param;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::directives::includes_only_cuda_headers;
 use crate::resolve::{ArgDraft, ArgDraftValue};
-use crate::rules;
 
 /// Whether a text may wait for the step before: by the function of CUDA's runtime, or the instruction of PTX (ISA 9.0) and its wrappers. The other
 /// form of the instruction lets the next step begin, and waits for nothing.
@@ -21,7 +21,7 @@ fn may_wait(text: &str) -> bool {
 
 impl Check<'_> {
     /// All of them.
-    pub(super) fn of_text(&self, plugin: &Plugin) -> impl Iterator<Item = Diagnostic> {
+    pub(super) fn text_findings(&self, plugin: &Plugin) -> impl Iterator<Item = Diagnostic> {
         self.without_wait(plugin).into_iter().chain(self.restricted(plugin))
     }
 
@@ -34,30 +34,15 @@ impl Check<'_> {
         if !launch.programmatic || texts.any(|text| may_wait(text)) || !includes_only_cuda_headers(text) {
             return None;
         }
-        let message = format!("`{}` never waits for the step before it", self.kernel.path());
+        // `griddepcontrol` needs 9.0 (PTX ISA 9.0).
+        let without = self.targets.iter().find(|target| target.arch.major < 9).map(|target| {
+            format!(" between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `{target}` has no such instruction")
+        });
+        let (condition, kernel) = (without.unwrap_or_default(), self.kernel.path());
+        let in_kernel = Span::new(self.source, self.kernel.name_range.clone());
         Some(
-            Diagnostic::warning(message)
-                .code(rules::NO_DEPENDENCY_WAIT)
-                .at(self.unit.kernel_span.clone(), "launched with `programmatic = true`")
-                .related(Span::new(self.source, self.kernel.name_range.clone()), "the kernel")
-                .note("it may begin while what came before is still writing what it reads")
-                .help(format!(
-                    "wait before the kernel reads or writes memory, with `asm volatile(\"griddepcontrol.wait;\" ::: \"memory\");`{}, or leave `programmatic` out",
-                    self.guard_of_wait(),
-                )),
+            NoDependencyWait { kernel, condition, launched: self.unit.kernel_span.clone(), in_kernel }.into(),
         )
-    }
-
-    /// How the wait is kept from targets that have none (PTX ISA 9.0: `griddepcontrol` needs 9.0).
-    fn guard_of_wait(&self) -> String {
-        match self.targets.iter().find(|target| target.arch.major < 9) {
-            Some(target) => {
-                format!(
-                    " between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `{target}` has no such instruction"
-                )
-            }
-            None => String::new(),
-        }
     }
 
     /// Two names of one memory, of which a parameter says that it is the only one.
@@ -89,31 +74,16 @@ impl Check<'_> {
             let is_input = matches!(first.2, Shared::Tensor(storage) if storage < plugin.inputs.len());
             is_restrict && is_written && !(is_input && first.1.value == second.1.value)
         })?;
-        let place = |param: &Param| Span::new(self.source, param.range.clone());
+        let (one, other) = (self.unit_text(first.1), self.unit_text(second.1));
+        let (span, again) = (first.1.value_span.clone(), second.1.value_span.clone());
+        let diagnostic = match first.1.value == second.1.value {
+            true => Diagnostic::from(RestrictedTwice { name: one, span, again }),
+            false => RestrictedAlias { one, other, span, again }.into(),
+        };
         let restricted = [first.0, second.0].into_iter().filter(|param| param.ty.is_restrict);
-        let message = if first.1.value == second.1.value {
-            let name = self.unit_text(first.1);
-            format!("`{name}` is passed twice, and a `__restrict__` parameter must not share its memory")
-        } else {
-            let (one, other) = (self.unit_text(first.1), self.unit_text(second.1));
-            format!("`{one}` and `{other}` are one memory, which a `__restrict__` parameter must not share")
-        };
-        let (label, other, help) = if first.1.value == second.1.value {
-            ("passed here", "and here", "take `__restrict__` out of the kernel, or pass it once")
-        } else {
-            (
-                "one name of it",
-                "the other one",
-                "take `__restrict__` out of the kernel, or pass one of both names alone",
-            )
-        };
-        let diagnostic = Diagnostic::warning(message)
-        .code(rules::RESTRICTED_ALIAS)
-        .at(first.1.value_span.clone(), label)
-        .related(second.1.value_span.clone(), other)
-        .note("the compiler may then read before or after what the kernel says: what it writes through one it need not see through the other")
-        .help(help);
-        Some(restricted.fold(diagnostic, |diagnostic, param| diagnostic.related(place(param), "said here")))
+        Some(restricted.fold(diagnostic, |diagnostic, param| {
+            diagnostic.related(Span::new(self.source, param.range.clone()), "said here")
+        }))
     }
 
     /// The name that an argument passes.

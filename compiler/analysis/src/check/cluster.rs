@@ -119,12 +119,12 @@ mod tests {
     use crate::test_support::resolved;
 
     /// What is said of a launch that a guard lets run in clusters, compiled for these.
-    fn said(guard: &str, targets: &str) -> Vec<String> {
-        told(guard, targets).0
+    fn notes(guard: &str, targets: &str) -> Vec<String> {
+        notes_and_help(guard, targets).0
     }
 
     /// The same, and the help.
-    fn told(guard: &str, targets: &str) -> (Vec<String>, Vec<String>) {
+    fn notes_and_help(guard: &str, targets: &str) -> (Vec<String>, Vec<String>) {
         let text = format!(
             "schema = 1\n[plugin]\nname = \"p\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
              [[outputs]]\nname = \"y\"\ntype = \"f32\"\nshape = \"x.shape\"\n\
@@ -157,7 +157,7 @@ mod tests {
                 "sm_80 sm_90a sm_100a sm_103a sm_120a compute_80",
             ),
         ] {
-            assert_eq!(said(guard, targets), Vec::<String>::new(), "{guard}, {targets}");
+            assert_eq!(notes(guard, targets), Vec::<String>::new(), "{guard}, {targets}");
         }
         for (guard, targets, whose) in [
             ("device.capability >= 90", "sm_80 compute_80", "capability 9.0 has"),
@@ -169,8 +169,8 @@ mod tests {
                 "capability 13.0 or later has",
             ),
         ] {
-            let said = said(guard, targets);
-            assert!(said.len() == 1 && said[0].contains(whose), "{guard}, {targets}: {said:?}");
+            let notes = notes(guard, targets);
+            assert!(notes.len() == 1 && notes[0].contains(whose), "{guard}, {targets}: {notes:?}");
         }
     }
 
@@ -186,8 +186,8 @@ mod tests {
                 "device.capability < 122`",
             ),
         ] {
-            let (said, help) = told("device.capability >= 90", targets);
-            assert!(said.len() == 1 && said[0].contains(whose), "{targets}: {said:?}");
+            let (notes, help) = notes_and_help("device.capability >= 90", targets);
+            assert!(notes.len() == 1 && notes[0].contains(whose), "{targets}: {notes:?}");
             assert!(help.len() == 1 && help[0].ends_with(guard), "{targets}: {help:?}");
         }
     }

@@ -29,30 +29,30 @@ impl Facts {
 
 /// Whether dimensions reach no float, no length of an array, and no choice between arrays.
 pub(super) fn is_expressible(shape: &Expr, plugin: &Plugin) -> bool {
-    let mut judge = Judge { shape, plugin, facts: Vec::with_capacity(shape.nodes.len()) };
+    let mut classifier = Classifier { shape, plugin, facts: Vec::with_capacity(shape.nodes.len()) };
     for node in &shape.nodes {
-        match judge.node(node) {
-            Some(known) if !(known.varies && known.is_float) => judge.facts.push(known),
+        match classifier.node(node) {
+            Some(known) if !(known.varies && known.is_float) => classifier.facts.push(known),
             _ => return false,
         }
     }
     true
 }
 
-struct Judge<'a> {
+struct Classifier<'a> {
     shape: &'a Expr,
     plugin: &'a Plugin,
     /// Of the nodes before.
     facts: Vec<Facts>,
 }
 
-impl Judge<'_> {
-    fn of(&self, id: NodeId) -> Option<Facts> {
+impl Classifier<'_> {
+    fn facts(&self, id: NodeId) -> Option<Facts> {
         self.facts.get(id as usize).copied()
     }
 
     fn all(&self, ids: &[NodeId]) -> Option<Facts> {
-        ids.iter().try_fold(Facts::default(), |known, &id| Some(known.with(self.of(id)?)))
+        ids.iter().try_fold(Facts::default(), |known, &id| Some(known.with(self.facts(id)?)))
     }
 
     /// The facts of a node from those of its children; nothing where it cannot be said.
@@ -73,9 +73,9 @@ impl Judge<'_> {
             Node::Aligned { .. } | Node::Device(_) => return None,
             Node::Local(slot) => self.element(self.over(*slot)?, Facts::default())?,
             Node::Array(items) => Facts { is_compound: true, ..self.all(items)? },
-            Node::Unary(_, operand) => self.of(*operand)?,
+            Node::Unary(_, operand) => self.facts(*operand)?,
             Node::Binary(_, left, right) => {
-                let both = self.of(*left)?.with(self.of(*right)?);
+                let both = self.facts(*left)?.with(self.facts(*right)?);
                 // Comparing arrays or strings that vary is left to the stand-in.
                 if both.varies && both.is_compound {
                     return None;
@@ -83,21 +83,22 @@ impl Judge<'_> {
                 Facts { is_compound: false, ..both }
             }
             Node::Conditional { condition, then, otherwise } => {
-                let (condition, sides) = (self.of(*condition)?, self.of(*then)?.with(self.of(*otherwise)?));
+                let (condition, sides) =
+                    (self.facts(*condition)?, self.facts(*then)?.with(self.facts(*otherwise)?));
                 if condition.varies && sides.is_compound {
                     return None;
                 }
                 Facts { varies: condition.varies || sides.varies, ..sides }
             }
-            Node::Index { array, index } => self.element(*array, self.of(*index)?)?,
+            Node::Index { array, index } => self.element(*array, self.facts(*index)?)?,
             Node::Call(builtin, args) => self.call(*builtin, args)?,
             Node::Comprehension { over, condition, body, .. } => {
-                self.of(*over)?;
-                let filter = condition.map_or(Some(Facts::default()), |condition| self.of(condition))?;
+                self.facts(*over)?;
+                let filter = condition.map_or(Some(Facts::default()), |condition| self.facts(condition))?;
                 if filter.varies {
                     return None;
                 }
-                Facts { is_compound: true, ..self.of(*body)? }
+                Facts { is_compound: true, ..self.facts(*body)? }
             }
         })
     }
@@ -111,7 +112,7 @@ impl Judge<'_> {
             Builtin::Len => Facts::default(),
             Builtin::Get => {
                 let [array, index, default] = args else { return None };
-                self.element(*array, self.of(*index)?)?.with(self.of(*default)?)
+                self.element(*array, self.facts(*index)?)?.with(self.facts(*default)?)
             }
             Builtin::Min | Builtin::Max | Builtin::Abs | Builtin::CeilDiv | Builtin::Sum | Builtin::Prod => {
                 Facts { is_compound: false, ..all }
@@ -126,7 +127,7 @@ impl Judge<'_> {
 
     /// An element of an array at an index.
     fn element(&self, array: NodeId, index: Facts) -> Option<Facts> {
-        let elements = self.of(array)?;
+        let elements = self.facts(array)?;
         let is_compound = self.has_compound_elements(array)?;
         if index.varies && (is_compound || elements.is_float) {
             return None;
@@ -143,7 +144,7 @@ impl Judge<'_> {
                 !matches!(kind, Kind::Array(item) if matches!(*item, Kind::Int | Kind::Float | Kind::Bool))
             }
             Node::Array(items) => self.all(items)?.is_compound,
-            Node::Comprehension { body, .. } => self.of(*body)?.is_compound,
+            Node::Comprehension { body, .. } => self.facts(*body)?.is_compound,
             _ => true,
         })
     }

@@ -14,8 +14,8 @@ use crate::diagnostic::{Diagnostic, suggest};
 pub(super) fn explain(view: &DraftView<'_>, rows: &[usize], diagnostic: Diagnostic) -> Diagnostic {
     let guard = rows.first().and_then(|&row| view.variant_decl(row)?.guard.as_ref());
     let Some(syntax) = guard.and_then(|guard| parse(&guard.value).ok()) else { return diagnostic };
-    let mut said: BTreeSet<(&str, &str)> = BTreeSet::new();
-    comparisons(&syntax).into_iter().filter(|it| said.insert(*it)).fold(
+    let mut seen: BTreeSet<(&str, &str)> = BTreeSet::new();
+    comparisons(&syntax).into_iter().filter(|it| seen.insert(*it)).fold(
         diagnostic,
         |diagnostic, (tensor, word)| {
             let formats = formats_of(view, rows, tensor);
@@ -102,7 +102,7 @@ mod tests {
     use crate::test_support::resolved;
 
     /// What is said of a guard over a tensor in one of two formats.
-    fn told(guard: &str) -> Vec<Diagnostic> {
+    fn findings(guard: &str) -> Vec<Diagnostic> {
         let text = format!(
             "schema = 1\n[plugin]\nname = \"p\"\n[formats]\nF = [\"linear\", \"hwc8\"]\n\
              [[inputs]]\nname = \"x\"\ntype = \"f16\"\nformat = \"F\"\nrank = 4\n\
@@ -122,23 +122,23 @@ mod tests {
             "(x.format == 'hwc9') == true",
             "(true if x.format == 'hwc9' else false)",
         ] {
-            let told = told(guard);
+            let found = findings(guard);
             let note = "`x.format` is `hwc8` or `linear` in this variant, never `hwc9`";
-            assert!(told.iter().any(|it| it.notes.iter().any(|it| it == note)), "{guard}: {told:?}");
+            assert!(found.iter().any(|it| it.notes.iter().any(|it| it == note)), "{guard}: {found:?}");
         }
         for guard in ["x.format == 'hwc8' and numel(x) < 0", "numel(x) < 0"] {
-            let told = told(guard);
+            let found = findings(guard);
             assert!(
-                told.iter().all(|it| it.notes.iter().all(|it| !it.contains("never"))),
-                "{guard}: {told:?}"
+                found.iter().all(|it| it.notes.iter().all(|it| !it.contains("never"))),
+                "{guard}: {found:?}"
             );
         }
     }
 
     #[test]
     fn of_a_long_word_the_beginning_is_shown() {
-        let told = told(&format!("x.format == '{}'", "é".repeat(100_000)));
-        let notes: Vec<&String> = told.iter().flat_map(|it| &it.notes).collect();
+        let found = findings(&format!("x.format == '{}'", "é".repeat(100_000)));
+        let notes: Vec<&String> = found.iter().flat_map(|it| &it.notes).collect();
         assert!(notes.iter().any(|note| note.ends_with("é...`")), "{}", notes.len());
         assert!(notes.iter().all(|note| note.len() < 200), "{}", notes.len());
     }

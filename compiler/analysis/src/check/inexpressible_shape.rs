@@ -45,10 +45,10 @@ pub(super) fn check(view: &DraftView<'_>, checked: &mut Checked) -> Vec<usize> {
     inexpressible
 }
 
-fn expressed(view: &DraftView<'_>, what: &str, text: &Text, verdict: Verdict) -> Obligation {
+fn expressed(view: &DraftView<'_>, part: &str, text: &Text, verdict: Verdict) -> Obligation {
     Obligation {
         rule: rules::INEXPRESSIBLE_SHAPE,
-        statement: format!("TensorRT can express {what}"),
+        statement: format!("TensorRT can express {part}"),
         span: view.span(text),
         is_beyond: false,
         found: None,

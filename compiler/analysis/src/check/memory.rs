@@ -188,13 +188,14 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
     let is_there = has_elements(view.plugin, index);
     let Unmet { case, blamed } = unmet(view, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
     let first = blamed.first()?;
-    let label = match (case.as_deref(), first.is_condition) {
-        (None, true) => format!("not known to hold wherever `{name}` has elements"),
-        (None, false) => format!("not known to be above 0 wherever `{name}` has elements"),
-        (Some(""), true) => "this does not hold".to_owned(),
-        (Some(""), false) => "this is 0".to_owned(),
-        (Some(case), true) => format!("for {case} this does not hold"),
-        (Some(case), false) => format!("for {case} this is 0"),
+    let (known, refuted) = match first.is_condition {
+        true => ("hold", "this does not hold"),
+        false => ("be above 0", "this is 0"),
+    };
+    let label = match case.as_deref() {
+        None => format!("not known to {known} wherever `{name}` has elements"),
+        Some("") => refuted.to_owned(),
+        Some(case) => format!("for {case} {refuted}"),
     };
     let (note, help) = match (output.depends_on_data(), view.route) {
         // How much there is of it the kernels say.

@@ -18,8 +18,8 @@ pub type Open<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync
 /// What `open` says, at the place where the manifest names the file, with the CUDA files that are beside it.
 pub fn open_source(unit: &Unit, open: &Open<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
-        let told = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
-        found.into_iter().map(told).collect()
+        let located = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
+        found.into_iter().map(located).collect()
     })
 }
 

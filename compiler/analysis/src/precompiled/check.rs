@@ -229,10 +229,10 @@ fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
 }
 
 /// What PTX says of a parameter that cannot be of this type.
-fn other_kind(ty: &ParamType, says: PtxParam) -> Option<&'static str> {
+fn other_kind(ty: &ParamType, in_file: PtxParam) -> Option<&'static str> {
     let is_float = matches!(ty, ParamType::F32 | ParamType::F64);
     let is_number = !matches!(ty, ParamType::Array { .. } | ParamType::Other { .. });
-    match says {
+    match in_file {
         PtxParam::Float if !is_float && is_number => Some("a float"),
         PtxParam::Integer if is_float => Some("an integer"),
         PtxParam::Pointer if is_float => Some("an address"),

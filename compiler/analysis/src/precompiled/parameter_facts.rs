@@ -294,24 +294,24 @@ fn quoted(what: &str) -> String {
 
 /// Whether what a parameter points to cannot be what the file tells: another kind of number, or one of another width. Integers stand for
 /// anything of their width, as elsewhere.
-fn is_another(told: Leaf, declared: Leaf) -> bool {
+fn is_another(in_file: Leaf, declared: Leaf) -> bool {
     use ScalarType::{Bool, Int, UInt};
     let is_integer = |leaf: Leaf| matches!(leaf, Leaf::Scalar(Int { .. } | UInt { .. } | Bool));
     let is_known = |leaf: Leaf| {
         matches!(leaf, Leaf::Scalar(_) | Leaf::Half | Leaf::Bfloat16 | Leaf::Float8 | Leaf::OtherFloat8)
     };
-    if told == declared || !is_known(told) || !is_known(declared) {
+    if in_file == declared || !is_known(in_file) || !is_known(declared) {
         return false;
     }
     // What manifests have no name for is said to be integers.
-    if told == Leaf::OtherFloat8 && is_integer(declared) {
+    if in_file == Leaf::OtherFloat8 && is_integer(declared) {
         return false;
     }
     // Vectors and wide integers hold several of what is smaller: the tensor that is bound decides.
-    let (told_size, declared_size) = (told.size(), declared.size());
-    match (is_integer(told), is_integer(declared)) {
-        (true, true) | (true, false) => told_size < declared_size,
-        (false, _) => told_size <= declared_size,
+    let (size, declared_size) = (in_file.size(), declared.size());
+    match (is_integer(in_file), is_integer(declared)) {
+        (true, true) | (true, false) => size < declared_size,
+        (false, _) => size <= declared_size,
     }
 }
 

@@ -1,7 +1,5 @@
 //! Binding arguments to parameters by name, and proving that they fit.
 
-use std::collections::HashMap;
-
 use cubinder_expr::{Expr, Kind, Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 
@@ -33,7 +31,7 @@ pub fn number_bytes(signature: &Signature) -> Vec<(String, u32)> {
 /// Parameters that share a name; else parameters without a name, every argument that names no parameter, every parameter without an argument, and
 /// every argument that does not fit.
 pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<Vec<Arg>, Vec<Diagnostic>> {
-    let names = Names::new(unit, signature);
+    let names = Names { unit, signature };
     if let Some(problem) = names.shared() {
         return Err(vec![problem]);
     }
@@ -75,7 +73,7 @@ pub fn read_only(signature: &Signature) -> Vec<String> {
 /// argument.
 #[must_use]
 pub fn check_names(unit: &Unit, signature: &Signature) -> Vec<Diagnostic> {
-    let names = Names::new(unit, signature);
+    let names = Names { unit, signature };
     names.shared().map_or_else(|| names.problems(), |problem| vec![problem])
 }
 
@@ -141,28 +139,15 @@ fn replaced<'p>(plugin: &'p Plugin, unit: &Unit, input: u32) -> Option<&'p Outpu
 struct Names<'a> {
     unit: &'a Unit,
     signature: &'a Signature,
-    args: HashMap<&'a str, &'a ArgDraft>,
-    /// How many parameters have each name.
-    params: HashMap<&'a str, usize>,
 }
 
 impl<'a> Names<'a> {
-    fn new(unit: &'a Unit, signature: &'a Signature) -> Names<'a> {
-        let mut params = HashMap::new();
-        for param in &signature.params {
-            *params.entry(param.name.as_str()).or_default() += 1;
-        }
-        // Of several with one name the first counts.
-        let args = unit.args.iter().rev().map(|arg| (arg.name.as_str(), arg)).collect();
-        Names { unit, signature, args, params }
-    }
-
     /// Parameters without a name, arguments that name no parameter, then parameters without an argument. One that a misspelt
     /// argument was meant for is not among the latter, nor is an argument among the former that may be meant for a parameter
     /// without a name.
     fn problems(&self) -> Vec<Diagnostic> {
         let nameless = self.nameless();
-        let unknown = self.unit.args.iter().filter(|arg| !self.params.contains_key(arg.name.as_str()));
+        let unknown = self.unit.args.iter().filter(|arg| self.signature.find(&arg.name).is_none());
         let unknown: Vec<(&ArgDraft, Option<&str>)> = unknown.map(|arg| (arg, self.meant(arg))).collect();
         let meant: Vec<&str> = unknown.iter().filter_map(|(_, meant)| *meant).collect();
         let reported = unknown.iter().filter(|(_, meant)| nameless.is_none() || meant.is_some());
@@ -178,8 +163,9 @@ impl<'a> Names<'a> {
         suggest(&arg.name, free.map(|param| param.name.as_str()))
     }
 
-    fn arg_of(&self, param: &Param) -> Option<&ArgDraft> {
-        self.args.get(param.name.as_str()).copied().filter(|_| !param.name.is_empty())
+    /// Of several arguments with one name the first counts.
+    fn arg_of(&self, param: &Param) -> Option<&'a ArgDraft> {
+        self.unit.args.iter().find(|arg| arg.name == param.name && !param.name.is_empty())
     }
 
     /// With what the kernel takes: the manifest itself declares that for precompiled code, and may be what is wrong.
@@ -210,8 +196,9 @@ impl<'a> Names<'a> {
 
     /// Two parameters of one name: both would silently get the one argument. C++ writes such only for parameter packs.
     fn shared(&self) -> Option<Diagnostic> {
-        let count = |name: &str| self.params.get(name).copied().unwrap_or(0);
-        let mut names = self.signature.params.iter().map(|param| param.name.as_str());
+        let params = &self.signature.params;
+        let count = |name: &str| params.iter().filter(|param| param.name == name).count();
+        let mut names = params.iter().map(|param| param.name.as_str());
         let name = names.find(|name| !name.is_empty() && count(name) > 1)?;
         let (kernel, span) = (&self.unit.kernel, self.unit.kernel_span.clone());
         Some(self.with_signature(SharedParameterName { kernel, count: count(name), name, span }))

@@ -36,9 +36,10 @@ pub(crate) struct Span {
 }
 
 /// Where a graph belongs.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Owner {
     /// It is the network.
+    #[default]
     Model,
     /// It is an attribute of a node: a branch of `If`, the body of `Loop` or `Scan`.
     Node {
@@ -60,8 +61,15 @@ pub enum Owner {
     },
 }
 
+impl Owner {
+    /// The graph that one of a node lies in.
+    pub(crate) fn graph(&self) -> Option<usize> {
+        if let Owner::Node { node, .. } = self { Some(node.graph) } else { None }
+    }
+}
+
 /// A list of nodes with the tensors that are described.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Graph {
     /// Where it belongs.
     pub owner: Owner,
@@ -127,10 +135,9 @@ impl Model {
 
     /// Every node of every graph.
     pub fn nodes(&self) -> impl Iterator<Item = (NodeId, &Node)> {
-        let of = |(graph, found): (usize, &'_ Graph)| (graph, found.nodes.len());
-        let ids = self.graphs.iter().enumerate().map(of);
-        let ids = ids.flat_map(|(graph, count)| (0..count).map(move |node| NodeId { graph, node }));
-        ids.filter_map(|id| Some((id, self.node(id)?)))
+        self.graphs.iter().enumerate().flat_map(|(graph, found)| {
+            found.nodes.iter().enumerate().map(move |(index, node)| (NodeId { graph, node: index }, node))
+        })
     }
 
     /// The versions of the operator sets that a graph uses: the function's that it belongs to, else the model's.
@@ -145,12 +152,13 @@ impl Model {
     /// The network or the function that a graph lies in; itself where it is one.
     #[must_use]
     pub fn root_of(&self, graph: usize) -> Option<usize> {
-        let mut at = graph;
         // A graph comes after the one that it lies in, so this ends.
-        while let Owner::Node { node, .. } = &self.graphs.get(at)?.owner {
-            at = node.graph;
-        }
-        Some(at)
+        self.enclosing(graph).last().filter(|root| *root < self.graphs.len())
+    }
+
+    /// A graph, then those that it lies in, from the innermost on.
+    pub(crate) fn enclosing(&self, graph: usize) -> impl Iterator<Item = usize> {
+        std::iter::successors(Some(graph), |graph| self.graphs.get(*graph)?.owner.graph())
     }
 }
 

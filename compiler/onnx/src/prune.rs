@@ -6,6 +6,7 @@ use std::io::{Read, Seek};
 use std::ops::Range;
 
 use crate::Error;
+use crate::model::Places;
 use crate::wire::{Content, Field, Source, bytes_field};
 
 /// Tensors with at most as many bytes of data are read: shapes follow from them.
@@ -31,9 +32,7 @@ mod number {
 /// What was found beside the bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
-    pub(crate) domain: Option<Range<u64>>,
-    pub(crate) op_type: Option<Range<u64>>,
-    pub(crate) attributes: Vec<Range<u64>>,
+    pub(crate) places: Places,
     pub(crate) graphs: Vec<FoundGraph>,
 }
 
@@ -56,18 +55,18 @@ pub(crate) fn node(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     source.seek(range.start)?;
-    while source.at() < range.end {
+    while source.position() < range.end {
         let field = source.field(range.end, "NodeProto")?;
         match (field.number, &field.content) {
             (number::NODE_ATTRIBUTE, Content::Bytes { prefix, payload }) => {
                 let attribute = attribute(source, (*prefix, payload), found)?;
                 bytes.extend(bytes_field(number::NODE_ATTRIBUTE, &attribute));
-                found.attributes.push(field.whole.clone());
+                found.places.attributes.push(field.whole.clone());
             }
             _ => {
                 match field.number {
-                    number::NODE_DOMAIN => found.domain = Some(field.whole.clone()),
-                    number::NODE_OP_TYPE => found.op_type = Some(field.whole.clone()),
+                    number::NODE_DOMAIN => found.places.domain = Some(field.whole.clone()),
+                    number::NODE_OP_TYPE => found.places.op_type = Some(field.whole.clone()),
                     _ => {}
                 }
                 copy(source, &field, &mut bytes)?;
@@ -86,7 +85,7 @@ fn attribute(
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     source.seek(range.start)?;
-    while source.at() < range.end {
+    while source.position() < range.end {
         let field = source.field(range.end, "AttributeProto")?;
         match (field.number, &field.content) {
             (
@@ -94,7 +93,7 @@ fn attribute(
                 Content::Bytes { prefix: inner, payload },
             ) => {
                 found.graphs.push(FoundGraph {
-                    attribute: found.attributes.len(),
+                    attribute: found.places.attributes.len(),
                     around: (prefix, range.clone()),
                     graph: (*inner, payload.clone()),
                 });
@@ -117,7 +116,7 @@ pub(crate) fn tensor(source: &mut Source<impl Read + Seek>, range: &Range<u64>) 
     let mut bytes = Vec::new();
     let (mut data, mut data_bytes) = (Vec::new(), 0_u64);
     source.seek(range.start)?;
-    while source.at() < range.end {
+    while source.position() < range.end {
         let field = source.field(range.end, "TensorProto")?;
         if number::TENSOR_DATA.contains(&field.number) {
             data_bytes = data_bytes.saturating_add(field.whole.end - field.whole.start);

@@ -12,7 +12,7 @@ use prost::Message;
 
 use crate::Error;
 use crate::model::{Graph, Model, Node, NodeId, Owner, Places, Span, Value};
-use crate::proto::{OperatorSetIdProto, TensorProto, ValueInfoProto};
+use crate::proto::{TensorProto, ValueInfoProto};
 use crate::prune::{self, Found};
 use crate::wire::{Content, Source, wrong};
 
@@ -29,28 +29,47 @@ mod number {
         pub(crate) const OPSET_IMPORT: u32 = 8;
         pub(crate) const FUNCTIONS: u32 = 25;
     }
-    pub(super) mod graph {
-        pub(crate) const NODE: u32 = 1;
-        pub(crate) const NAME: u32 = 2;
-        pub(crate) const INITIALIZER: u32 = 5;
-        pub(crate) const INPUT: u32 = 11;
-        pub(crate) const OUTPUT: u32 = 12;
-        pub(crate) const VALUE_INFO: u32 = 13;
-        pub(crate) const SPARSE_INITIALIZER: u32 = 15;
-    }
-    pub(super) mod function {
-        pub(crate) const NAME: u32 = 1;
-        pub(crate) const INPUT: u32 = 4;
-        pub(crate) const OUTPUT: u32 = 5;
-        pub(crate) const NODE: u32 = 7;
-        pub(crate) const OPSET_IMPORT: u32 = 9;
-        pub(crate) const DOMAIN: u32 = 10;
-        pub(crate) const VALUE_INFO: u32 = 12;
-        pub(crate) const OVERLOAD: u32 = 13;
-    }
     /// `SparseTensorProto.values`, which has the tensor's name, and `dims`.
     pub(super) const SPARSE_VALUES: u32 = 1;
 }
+
+/// A field of a graph or of a function that is read.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    Node,
+    Name,
+    Input,
+    Output,
+    Value,
+    Weight,
+    SparseWeight,
+    OpsetImport,
+    Domain,
+    Overload,
+}
+
+/// The numbers of the fields of `GraphProto`.
+const GRAPH: &[(u32, Part)] = &[
+    (1, Part::Node),
+    (2, Part::Name),
+    (5, Part::Weight),
+    (11, Part::Input),
+    (12, Part::Output),
+    (13, Part::Value),
+    (15, Part::SparseWeight),
+];
+
+/// The numbers of the fields of `FunctionProto`.
+const FUNCTION: &[(u32, Part)] = &[
+    (1, Part::Name),
+    (4, Part::Input),
+    (5, Part::Output),
+    (7, Part::Node),
+    (9, Part::OpsetImport),
+    (10, Part::Domain),
+    (12, Part::Value),
+    (13, Part::Overload),
+];
 
 impl Model {
     /// Reads the model in a file, without its weights.
@@ -93,7 +112,7 @@ impl<R: Read + Seek> Reading<R> {
         self.model.imports_end = end;
         let (mut graph, mut functions) = (None, Vec::new());
         let (mut name, mut version) = (String::new(), String::new());
-        while self.source.at() < end {
+        while self.source.position() < end {
             let field = self.source.field(end, "ModelProto")?;
             match (field.number, &field.content) {
                 (number::model::IR_VERSION, Content::Varint(version)) => {
@@ -134,24 +153,6 @@ impl<R: Read + Seek> Reading<R> {
         self.model.spans.len() - 1
     }
 
-    /// An empty graph in its place in the list: those in its nodes come after it.
-    fn begin(&mut self, owner: Owner, span: usize) -> usize {
-        let imports_end = self.model.spans[span].payload.end;
-        let empty = Vec::new;
-        self.model.graphs.push(Graph {
-            owner,
-            name: String::new(),
-            nodes: Vec::new(),
-            inputs: empty(),
-            outputs: empty(),
-            values: empty(),
-            initializers: Vec::new(),
-            span,
-            imports_end,
-        });
-        self.model.graphs.len() - 1
-    }
-
     fn graph(
         &mut self,
         place: (u64, Range<u64>),
@@ -159,83 +160,84 @@ impl<R: Read + Seek> Reading<R> {
         owner: Owner,
         depth: usize,
     ) -> Result<(), Error> {
-        let payload = place.1.clone();
         if depth > MAX_DEPTH {
             let what = format!("graphs lie in nodes of graphs more than {MAX_DEPTH} deep");
-            return Err(Error::Limit { at: payload.start, what });
+            return Err(Error::Limit { at: place.1.start, what });
         }
         let span = self.span(parent, place);
-        let index = self.begin(owner, span);
-        self.source.seek(payload.start)?;
-        while self.source.at() < payload.end {
-            let field = self.source.field(payload.end, "GraphProto")?;
-            if let Content::Bytes { prefix, payload } = &field.content {
-                match field.number {
-                    number::graph::NODE => self.node(index, (*prefix, payload.clone()), depth)?,
-                    number::graph::NAME => self.model.graphs[index].name = self.text(payload)?,
-                    number::graph::INITIALIZER => {
-                        let tensor = self.tensor(payload)?;
-                        self.model.graphs[index].initializers.push(tensor);
-                    }
-                    number::graph::SPARSE_INITIALIZER => self.sparse(index, payload)?,
-                    number::graph::INPUT => {
-                        let value = self.value(payload)?;
-                        self.model.graphs[index].inputs.push(value);
-                    }
-                    number::graph::OUTPUT => {
-                        let value = self.value(payload)?;
-                        self.model.graphs[index].outputs.push(value);
-                    }
-                    number::graph::VALUE_INFO => {
-                        let value = self.value(payload)?;
-                        self.model.graphs[index].values.push(value);
-                    }
-                    _ => {}
-                }
-            }
-            self.source.seek(field.whole.end)?;
+        self.body(span, owner, depth).map(|_| ())
+    }
+
+    fn function(&mut self, place: (u64, Range<u64>)) -> Result<(), Error> {
+        let span = self.span(None, place);
+        let owner = Owner::Function {
+            domain: String::new(),
+            name: String::new(),
+            overload: String::new(),
+            opsets: Vec::new(),
+        };
+        let index = self.body(span, owner, 0)?;
+        let graph = &mut self.model.graphs[index];
+        if let Owner::Function { name, .. } = &mut graph.owner {
+            name.clone_from(&graph.name);
         }
         Ok(())
     }
 
-    fn function(&mut self, place: (u64, Range<u64>)) -> Result<(), Error> {
-        let payload = place.1.clone();
-        let span = self.span(None, place);
-        let index = self.begin(Owner::Model, span);
-        let (mut domain, mut overload, mut opsets) = (String::new(), String::new(), Vec::new());
-        self.source.seek(payload.start)?;
-        while self.source.at() < payload.end {
-            let field = self.source.field(payload.end, "FunctionProto")?;
-            if let Content::Bytes { prefix, payload } = &field.content {
-                match field.number {
-                    number::function::NODE => self.node(index, (*prefix, payload.clone()), 0)?,
-                    number::function::NAME => self.model.graphs[index].name = self.text(payload)?,
-                    number::function::DOMAIN => domain = self.text(payload)?,
-                    number::function::OVERLOAD => overload = self.text(payload)?,
-                    number::function::INPUT => {
-                        let value = Value { name: self.text(payload)?, ty: None };
-                        self.model.graphs[index].inputs.push(value);
+    /// Reads a graph or a function into its place in the list: graphs in its nodes come after it.
+    fn body(&mut self, span: usize, owner: Owner, depth: usize) -> Result<usize, Error> {
+        let Range { start, end } = self.model.spans[span].payload.clone();
+        let is_function = matches!(owner, Owner::Function { .. });
+        let (message, parts) = if is_function { ("FunctionProto", FUNCTION) } else { ("GraphProto", GRAPH) };
+        let index = self.model.graphs.len();
+        self.model.graphs.push(Graph { owner, span, imports_end: end, ..Graph::default() });
+        self.source.seek(start)?;
+        while self.source.position() < end {
+            let field = self.source.field(end, message)?;
+            let part = parts.iter().find(|(number, _)| *number == field.number);
+            if let (Some((_, part)), Content::Bytes { prefix, payload }) = (part, &field.content) {
+                match part {
+                    Part::Node => self.node(index, (*prefix, payload.clone()), depth)?,
+                    Part::SparseWeight => self.sparse(index, payload)?,
+                    Part::Weight => {
+                        let tensor = self.tensor(payload)?;
+                        self.model.graphs[index].initializers.push(tensor);
                     }
-                    number::function::OUTPUT => {
-                        let value = Value { name: self.text(payload)?, ty: None };
-                        self.model.graphs[index].outputs.push(value);
+                    Part::Input | Part::Output | Part::Value => {
+                        let value = if is_function && *part != Part::Value {
+                            Value { name: self.text(payload)?, ty: None }
+                        } else {
+                            self.value(payload)?
+                        };
+                        let graph = &mut self.model.graphs[index];
+                        match part {
+                            Part::Input => graph.inputs.push(value),
+                            Part::Output => graph.outputs.push(value),
+                            _ => graph.values.push(value),
+                        }
                     }
-                    number::function::VALUE_INFO => {
-                        let value = self.value(payload)?;
-                        self.model.graphs[index].values.push(value);
+                    Part::OpsetImport => {
+                        let import = self.decode(payload, "OperatorSetIdProto")?;
+                        let graph = &mut self.model.graphs[index];
+                        graph.imports_end = field.whole.end;
+                        if let Owner::Function { opsets, .. } = &mut graph.owner {
+                            opsets.push(import);
+                        }
                     }
-                    number::function::OPSET_IMPORT => {
-                        opsets.push(self.decode::<OperatorSetIdProto>(payload, "OperatorSetIdProto")?);
-                        self.model.graphs[index].imports_end = field.whole.end;
+                    Part::Name | Part::Domain | Part::Overload => {
+                        let text = self.text(payload)?;
+                        let graph = &mut self.model.graphs[index];
+                        match (part, &mut graph.owner) {
+                            (Part::Domain, Owner::Function { domain, .. }) => *domain = text,
+                            (Part::Overload, Owner::Function { overload, .. }) => *overload = text,
+                            _ => graph.name = text,
+                        }
                     }
-                    _ => {}
                 }
             }
             self.source.seek(field.whole.end)?;
         }
-        let name = self.model.graphs[index].name.clone();
-        self.model.graphs[index].owner = Owner::Function { domain, name, overload, opsets };
-        Ok(())
+        Ok(index)
     }
 
     fn node(&mut self, graph: usize, place: (u64, Range<u64>), depth: usize) -> Result<(), Error> {
@@ -251,10 +253,9 @@ impl<R: Read + Seek> Reading<R> {
             proto.attribute.iter().flat_map(|attribute| attribute.t.iter().chain(&attribute.tensors));
         let files: Vec<String> = tensors.filter_map(external_file).collect();
         self.model.external_files.extend(files);
-        let Found { domain, op_type, attributes, graphs } = found;
-        let places = Box::new(Places { span, domain, op_type, attributes });
+        let places = Box::new(Places { span, ..found.places });
         self.model.graphs[graph].nodes.push(Node { proto, places });
-        for inner in graphs {
+        for inner in found.graphs {
             let around = self.span(Some(span), inner.around);
             let attribute = names.get(inner.attribute).cloned().unwrap_or_default();
             self.graph(inner.graph, Some(around), Owner::Node { node: id, attribute }, depth + 1)?;
@@ -272,7 +273,7 @@ impl<R: Read + Seek> Reading<R> {
     /// Of a sparse tensor its name and type; its dimensions are those of the whole, which nobody needs.
     fn sparse(&mut self, graph: usize, payload: &Range<u64>) -> Result<(), Error> {
         self.source.seek(payload.start)?;
-        while self.source.at() < payload.end {
+        while self.source.position() < payload.end {
             let field = self.source.field(payload.end, "SparseTensorProto")?;
             if let (number::SPARSE_VALUES, Content::Bytes { payload, .. }) = (field.number, &field.content) {
                 let values = self.tensor(payload)?;

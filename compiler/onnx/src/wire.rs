@@ -204,7 +204,7 @@ impl<R: Read + Seek> Source<R> {
         }
     }
 
-    pub(crate) fn at(&self) -> u64 {
+    pub(crate) fn position(&self) -> u64 {
         self.at
     }
 }

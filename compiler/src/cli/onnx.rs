@@ -41,10 +41,15 @@ enum Command {
 }
 
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    match &arguments.command {
-        Command::Annotate(arguments) => annotate::run(arguments),
-        Command::List(arguments) => list::run(arguments),
-        Command::Shapes(arguments) => shapes::run(arguments),
+    let (json, result) = match &arguments.command {
+        Command::Annotate(arguments) => (arguments.json, annotate::run(arguments)),
+        Command::List(arguments) => (arguments.json, list::run(arguments)),
+        Command::Shapes(arguments) => (arguments.json, shapes::run(arguments)),
+    };
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(errors) => failed(errors, json),
     }
 }
 
@@ -95,4 +100,12 @@ fn answer(value: &impl Serialize) {
             show(&mut [error], MessageFormat::Human);
         }
     }
+}
+
+/// A report, after its result in one word.
+#[derive(Serialize)]
+struct Answer<'r, R> {
+    result: &'static str,
+    #[serde(flatten)]
+    report: &'r R,
 }

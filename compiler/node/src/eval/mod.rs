@@ -30,5 +30,7 @@ pub use report::{
     LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,
 };
 pub use resolved::{ResolvedQuery, resolve_query, slices};
-pub use subject::{Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open};
+pub use subject::{
+    Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open, read_subjects,
+};
 pub use table::table;

@@ -32,6 +32,17 @@ pub struct Subjects {
     pub warnings: Vec<Diagnostic>,
 }
 
+impl Subjects {
+    fn not_empty(self, name: &str) -> Result<Subjects, Vec<Diagnostic>> {
+        if !self.list.is_empty() {
+            return Ok(self);
+        }
+        let error = Diagnostic::error(format!("nothing in `{name}` can be evaluated"))
+            .note("expected a manifest (`*.toml`), a plugin library with its code, a bundle or an engine with Cubinder nodes");
+        Err(std::iter::once(error).chain(self.warnings).collect())
+    }
+}
+
 /// A plugin, or a node of it.
 #[derive(Debug, Clone)]
 pub struct Subject {
@@ -85,6 +96,14 @@ pub struct Choice {
 /// # Errors
 /// Where it cannot be read, or is none of the things that can be evaluated, or holds mistakes.
 pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
+    read_subjects(path)?.not_empty(&path.display().to_string())
+}
+
+/// As [`open`], but a file without plugins and nodes gives none.
+///
+/// # Errors
+/// As [`open`].
+pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
     let cannot = |why: &dyn std::fmt::Display| {
         vec![Diagnostic::error(format!("cannot read `{}`: {why}", path.display()))]
     };
@@ -98,7 +117,7 @@ pub fn open(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
         return if errors.is_empty() { Ok(of(resolved)) } else { Err(errors) };
     }
     let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot(&error))?;
-    compiled(&path.display().to_string(), &bytes)
+    Ok(contents(&path.display().to_string(), &bytes))
 }
 
 /// The plugin of a manifest. Reads no other file: tables that are in files stay empty.
@@ -122,6 +141,10 @@ fn of(resolved: Resolved) -> Subjects {
 /// # Errors
 /// Where there are none, or none that can be evaluated.
 pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
+    contents(name, bytes).not_empty(name)
+}
+
+fn contents(name: &str, bytes: &[u8]) -> Subjects {
     let mut all: Vec<LocatedContainer> = Vec::new();
     let mut warnings = Vec::new();
     for (offset, found) in container::scan(bytes) {
@@ -140,15 +163,7 @@ pub fn compiled(name: &str, bytes: &[u8]) -> Result<Subjects, Vec<Diagnostic>> {
         true => ("engine", nodes, plugins(&all)),
         false => (library_kind(bytes), plugins(&all), Vec::new()),
     };
-    if list.is_empty() {
-        let mut errors = vec![
-            Diagnostic::error(format!("nothing in `{name}` can be evaluated"))
-                .note("expected a manifest (`*.toml`), a plugin library with its code, a bundle or an engine with Cubinder nodes"),
-        ];
-        errors.append(&mut warnings);
-        return Err(errors);
-    }
-    Ok(Subjects { kind, list, carried, warnings })
+    Subjects { kind, list, carried, warnings }
 }
 
 fn library_kind(bytes: &[u8]) -> &'static str {

@@ -15,10 +15,11 @@ use cubinder_model::{Attribute, AttributeElement, Plugin};
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::check::{MOST_TOLD, meant, shape_input_indices, unknown};
+use super::check::{MOST_REPORTED, meant, shape_input_indices, unknown};
+use super::errors::{MappedTwice, NoMappedNode, NoMappedPlugin, NoMapping, SeveralMappedPlugins};
 use super::find::{AOT, Finder, Kin, NAMESPACE, Near, Nobody, SHAPE_INPUTS, VERSION, Whose};
-use super::list::{node_name, place, plural};
-use super::passed::{kind, reference};
+use super::names::{domain_text, full_op, graph_name, node_name, plural, quoted};
+use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::{Diagnostic, harmless, suggest};
 
@@ -86,9 +87,7 @@ impl Mapping {
             match parse_one(text, plugins) {
                 Ok((key, place)) => {
                     if mapping.0.insert(key, place).is_some() {
-                        errors.push(Diagnostic::error(format!(
-                            "`--map {text}`: the name before `=` is there twice"
-                        )));
+                        errors.push(MappedTwice { text }.into());
                     }
                 }
                 Err(error) => errors.push(error),
@@ -100,15 +99,8 @@ impl Mapping {
     /// What names no node of a model: a mistake, because nothing comes of it.
     #[must_use]
     pub fn unused(&self, model: &Model) -> Vec<Diagnostic> {
-        let mut unused: BTreeSet<&(String, String)> = self.0.keys().collect();
-        let mut known: BTreeSet<(String, String)> = BTreeSet::new();
-        for (_, node) in model.nodes() {
-            let key = key(node);
-            unused.remove(&key);
-            if !known.contains(&key) {
-                known.insert(key);
-            }
-        }
+        let known: BTreeSet<(String, String)> = model.nodes().map(|(_, node)| key(node)).collect();
+        let unused: BTreeSet<_> = self.0.keys().filter(|name| !known.contains(*name)).collect();
         unused.into_iter().map(|name| no_node(name, &known)).collect()
     }
 }
@@ -119,37 +111,20 @@ fn key(node: &Node) -> (String, String) {
 }
 
 fn no_node((domain, op): &(String, String), known: &BTreeSet<(String, String)>) -> Diagnostic {
-    let whole = |(domain, op): &(String, String)| {
-        if domain.is_empty() { op.clone() } else { format!("{domain}::{op}") }
-    };
-    let of =
-        if domain.is_empty() { "the default domain".to_owned() } else { format!("the domain `{domain}`") };
-    let error = Diagnostic::error(format!(
-        "`--map {}=...`: no node is `{op}` of {of}",
-        whole(&(domain.clone(), op.clone()))
-    ));
-    let same: Vec<String> = known
-        .iter()
-        .filter(|(_, other)| other == op)
-        .take(4)
-        .map(|name| format!("`{}`", whole(name)))
-        .collect();
-    if !same.is_empty() {
-        return error.help(format!("the model has {}", same.join(", ")));
-    }
+    let full = |(domain, op): &(String, String)| full_op(domain, op);
+    let name = full_op(domain, op);
+    let same = known.iter().filter(|(_, other)| other == op).take(4).map(full);
+    let same = Some(quoted(same)).filter(|same| !same.is_empty());
     let foreign: Vec<String> =
-        known.iter().filter(|(domain, _)| !operators::is_domain(domain)).map(whole).collect();
-    match suggest(&whole(&(domain.clone(), op.clone())), foreign.iter().map(String::as_str)) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error,
-    }
+        known.iter().filter(|(domain, _)| !operators::is_domain(domain)).map(full).collect();
+    let near = suggest(&name, foreign.iter().map(String::as_str)).filter(|_| same.is_none());
+    NoMappedNode { name: name.clone(), op, place: domain_text(domain), same, near }.into()
 }
 
 fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize), Diagnostic> {
     let pair = text.split_once('=').map(|(from, to)| (from.trim(), to.trim()));
     let Some((from, to)) = pair.filter(|(from, to)| !from.is_empty() && !to.is_empty()) else {
-        return Err(Diagnostic::error(format!("`--map {text}` is no `DOMAIN::OP=PLUGIN`"))
-            .help("write it like `--map mmcv::RoIAlign=sample::roi_align`"));
+        return Err(NoMapping { text }.into());
     };
     let (domain, op) = from.rsplit_once("::").unwrap_or(("", from));
     let domain = if domain == "ai.onnx" { "" } else { domain };
@@ -159,16 +134,8 @@ fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize),
         plugins.named(name).filter(|(_, known)| is_meant(&known.plugin)).map(|(place, _)| place).collect();
     match found.as_slice() {
         [place] => Ok(((domain.to_owned(), op.to_owned()), *place)),
-        [] => {
-            let error = Diagnostic::error(format!("`--map {text}`: there is no plugin `{to}`"));
-            let known: Vec<&str> = plugins.names().collect();
-            Err(match suggest(name, known) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            })
-        }
-        _ => Err(Diagnostic::error(format!("`--map {text}`: there are several plugins `{to}`"))
-            .help("name its namespace too, and give a library with one version of it")),
+        [] => Err(NoMappedPlugin { text, plugin: to, near: suggest(name, plugins.names()) }.into()),
+        _ => Err(SeveralMappedPlugins { text, plugin: to }.into()),
     }
 }
 
@@ -211,7 +178,7 @@ pub fn annotate<'m>(model: &'m Model, plugins: &Plugins, mapping: &Mapping, take
         }
         let changes = change(&mut done.edits, id, node, (plugin, becomes));
         if !changes.is_empty() {
-            let (name, graph) = (node_name(model, id), place(model, id.graph));
+            let (name, graph) = (node_name(model, id), graph_name(model, id.graph));
             done.nodes.push(NodeChanges { node: name, graph, plugin: plugin.full_name(), changes });
         }
         let is_imported = model.opsets_of(id.graph).iter().any(|known| known.domain() == plugin.namespace);
@@ -240,12 +207,12 @@ fn is_of_calls(node: &Node, resolved: &Node, plugin: &Plugin) -> bool {
 
 /// Whether an attribute is what each call of the function says.
 fn is_reference(node: &Node, name: &str) -> bool {
-    node.proto.attribute.iter().any(|said| said.name() == name && reference(said).is_some())
+    node.proto.attribute.iter().any(|stated| stated.name() == name && reference(stated).is_some())
 }
 
 fn is_text(node: &Node, name: &str, value: &str) -> bool {
-    let is_right = |said: &AttributeProto| {
-        reference(said).is_none() && kind(said) == AttributeType::String && said.s() == value.as_bytes()
+    let is_right = |stated: &AttributeProto| {
+        reference(stated).is_none() && kind(stated) == AttributeType::String && stated.s() == value.as_bytes()
     };
     node.attribute(name).is_some_and(is_right)
 }
@@ -287,7 +254,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
         }
     }
     // 0 is the author's wish, and no mistake.
-    let is_kept = |said: &AttributeProto| kind(said) == AttributeType::Int;
+    let is_kept = |stated: &AttributeProto| kind(stated) == AttributeType::Int;
     if !is_reference(node, AOT) && !node.attribute(AOT).is_some_and(is_kept) {
         wanted.push(AttributeProto { i: Some(1), ..new(AOT, AttributeType::Int) });
     }
@@ -295,13 +262,13 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
     let is_right = match node.attribute(SHAPE_INPUTS) {
         None => indices.is_empty(),
         Some(_) if is_reference(node, SHAPE_INPUTS) => true,
-        Some(said) => kind(said) == AttributeType::Ints && said.ints == indices,
+        Some(stated) => kind(stated) == AttributeType::Ints && stated.ints == indices,
     };
     if !is_right {
         wanted.push(AttributeProto { ints: indices, ..new(SHAPE_INPUTS, AttributeType::Ints) });
     }
     // A default would hide that another name was meant to be this one.
-    let unknown = unknown(plugin, node).take(MOST_TOLD);
+    let unknown = unknown(plugin, node).take(MOST_REPORTED);
     let mistaken: Vec<&str> = unknown.filter_map(|name| meant(plugin, node, name)).collect();
     let is_missing = |attribute: &&Attribute| {
         node.attribute(&attribute.name).is_none() && !mistaken.contains(&attribute.name.as_str())
@@ -330,31 +297,25 @@ fn default(attribute: &Attribute) -> Option<AttributeProto> {
         Value::Array(items) => items.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let is_list = attribute.ty.list;
+    let kind = |list, one| new(name, if attribute.ty.list { list } else { one });
     Some(match attribute.ty.element {
         AttributeElement::String => {
-            let texts: Option<Vec<Vec<u8>>> = values.iter().map(text).collect();
-            let strings = texts?;
-            match is_list {
-                true => AttributeProto { strings, ..new(name, AttributeType::Strings) },
-                false => AttributeProto { s: strings.into_iter().next(), ..new(name, AttributeType::String) },
-            }
+            let strings: Vec<Vec<u8>> = values.iter().map(text).collect::<Option<_>>()?;
+            let s = strings.first().cloned().filter(|_| !attribute.ty.list);
+            let strings = if attribute.ty.list { strings } else { Vec::new() };
+            AttributeProto { s, strings, ..kind(AttributeType::Strings, AttributeType::String) }
         }
         element if element.is_float() => {
-            let floats: Option<Vec<f32>> = values.iter().map(float).collect();
-            let floats = floats?;
-            match is_list {
-                true => AttributeProto { floats, ..new(name, AttributeType::Floats) },
-                false => AttributeProto { f: floats.first().copied(), ..new(name, AttributeType::Float) },
-            }
+            let floats: Vec<f32> = values.iter().map(float).collect::<Option<_>>()?;
+            let f = floats.first().copied().filter(|_| !attribute.ty.list);
+            let floats = if attribute.ty.list { floats } else { Vec::new() };
+            AttributeProto { f, floats, ..kind(AttributeType::Floats, AttributeType::Float) }
         }
         _ => {
-            let ints: Option<Vec<i64>> = values.iter().map(integer).collect();
-            let ints = ints?;
-            match is_list {
-                true => AttributeProto { ints, ..new(name, AttributeType::Ints) },
-                false => AttributeProto { i: ints.first().copied(), ..new(name, AttributeType::Int) },
-            }
+            let ints: Vec<i64> = values.iter().map(integer).collect::<Option<_>>()?;
+            let i = ints.first().copied().filter(|_| !attribute.ty.list);
+            let ints = if attribute.ty.list { ints } else { Vec::new() };
+            AttributeProto { i, ints, ..kind(AttributeType::Ints, AttributeType::Int) }
         }
     })
 }
@@ -391,30 +352,27 @@ fn shown(attribute: &AttributeProto) -> String {
         let short: String = text.chars().take(64).collect();
         if short.len() < text.len() { format!("{short:?}...") } else { format!("{short:?}") }
     };
-    let list = |items: Vec<String>, count: usize| {
-        let more = if count > MOST { ", ..." } else { "" };
-        format!("[{}{more}]", items.join(", "))
-    };
     if let Some(name) = reference(attribute) {
         return format!("(`{name}` of each call)");
     }
-    match kind(attribute) {
-        AttributeType::Int => attribute.i().to_string(),
-        AttributeType::Float => format!("{:?}", attribute.f()),
-        AttributeType::String => text(attribute.s()),
+    let float = |value: f32| format!("{value:?}");
+    let (items, count): (Vec<String>, usize) = match kind(attribute) {
+        AttributeType::Int => return attribute.i().to_string(),
+        AttributeType::Float => return float(attribute.f()),
+        AttributeType::String => return text(attribute.s()),
         AttributeType::Ints => {
-            list(attribute.ints.iter().take(MOST).map(i64::to_string).collect(), attribute.ints.len())
+            (attribute.ints.iter().take(MOST).map(i64::to_string).collect(), attribute.ints.len())
         }
         AttributeType::Floats => {
-            let items = attribute.floats.iter().take(MOST).map(|value| format!("{value:?}"));
-            list(items.collect(), attribute.floats.len())
+            (attribute.floats.iter().take(MOST).copied().map(float).collect(), attribute.floats.len())
         }
         AttributeType::Strings => {
-            let items = attribute.strings.iter().take(MOST).map(|value| text(value));
-            list(items.collect(), attribute.strings.len())
+            (attribute.strings.iter().take(MOST).map(|value| text(value)).collect(), attribute.strings.len())
         }
-        other => format!("({})", other.as_str_name()),
-    }
+        other => return format!("({})", other.as_str_name()),
+    };
+    let more = if count > MOST { ", ..." } else { "" };
+    format!("[{}{more}]", items.join(", "))
 }
 
 /// The changes as a diff; ends with a line end. Control characters of the file never reach the terminal.
@@ -433,12 +391,10 @@ pub fn diff(annotated: &Annotated<'_>, is_written: bool) -> String {
     }
     let mut last = None;
     for import in &annotated.imports {
-        let of = import
-            .function
-            .as_ref()
-            .map_or_else(|| "the model".to_owned(), |name| format!("the function {name}"));
         if last.replace(&import.function) != Some(&import.function) {
-            text.push_str(&format!("operator sets of {of}\n"));
+            let place = import.function.as_ref();
+            let place = place.map_or_else(|| "the model".to_owned(), |name| format!("the function {name}"));
+            text.push_str(&format!("operator sets of {place}\n"));
         }
         text.push_str(&format!("  + {} = {}\n", import.domain, import.version));
     }

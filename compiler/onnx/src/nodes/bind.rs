@@ -7,9 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::Model;
 use cubinder_expr as expr;
-use cubinder_expr::Value;
-use cubinder_expr::{Environment, Scope};
+use cubinder_expr::{Environment, Scope, Value};
 
+use super::errors::{ContradictedDim, ContradictedShape, DimTwice, NoDim, UnequalDims};
+use super::errors::{UnknownDim, UnknownTensor};
+use super::names::quoted;
 use super::tensors::{Dim, Tensor, Tensors};
 use crate::diagnostic::{Diagnostic, suggest};
 
@@ -35,13 +37,10 @@ impl Given {
             let pair = text.rsplit_once('=').map(|(name, value)| (name.trim(), value.trim().parse::<i64>()));
             match pair {
                 Some((name, _)) if dims.iter().any(|(known, _)| known == name) => {
-                    errors.push(Diagnostic::error(format!("`--dim {name}=...` is given twice")));
+                    errors.push(DimTwice { name }.into());
                 }
                 Some((name, Ok(extent @ 0..))) if !name.is_empty() => dims.push((name.to_owned(), extent)),
-                _ => {
-                    let error = Diagnostic::error(format!("`--dim {text}` is no `NAME=EXTENT`"));
-                    errors.push(error.help("write it like `--dim batch=4`"));
-                }
+                _ => errors.push(NoDim { text }.into()),
             }
         }
         if errors.is_empty() { Ok(dims) } else { Err(errors) }
@@ -169,34 +168,18 @@ fn compile(text: &str, extent: impl Fn(&str) -> Option<i64>) -> Option<expr::Exp
 }
 
 fn no_dim(name: &str, names: &BTreeSet<String>) -> Diagnostic {
-    let error = Diagnostic::error(format!("`--dim {name}=...`: the model calls no dimension so"));
-    let list: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
-    let error = match list.is_empty() {
-        true => error.note("none of its dimensions has a name"),
-        false => error.note(format!("it has {}", list.join(", "))),
+    let note = match names.is_empty() {
+        true => "none of its dimensions has a name".to_owned(),
+        false => format!("it has {}", quoted(names.iter().take(16))),
     };
-    match suggest(name, names.iter().map(String::as_str)) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error,
-    }
+    UnknownDim { name, note, near: suggest(name, names.iter().map(String::as_str)) }.into()
 }
 
 fn no_tensor(option: &str, name: &str, model: &Model) -> Diagnostic {
-    let error = Diagnostic::error(format!("`--{option} {name}=...`: the model has no tensor `{name}`"));
-    let inputs: Vec<&str> = model
-        .graphs
-        .iter()
-        .take(1)
-        .flat_map(|graph| &graph.inputs)
-        .map(|input| input.name.as_str())
-        .collect();
-    let list: Vec<String> = inputs.iter().take(16).map(|name| format!("`{name}`")).collect();
-    let error =
-        if list.is_empty() { error } else { error.note(format!("its inputs are {}", list.join(", "))) };
-    match suggest(name, inputs) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error,
-    }
+    let inputs = model.graphs.first().map(|graph| graph.inputs.as_slice()).unwrap_or_default();
+    let inputs = inputs.iter().map(|input| input.name.as_str());
+    let list = Some(quoted(inputs.clone().take(16))).filter(|list| !list.is_empty());
+    UnknownTensor { option, name, inputs: list, near: suggest(name, inputs) }.into()
 }
 
 /// What names stand for, and what says so.
@@ -209,10 +192,9 @@ impl Bound {
     fn unify(&mut self, name: &str, tensor: Option<&Tensor>, shape: &[i64]) -> Result<(), Diagnostic> {
         let Some(dims) = tensor.and_then(|tensor| tensor.dims.as_ref()) else { return Ok(()) };
         let text = shape.iter().map(i64::to_string).collect::<Vec<_>>().join("x");
-        let said = || tensor.and_then(Tensor::shape_text).unwrap_or_default();
         let contradicted = || {
-            Diagnostic::error(format!("`--shape {name}={text}`: the model says that it is {}", said()))
-                .help("give a shape that the model takes, or export it with dynamic dimensions")
+            let shape = tensor.and_then(Tensor::shape_text).unwrap_or_default();
+            ContradictedShape { name, text: &text, shape }.into()
         };
         if dims.len() != shape.len() {
             return Err(contradicted());
@@ -224,10 +206,8 @@ impl Bound {
                     let by = format!("`--shape {name}={text}`");
                     let (known, before) = self.known.entry(dim.clone()).or_insert((*extent, by.clone()));
                     if known != extent {
-                        return Err(Diagnostic::error(format!(
-                            "`{dim}` is {known} by {before}, and {extent} by {by}"
-                        ))
-                        .note("dimensions of one name are equal"));
+                        let (known, extent) = (*known, *extent);
+                        return Err(UnequalDims { dim, known, before, extent, by: &by }.into());
                     }
                 }
                 _ => {}
@@ -258,7 +238,7 @@ impl Bound {
     fn contradictions(&self) -> impl Iterator<Item = Diagnostic> {
         self.known.iter().filter_map(|(name, (extent, by))| {
             let computed = self.computed(name).filter(|computed| computed != extent)?;
-            Some(Diagnostic::error(format!("`{name}` is {extent} by {by}, and {computed} by the rest")))
+            Some(ContradictedDim { name, extent: *extent, by, computed }.into())
         })
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::proto::AttributeProto;
 use crate::{Model, Node, NodeId, Owner};
 
-use super::passed::reference;
+use super::plugin_fields::reference;
 
 /// A function by domain, name and overload.
 type Name<'m> = (&'m str, &'m str, &'m str);
@@ -20,8 +20,8 @@ pub(super) struct Calls<'m> {
     agreed: HashMap<Name<'m>, HashMap<&'m str, &'m AttributeProto>>,
 }
 
-/// What calls say for an attribute.
-struct Said<'m> {
+/// The value of an attribute in the calls of a function.
+struct CallValue<'m> {
     /// The first of them.
     value: &'m AttributeProto,
     /// How many calls say this.
@@ -50,15 +50,15 @@ impl<'m> Calls<'m> {
 
     /// A node with what the calls of its function say in the place of references, as far as they agree.
     pub(super) fn resolved(&self, id: NodeId, node: &'m Node) -> Cow<'m, Node> {
-        let is_reference = |said: &AttributeProto| reference(said).is_some();
+        let is_reference = |stated: &AttributeProto| reference(stated).is_some();
         if !node.proto.attribute.iter().any(is_reference) {
             return Cow::Borrowed(node);
         }
         let mut resolved = node.clone();
-        for said in &mut resolved.proto.attribute {
-            if let Some(value) = reference(said).and_then(|name| self.value(id, name)) {
-                let name = said.name.take();
-                *said = AttributeProto { name, ..value.clone() };
+        for stated in &mut resolved.proto.attribute {
+            if let Some(value) = reference(stated).and_then(|name| self.value(id, name)) {
+                let name = stated.name.take();
+                *stated = AttributeProto { name, ..value.clone() };
             }
         }
         Cow::Owned(resolved)
@@ -73,23 +73,23 @@ impl<'m> Calls<'m> {
 
 /// What all calls say alike: one pass over them, because a model may have many calls and many references.
 fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
-    let mut all: HashMap<&str, Said<'m>> = HashMap::new();
+    let mut all: HashMap<&str, CallValue<'m>> = HashMap::new();
     for (call, node) in calls.iter().enumerate() {
         for value in &node.proto.attribute {
-            let said = all.entry(value.name()).or_insert(Said {
+            let stated = all.entry(value.name()).or_insert(CallValue {
                 value,
                 calls: 0,
                 last: usize::MAX,
                 differs: reference(value).is_some(),
             });
             // Of two in one call nobody knows which counts.
-            said.differs = said.differs || said.last == call || said.value != value;
-            said.calls += 1;
-            said.last = call;
+            stated.differs = stated.differs || stated.last == call || stated.value != value;
+            stated.calls += 1;
+            stated.last = call;
         }
     }
-    let agreed = all.into_iter().filter(|(_, said)| !said.differs && said.calls == calls.len());
-    agreed.map(|(name, said)| (name, said.value)).collect()
+    let agreed = all.into_iter().filter(|(_, stated)| !stated.differs && stated.calls == calls.len());
+    agreed.map(|(name, stated)| (name, stated.value)).collect()
 }
 
 fn function(owner: &Owner) -> Option<Name<'_>> {

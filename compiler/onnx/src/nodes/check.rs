@@ -15,70 +15,14 @@ use cubinder_launch::{Facts, Rule, Signature, Steps, check_limits, rules_of_attr
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::field::attribute_value;
 use cubinder_model::{Attribute, Input, Plugin, Requirement, Variant};
-use serde::Serialize;
 
+use super::errors::*;
 use super::find::{AOT, NAMESPACE, SHAPE_INPUTS, VERSION};
-use super::passed::{Loss, kind, passed, reference};
-use super::tensors::{Dim, Tensor};
-use crate::diagnostic::{Diagnostic, Severity, suggest};
-
-/// Something that is wrong with a node.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
-pub struct Finding {
-    /// Whether TensorRT would fail or give wrong results, or it is only odd.
-    #[serde(serialize_with = "severity_text")]
-    pub severity: Severity,
-    /// What kind of thing is wrong, for programs: `attribute`.
-    pub problem: &'static str,
-    /// What is wrong, lower case, no full stop.
-    pub message: String,
-    /// Facts that explain it.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    /// How to mend it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub help: Option<String>,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
-fn severity_text<S: serde::Serializer>(severity: &Severity, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(match severity {
-        Severity::Error => "error",
-        Severity::Warning => "warning",
-    })
-}
-
-impl Finding {
-    pub(super) fn error(problem: &'static str, message: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Error, problem, message: message.into(), notes: Vec::new(), help: None }
-    }
-
-    pub(super) fn warning(problem: &'static str, message: impl Into<String>) -> Finding {
-        Finding { severity: Severity::Warning, ..Finding::error(problem, message) }
-    }
-
-    pub(super) fn note(mut self, note: impl Into<String>) -> Finding {
-        self.notes.push(note.into());
-        self
-    }
-
-    pub(super) fn help(mut self, help: impl Into<String>) -> Finding {
-        self.help = Some(help.into());
-        self
-    }
-
-    /// The finding as a message about a node.
-    #[must_use]
-    pub fn diagnostic(&self, node: &str) -> Diagnostic {
-        let message = format!("{node}: {}", self.message);
-        Diagnostic {
-            severity: self.severity,
-            notes: self.notes.clone(),
-            help: self.help.clone(),
-            ..Diagnostic::error(message)
-        }
-    }
-}
+use super::finding::Finding;
+use super::names::{plural, quoted};
+use super::plugin_fields::{Loss, kind, parsed_field, reference};
+use super::tensors::Tensor;
+use crate::diagnostic::suggest;
 
 /// A node held against its plugin.
 #[derive(Debug, Clone, Default)]
@@ -95,7 +39,7 @@ pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked 
     let mut findings = Vec::new();
     unknown_attributes(plugin, node, &mut findings);
     findings.extend(repeated(node));
-    findings.extend(of_calls(node));
+    findings.extend(unread_own_attributes(node));
     let attributes = attributes(plugin, node, &mut findings);
     outputs_named(plugin, node, &mut findings);
     if !inputs_fit(plugin, node, &mut findings) {
@@ -106,12 +50,15 @@ pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked 
     if let Some(attributes) = &attributes {
         let alone = Facts { attributes, ..Facts::default() };
         let rules = rules_of_attributes(plugin).filter(|rule| !matches!(rule, Rule::Attribute(..)));
-        findings.extend(unmet("attribute", rules, plugin, &alone, &mut steps));
+        let unmet = rules.filter_map(|rule| rule.check(plugin, &alone, &mut steps).err());
+        findings.extend(unmet.map(|Unmet(why)| InvalidAttribute { why, kinds: None }.into()));
     }
     let types = types(plugin, attributes.as_deref(), inputs, &mut findings);
     let fits = shapes(plugin, attributes.as_deref(), inputs, &mut steps, &mut findings);
     let outputs = match fits {
-        true => super::infer::of_plugin(plugin, attributes.as_deref(), inputs, types.as_deref(), &mut steps),
+        true => {
+            super::infer::plugin_outputs(plugin, attributes.as_deref(), inputs, types.as_deref(), &mut steps)
+        }
         false => Vec::new(),
     };
     Checked { findings, attributes, outputs }
@@ -120,27 +67,20 @@ pub(super) fn check(plugin: &Plugin, node: &Node, inputs: &[Tensor]) -> Checked 
 // ---- attributes
 
 fn unknown_attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
-    let unknown: Vec<&str> = unknown(plugin, node).collect();
-    for name in unknown.iter().copied().take(MOST_TOLD) {
-        let message = format!("the plugin has no attribute `{name}`");
-        let drops = "TensorRT leaves it out without a word";
-        findings.push(match meant(plugin, node, name) {
-            Some(near) => {
-                let default = plugin.attributes.iter().find(|known| known.name == near);
-                let default = default.and_then(|known| known.default.as_ref());
-                let takes =
-                    default.map_or_else(String::new, |value| format!(", and `{near}` is {value} then"));
-                Finding::error("unknown_attribute", message)
-                    .note(format!("{drops}{takes}"))
-                    .help(format!("did you mean `{near}`?"))
-            }
-            None => Finding::warning("unknown_attribute", message).note(drops),
-        });
+    for name in unknown(plugin, node).take(MOST_REPORTED) {
+        let Some(near) = meant(plugin, node, name) else {
+            findings.push(UnknownAttribute { name }.into());
+            continue;
+        };
+        let known = plugin.attributes.iter().find(|known| known.name == near);
+        let default = known.and_then(|known| known.default.as_ref());
+        let default = default.map_or_else(String::new, |value| format!(", and `{near}` is {value} then"));
+        findings.push(MistakenAttribute { name, near, default }.into());
     }
 }
 
-/// How many things of one kind are told of a node: nobody reads more.
-pub(super) const MOST_TOLD: usize = 16;
+/// Maximum number of findings of one kind reported for a node.
+pub(super) const MOST_REPORTED: usize = 16;
 
 /// The attributes of a node that mean nothing to its plugin.
 pub(super) fn unknown<'n>(plugin: &Plugin, node: &'n Node) -> impl Iterator<Item = &'n str> {
@@ -163,21 +103,15 @@ fn repeated(node: &Node) -> impl Iterator<Item = Finding> {
     for attribute in &node.proto.attribute {
         *counts.entry(attribute.name()).or_default() += 1;
     }
-    counts.into_iter().filter(|(_, count)| *count > 1).take(MOST_TOLD).map(|(name, _)| {
-        Finding::error("attribute_twice", format!("the attribute `{name}` occurs more than once"))
-            .note("TensorRT uses the first one without a warning")
-            .help("leave one of them out")
-    })
+    let repeated = counts.into_iter().filter(|(_, count)| *count > 1).take(MOST_REPORTED);
+    repeated.map(|(name, _)| RepeatedAttribute { name }.into())
 }
 
 /// Those of [`OWN`] that the calls of a function say, where that is not known.
-fn of_calls(node: &Node) -> impl Iterator<Item = Finding> {
-    let said = OWN.into_iter().filter_map(|name| Some((name, reference(node.attribute(name)?)?)));
-    said.map(|(name, from)| {
-        let message = format!(
-            "the attribute `{name}` is what each call of the function says in `{from}`; it is not checked"
-        );
-        Finding::warning("attribute_unread", message)
+fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
+    OWN.into_iter().filter_map(|name| {
+        let loss = Loss::OfCalls(reference(node.attribute(name)?)?.to_owned());
+        Some(UncheckedAttribute { name, loss }.into())
     })
 }
 
@@ -188,41 +122,28 @@ pub(super) fn meant<'p>(plugin: &'p Plugin, node: &Node, name: &str) -> Option<&
 
 /// The values of all attributes, as the plugin reads them; none where one is wrong or not known.
 fn attributes(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> Option<Vec<Value>> {
-    let mut values = Some(Vec::with_capacity(plugin.attributes.len()));
+    let mut values = Vec::with_capacity(plugin.attributes.len());
     for attribute in &plugin.attributes {
         match one_attribute(attribute, node) {
-            Ok(value) => {
-                if let Some(values) = &mut values {
-                    values.push(value);
-                }
-            }
-            Err(finding) => {
-                values = None;
-                findings.push(finding);
-            }
+            Ok(value) => values.push(value),
+            Err(finding) => findings.push(finding),
         }
     }
-    values
+    (values.len() == plugin.attributes.len()).then_some(values)
 }
 
 fn one_attribute(attribute: &Attribute, node: &Node) -> Result<Value, Finding> {
-    let Some(said) = node.attribute(&attribute.name) else {
-        return attribute_value(attribute, None).map_err(|Unmet(why)| {
-            let example = format!("it is of the ONNX type {}", attribute.ty.onnx_kind());
-            Finding::error("missing_attribute", why).note(example)
-        });
+    let Some(stated) = node.attribute(&attribute.name) else {
+        let kind = attribute.ty.onnx_kind();
+        return attribute_value(attribute, None).map_err(|Unmet(why)| MissingAttribute { why, kind }.into());
     };
-    let arrived = passed(said).map_err(|loss| lost(attribute, loss))?;
-    attribute_value(attribute, Some(&arrived.field())).map_err(|Unmet(why)| {
-        let (found, expected) = (kind(said).as_str_name(), attribute.ty.onnx_kind());
-        let finding = Finding::error("attribute", why);
-        if found == expected {
-            return finding;
-        }
-        finding.note(format!(
-            "the node has it as {found}, and ONNX's type for `{}` is {expected}",
-            attribute.ty.name()
-        ))
+    let field = parsed_field(stated).map_err(|loss| lost(attribute, loss))?;
+    attribute_value(attribute, Some(&field.field())).map_err(|Unmet(why)| {
+        let (found, expected) = (kind(stated).as_str_name(), attribute.ty.onnx_kind());
+        let kinds = (found != expected).then(|| {
+            format!("the node has it as {found}, and ONNX's type for `{}` is {expected}", attribute.ty.name())
+        });
+        InvalidAttribute { why, kinds }.into()
     })
 }
 
@@ -230,18 +151,13 @@ fn lost(attribute: &Attribute, loss: Loss) -> Finding {
     let name = &attribute.name;
     match loss {
         Loss::Cut { element, value } => {
-            let place = element.map_or_else(String::new, |index| format!("[{index}]"));
-            let message = format!("the attribute `{name}{place}` is {value}, which is beyond 32 bits");
-            Finding::error("attribute_cut", message)
-                .note(format!("TensorRT's parser passes {} in its place, without a word", value as i32))
+            let element = element.map_or_else(String::new, |index| format!("[{index}]"));
+            CutAttribute { name, element, value, passed: value as i32 }.into()
         }
-        Loss::Refused(what) => {
-            let expected =
-                format!("ONNX's type for `{}` is {}", attribute.ty.name(), attribute.ty.onnx_kind());
-            Finding::error("attribute", format!("the attribute `{name}` {what}")).note(expected)
-        }
-        Loss::Unread(what) => {
-            Finding::warning("attribute_unread", format!("the attribute `{name}` {what}; it is not checked"))
+        Loss::OfCalls(_) | Loss::UnreadData(_) => UncheckedAttribute { name, loss }.into(),
+        _ => {
+            let (ty, kind) = (attribute.ty.name(), attribute.ty.onnx_kind());
+            RejectedAttribute { name, loss, ty, kind }.into()
         }
     }
 }
@@ -254,90 +170,61 @@ fn outputs_named(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     if found == expected && node.proto.output.len() == expected {
         return;
     }
-    let names: Vec<String> = plugin.outputs.iter().map(|output| format!("`{}`", output.name)).collect();
-    let message = format!("the node has {}, the plugin gives {expected}", count(found, "output"));
-    let note =
-        format!("TensorRT wants a name for each, also for those that nobody reads: {}", names.join(", "));
-    findings.push(Finding::error("output_count", message).note(note));
+    let names = quoted(plugin.outputs.iter().map(|output| &output.name));
+    findings.push(OutputCount { found: plural(found, "output"), expected, names }.into());
 }
 
 /// Whether the node has as many inputs as the plugin, and all of them.
 fn inputs_fit(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) -> bool {
     let found = &node.proto.input;
     let expected = plugin.inputs.len();
-    let list = || {
-        let names: Vec<String> = plugin.inputs.iter().map(|input| format!("`{}`", input.name)).collect();
-        if names.is_empty() {
-            "it takes no inputs".to_owned()
-        } else {
-            format!("they are {}", names.join(", "))
-        }
-    };
     let mut fits = true;
-    for (index, _) in found.iter().enumerate().filter(|(_, name)| name.is_empty()).take(MOST_TOLD) {
+    for (index, _) in found.iter().enumerate().filter(|(_, name)| name.is_empty()).take(MOST_REPORTED) {
         fits = false;
-        let which = plugin
-            .inputs
-            .get(index)
-            .map_or_else(|| format!("input {index}"), |input| format!("the input `{}`", input.name));
-        let message = format!("{which} is left out, and TensorRT has no optional inputs of plugins");
-        findings.push(
-            Finding::error("optional_input", message)
-                .help("give it a tensor, if only an empty one that the plugin takes"),
-        );
+        let input = plugin.inputs.get(index);
+        let which =
+            input.map_or_else(|| format!("input {index}"), |input| format!("the input `{}`", input.name));
+        findings.push(InputLeftOut { which }.into());
     }
     if found.len() != expected {
         fits = false;
-        let message = format!("the node has {}, the plugin takes {expected}", count(found.len(), "input"));
-        findings.push(Finding::error("input_count", message).note(list()));
+        let names = quoted(plugin.inputs.iter().map(|input| &input.name));
+        let list =
+            if names.is_empty() { "it takes no inputs".to_owned() } else { format!("they are {names}") };
+        findings.push(InputCount { found: plural(found.len(), "input"), expected, list }.into());
     }
     fits
-}
-
-fn count(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
 /// Whether the node says which of its inputs are shape inputs.
 fn shape_inputs(plugin: &Plugin, node: &Node, findings: &mut Vec<Finding>) {
     let expected = shape_input_indices(plugin);
-    let said = node.attribute(SHAPE_INPUTS);
-    if said.and_then(reference).is_some() {
+    let stated = node.attribute(SHAPE_INPUTS);
+    if stated.and_then(reference).is_some() {
         return;
     }
     let inputs = plugin.inputs.len() as i64;
-    let found = said.map(|said| {
-        let indices = said.ints.iter().map(|index| if *index < 0 { index + inputs } else { *index });
+    let found = stated.map(|stated| {
+        let indices = stated.ints.iter().map(|index| if *index < 0 { index + inputs } else { *index });
         let mut indices: Vec<i64> = indices.collect();
         indices.sort_unstable();
         indices.dedup();
         indices
     });
-    let is_ints = said.is_none_or(|said| kind(said) == AttributeType::Ints);
+    let is_ints = stated.is_none_or(|stated| kind(stated) == AttributeType::Ints);
     if is_ints && found.unwrap_or_default() == expected {
         return;
     }
-    let text = |indices: &[i64]| format!("{indices:?}");
-    let message = match said {
-        None => format!(
-            "the node lacks the attribute `{SHAPE_INPUTS}`: the plugin takes the values of inputs {} as shapes",
-            text(&expected)
-        ),
-        Some(said) if is_ints => format!(
-            "the node's attribute `{SHAPE_INPUTS}` is {}, and has to be {}",
-            text(&said.ints),
-            text(&expected)
-        ),
-        Some(said) => format!(
-            "the node's attribute `{SHAPE_INPUTS}` is of the ONNX type {}, expected INTS",
-            kind(said).as_str_name()
-        ),
-    };
     let help = match expected.is_empty() {
         true => "leave it out, or run `cubinder onnx annotate`".to_owned(),
-        false => format!("set it to the INTS {}: `cubinder onnx annotate` does", text(&expected)),
+        false => format!("set it to the INTS {expected:?}: `cubinder onnx annotate` does"),
     };
-    findings.push(Finding::error("shape_inputs", message).help(help));
+    let (name, expected) = (SHAPE_INPUTS, expected.as_slice());
+    findings.push(match stated {
+        None => ShapeInputsMissing { name, expected, help }.into(),
+        Some(stated) if is_ints => ShapeInputsDiffer { name, found: &stated.ints, expected, help }.into(),
+        Some(stated) => ShapeInputsOfKind { name, kind: kind(stated).as_str_name(), help }.into(),
+    });
 }
 
 /// The indices of the shape inputs.
@@ -355,18 +242,13 @@ fn types(
 ) -> Option<Vec<DataType>> {
     let before = findings.len();
     for (index, (input, tensor)) in plugin.inputs.iter().zip(inputs).enumerate() {
-        let Some(text) = tensor.type_text() else { continue };
+        let Some(ty) = tensor.type_text() else { continue };
         let taken = distinct(plugin.variants.iter().filter_map(|variant| variant.types.get(index)));
         if tensor.data_type().is_some_and(|ty| taken.contains(&&ty)) {
             continue;
         }
-        let names: Vec<&str> = taken.iter().map(|ty| ty.name()).collect();
-        let message = format!(
-            "the input `{}` is of the type {text}, the plugin takes {}",
-            input.name,
-            names.join(", ")
-        );
-        findings.push(Finding::error("input_type", message));
+        let taken = taken.iter().map(|ty| ty.name()).collect::<Vec<_>>().join(", ");
+        findings.push(InputType { name: &input.name, ty, taken }.into());
     }
     if findings.len() > before {
         return None;
@@ -385,7 +267,7 @@ fn types(
                 .filter(|_| launch::check_specialized(plugin, attributes.unwrap_or_default()).is_ok())?;
             let signature =
                 Signature { attributes: attributes.unwrap_or_default(), types: &types, formats: &[] };
-            findings.push(Finding::error("input_type", launch::no_variant(plugin, &signature).to_string()));
+            findings.push(NoVariant { why: launch::no_variant(plugin, &signature).to_string() }.into());
             None
         }
         [row] => Some(row.to_vec()),
@@ -423,17 +305,15 @@ fn shapes(
             Ok(_) => findings.extend(limits(input, tensor)),
             Err(Unmet(why)) => {
                 let shape = tensor.shape_text().unwrap_or_default();
-                findings.push(Finding::error("input_rank", why).note(format!("its shape is {shape}")));
+                findings.push(InputRank { why, shape }.into());
             }
         }
-        if let Some(values) = known_values(tensor).filter(|_| input.values.is_some()) {
+        if let Some(values) = tensor.known_values().filter(|_| input.values.is_some()) {
             let mut all: Vec<&[i64]> = vec![&[]; index];
             all.push(&values);
             let facts = Facts { values: &all, ..Facts::default() };
-            let rule = Rule::Values(index, input);
-            findings.extend(
-                rule.check(plugin, &facts, steps).err().map(|Unmet(why)| Finding::error("input_values", why)),
-            );
+            let unmet = Rule::Values(index, input).check(plugin, &facts, steps).err();
+            findings.extend(unmet.map(|Unmet(why)| InputValues { why }.into()));
         }
     }
     let ranks: Option<Vec<usize>> = inputs.iter().map(Tensor::rank).collect();
@@ -441,7 +321,7 @@ fn shapes(
         return false;
     }
     let (Some(attributes), Some(ranks)) = (attributes, ranks) else { return true };
-    let shapes: Vec<Vec<i64>> = inputs.iter().filter_map(announced).collect();
+    let shapes: Vec<Vec<i64>> = inputs.iter().filter_map(Tensor::announced).collect();
     let shapes: Vec<&[i64]> = shapes.iter().map(Vec::as_slice).collect();
     let facts = Facts { attributes, ranks: &ranks, shapes: &shapes, ..Facts::default() };
     let rules = rules_of_shapes(plugin).filter(|rule| matches!(rule, Rule::Require(_)));
@@ -453,7 +333,7 @@ fn shapes(
         findings.extend(match rule.check(plugin, &facts, steps) {
             Ok(Some(())) => None,
             Ok(None) => never_holds(plugin, require, attributes, inputs),
-            Err(Unmet(why)) => Some(Finding::error("require", why)),
+            Err(Unmet(why)) => Some(UnmetRequirement { why }.into()),
         });
     }
     findings.len() == before
@@ -472,13 +352,9 @@ fn never_holds(
     }
     let shape =
         |(input, tensor): (&Input, &Tensor)| Some(format!("{} is {}", input.name, tensor.shape_text()?));
-    let shapes: Vec<String> = plugin.inputs.iter().zip(inputs).filter_map(shape).collect();
+    let shapes = plugin.inputs.iter().zip(inputs).filter_map(shape).collect::<Vec<_>>().join(", ");
     let Requirement { message, text, .. } = require;
-    let message = format!("{message}: `{text}` does not hold; {}", shapes.join(", "));
-    Some(
-        Finding::error("require", message)
-            .note("whatever the dimensions are that have names or are not known"),
-    )
+    Some(NeverMetRequirement { message, text, shapes }.into())
 }
 
 /// What is known of a node before all dimensions are: what is not lies within the limits.
@@ -509,23 +385,13 @@ impl RangeEnvironment for Announced<'_> {
     }
 }
 
-/// A shape as TensorRT announces it, with -1 for what is not known.
-pub(super) fn announced(tensor: &Tensor) -> Option<Vec<i64>> {
-    Some(tensor.dims.as_ref()?.iter().map(|dim| dim.known().unwrap_or(-1)).collect())
-}
-
-/// What a shape input holds, where all of it is known.
-pub(super) fn known_values(tensor: &Tensor) -> Option<Vec<i64>> {
-    tensor.values.as_ref()?.iter().map(Dim::known).collect()
-}
-
 /// Dimensions beyond an input's limits, as far as dimensions are known.
 fn limits(input: &Input, tensor: &Tensor) -> Option<Finding> {
     let dims = tensor.dims.as_ref()?;
     let wrong = (0..)
         .zip(dims)
         .any(|(axis, dim)| dim.known().is_some_and(|extent| !input.limits.dim(axis).contains(extent)));
-    let is_known = dims.iter().all(|dim| dim.known().is_some());
+    let is_known = tensor.has_known_shape();
     if !wrong && !is_known {
         return None;
     }
@@ -533,21 +399,5 @@ fn limits(input: &Input, tensor: &Tensor) -> Option<Finding> {
     let shape: Vec<i64> =
         (0..).zip(dims).map(|(axis, dim)| dim.known().unwrap_or(input.limits.dim(axis).min)).collect();
     let why = check_limits(&input.name, &shape, &input.limits, "").err()?;
-    Some(Finding::error("input_limits", why.to_string()))
-}
-
-fn unmet<'p>(
-    problem: &'static str,
-    rules: impl Iterator<Item = Rule<'p>>,
-    plugin: &Plugin,
-    facts: &Facts<'_>,
-    steps: &mut Steps,
-) -> Vec<Finding> {
-    let mut findings = Vec::new();
-    for rule in rules {
-        if let Err(Unmet(why)) = rule.check(plugin, facts, steps) {
-            findings.push(Finding::error(problem, why));
-        }
-    }
-    findings
+    Some(InputLimits { why: why.to_string() }.into())
 }

@@ -16,9 +16,11 @@ use crate::proto::attribute_proto::AttributeType;
 use crate::{Model, Node, Owner, operators};
 use cubinder_model::Plugin;
 
-use super::check::Finding;
-use super::list::short;
-use super::passed::{kind, reference};
+use super::errors::{OtherNamespace, OtherVersion, ShadowedOperator, ShadowedPlugin};
+use super::errors::{UnknownOperator, UnsupportedOperator};
+use super::finding::Finding;
+use super::names::{domain_text, full_op, quoted, short};
+use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
 use crate::diagnostic::suggest;
 
@@ -108,11 +110,11 @@ const LACKED: &str = include_str!("operators_tensorrt_lacks.txt");
 
 impl<'a> Finder<'a> {
     pub(super) fn new(model: &'a Model, plugins: &'a Plugins) -> Finder<'a> {
-        let function = |owner: &'a Owner| match owner {
+        let functions = model.graphs.iter().filter_map(|graph| match &graph.owner {
             Owner::Function { domain, name, .. } => Some((domain.as_str(), name.as_str())),
             _ => None,
-        };
-        let functions = model.graphs.iter().filter_map(|graph| function(&graph.owner)).collect();
+        });
+        let functions = functions.collect();
         let default = operators::all().filter(|operator| operator.domain.is_empty());
         let operators = default.map(|operator| operator.name).collect();
         let beyond = BEYOND_THE_STANDARD.lines().collect();
@@ -123,7 +125,7 @@ impl<'a> Finder<'a> {
 
     pub(super) fn whose(&self, node: &Node) -> Whose {
         let (op, domain) = (node.op_type(), node.domain());
-        let (namespace, version) = (Said::of(node, NAMESPACE), Said::of(node, VERSION));
+        let (namespace, version) = (TextAttribute::read(node, NAMESPACE), TextAttribute::read(node, VERSION));
         let named = |wanted: &str| {
             let mut named = self.plugins.named(op);
             let found = named.find(|(_, known)| {
@@ -132,14 +134,14 @@ impl<'a> Finder<'a> {
             found.map(|(place, _)| place)
         };
         let by_attribute = match &namespace {
-            Said::Text(namespace) => named(namespace),
-            Said::Other => named(""),
+            TextAttribute::Text(namespace) => named(namespace),
+            TextAttribute::Other => named(""),
             // It may be any: of one that cannot be told from another nothing is said.
-            Said::Unknown => {
+            TextAttribute::Unknown => {
                 let mut named = self.plugins.named(op);
                 named.find(|(_, known)| version.is_version(&known.plugin.version)).map(|(place, _)| place)
             }
-            Said::Nothing => None,
+            TextAttribute::Nothing => None,
         };
         if let Some(place) = by_attribute {
             return Whose::Plugin(place);
@@ -155,7 +157,7 @@ impl<'a> Finder<'a> {
         if is_operator || self.beyond.contains(op) {
             return self.shadowed(node, is_operator);
         }
-        let without_namespace = if namespace == Said::Nothing { named("") } else { None };
+        let without_namespace = if namespace == TextAttribute::Nothing { named("") } else { None };
         if let Some(place) = without_namespace.or_else(|| named(domain)) {
             return Whose::Plugin(place);
         }
@@ -168,7 +170,7 @@ impl<'a> Finder<'a> {
 
     /// The plugin of a node's op type that was probably meant.
     fn near(&self, node: &Node) -> Option<Near> {
-        let (namespace, version) = (Said::of(node, NAMESPACE), Said::of(node, VERSION));
+        let (namespace, version) = (TextAttribute::read(node, NAMESPACE), TextAttribute::read(node, VERSION));
         let mut named: Vec<(usize, &Plugin)> =
             self.plugins.named(node.op_type()).map(|(place, subject)| (place, &subject.plugin)).collect();
         let lacking: Vec<usize> =
@@ -188,48 +190,40 @@ impl<'a> Finder<'a> {
     /// An operator of TensorRT's own that has the name of a node of another domain.
     fn shadowed(&self, node: &Node, is_standard: bool) -> Whose {
         let (op, domain) = (node.op_type(), node.domain());
-        let message = format!("TensorRT takes its own operator `{op}` for it, and not the plugin");
         let near = self.near(node);
         let found = near.and_then(|near| self.plugins.get(near.place)).map(|subject| &subject.plugin);
         let is_meant = |plugin: &Plugin| {
-            plugin.namespace == domain || Said::of(node, NAMESPACE).text() == Some(&plugin.namespace)
+            plugin.namespace == domain
+                || TextAttribute::read(node, NAMESPACE).text() == Some(&plugin.namespace)
         };
         let Some(plugin) = found.filter(|plugin| is_meant(plugin)) else {
             // What TensorRT has beyond the standard is in domains that are nobody's.
             if !is_standard {
                 return Whose::Standard;
             }
-            let finding = Finding::warning(
-                "shadowed",
-                format!("TensorRT takes its own operator `{op}` for it, whatever `{op}` of the domain `{domain}` is"),
-            )
-            .note("of an operator that has the name of one of the standard, TensorRT does not look at the domain")
-            .help(match found {
+            let help = match found {
                 Some(plugin) => take_over(node, plugin),
                 None => format!(
                     "where it is a plugin's, name the library that has it, and give the node the attribute {NAMESPACE}; where it is the standard's, leave out the domain"
                 ),
-            });
+            };
+            let finding = ShadowedOperator { op, domain, help }.into();
             return Whose::Nobody(Nobody { finding, near });
         };
-        let finding = Finding::error("shadowed", message)
-            .note("where the name of a plugin is that of an operator, a node has to say `plugin_namespace`; its domain is not enough");
-        let finding = match Said::of(node, NAMESPACE).text() == Some(&plugin.namespace) {
-            true => finding
-                .note(format!("its namespace is the plugin's, and its version is not {:?}", plugin.version)),
-            false => finding,
-        };
-        let finding = finding.help(match near.map(|near| near.kin) {
+        let is_named = TextAttribute::read(node, NAMESPACE).text() == Some(&plugin.namespace);
+        let version = is_named.then_some(plugin.version.as_str());
+        let help = match near.map(|near| near.kin) {
             Some(Kin::Lacks) => format!(
                 "give the node the attribute {NAMESPACE} = \"{}\": `cubinder onnx annotate` does",
                 plugin.namespace
             ),
             _ => take_over(node, plugin),
-        });
+        };
+        let finding = ShadowedPlugin { op, version, help }.into();
         Whose::Nobody(Nobody { finding, near })
     }
 
-    fn nobody(&self, node: &Node, namespace: &Said, version: &Said) -> Whose {
+    fn nobody(&self, node: &Node, namespace: &TextAttribute, version: &TextAttribute) -> Whose {
         let domain = node.domain();
         let near = self.near(node);
         let found = near.and_then(|near| Some((near, &self.plugins.get(near.place)?.plugin)));
@@ -242,37 +236,27 @@ impl<'a> Finder<'a> {
         };
         if is_found(domain, namespace, plugin) {
             let found = match version {
-                Said::Nothing => "no version, which means 1".to_owned(),
-                Said::Text(version) => format!("version {version}"),
-                Said::Other | Said::Unknown => {
+                TextAttribute::Nothing => "no version, which means 1".to_owned(),
+                TextAttribute::Text(version) => format!("version {version}"),
+                TextAttribute::Other | TextAttribute::Unknown => {
                     let given = node.attribute(VERSION).map_or(AttributeType::Undefined, kind);
                     format!("a version of the ONNX type {}, expected STRING", given.as_str_name())
                 }
             };
-            let finding = Finding::error(
-                "version",
-                format!("the node asks for {found}, and the plugin has version {}", plugin.version),
-            )
-            .help(mend(VERSION, &plugin.version));
+            let help = mend(VERSION, &plugin.version);
+            let finding = OtherVersion { found, version: &plugin.version, help }.into();
             return Whose::Nobody(Nobody { finding, near });
         }
-        let of = if domain.is_empty() {
-            "the default domain".to_owned()
-        } else {
-            format!("the domain `{domain}`")
-        };
+        let place = domain_text(domain);
         let found = match (namespace, node.attribute(NAMESPACE)) {
-            (Said::Text(namespace), _) => format!("the namespace `{namespace}` and {of}"),
-            (Said::Other, Some(given)) => {
-                format!("a namespace of the ONNX type {}, and {of}", kind(given).as_str_name())
+            (TextAttribute::Text(namespace), _) => format!("the namespace `{namespace}` and {place}"),
+            (TextAttribute::Other, Some(given)) => {
+                format!("a namespace of the ONNX type {}, and {place}", kind(given).as_str_name())
             }
-            _ => format!("{of} and no namespace"),
+            _ => format!("{place} and no namespace"),
         };
-        let finding = Finding::error(
-            "namespace",
-            format!("the node says {found}, and the plugin is `{}`", plugin.full_name()),
-        )
-        .help(mend(NAMESPACE, &plugin.namespace));
+        let help = mend(NAMESPACE, &plugin.namespace);
+        let finding = OtherNamespace { found, plugin: plugin.full_name(), help }.into();
         Whose::Nobody(Nobody { finding, near })
     }
 
@@ -281,7 +265,12 @@ impl<'a> Finder<'a> {
         let (op, domain) = (node.op_type(), node.domain());
         let is_standard = operators::is_domain(domain);
         if is_standard && self.lacked.contains(op) && operators::find(domain, op).is_some() {
-            return self.unsupported(op);
+            let plugins = if self.plugins.is_empty() {
+                "no plugins are given"
+            } else {
+                "there is no plugin of that name"
+            };
+            return Nobody { finding: UnsupportedOperator { op, plugins }.into(), near: None };
         }
         let message = match () {
             () if op.is_empty() => "the node has no op type".to_owned(),
@@ -290,33 +279,18 @@ impl<'a> Finder<'a> {
             () if self.plugins.is_empty() => format!("no plugins are given, and `{op}` needs one"),
             () => format!("there is no plugin `{op}`"),
         };
-        let finding = Finding::error("unknown_op", message);
-        match self.meant(op, is_standard) {
-            Some(meant) => Nobody {
-                finding: finding.help(format!("did you mean `{}`?", meant.name)),
-                near: meant.place.map(|place| Near { place, kin: Kin::Like }),
-            },
-            None if self.plugins.is_empty() => Nobody {
-                finding: finding.help("name the plugin library or the manifest: `--plugins FILE`"),
-                near: None,
-            },
-            None => Nobody {
-                finding: finding.note(format!("the plugins are {}", names(self.plugins))),
-                near: None,
-            },
+        let meant = self.meant(op, is_standard);
+        let near = meant.as_ref().and_then(|meant| meant.place).map(|place| Near { place, kin: Kin::Like });
+        let (mut note, mut help) = (None, None);
+        match &meant {
+            Some(_) => {}
+            None if self.plugins.is_empty() => {
+                help = Some("name the plugin library or the manifest: `--plugins FILE`".to_owned());
+            }
+            None => note = Some(format!("the plugins are {}", names(self.plugins))),
         }
-    }
-
-    /// An operator of the standard that TensorRT does not have, and no plugin has.
-    fn unsupported(&self, op: &str) -> Nobody {
-        let message = match self.plugins.is_empty() {
-            true => format!("TensorRT has no operator `{op}`, and no plugins are given"),
-            false => format!("TensorRT has no operator `{op}`, and there is no plugin of that name"),
-        };
-        let finding = Finding::error(UNSUPPORTED, message)
-            .note("it is an operator of the ONNX standard, and a plugin of its name can stand for it")
-            .help("name the library or the manifest that has one (`--plugins FILE`), or export the model without it");
-        Nobody { finding, near: None }
+        let meant = meant.map(|meant| meant.name);
+        Nobody { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
     }
 
     /// The plugin, or in the standard's domain also the operator, that a name was meant to be.
@@ -347,24 +321,24 @@ impl<'a> Finder<'a> {
 }
 
 /// Whether a plugin's namespace is one that TensorRT looks into.
-fn is_found(domain: &str, said: &Said, plugin: &Plugin) -> bool {
-    plugin.namespace == domain || plugin.namespace == said.text().unwrap_or("")
+fn is_found(domain: &str, stated: &TextAttribute, plugin: &Plugin) -> bool {
+    plugin.namespace == domain || plugin.namespace == stated.text().unwrap_or("")
 }
 
 /// Whether a node would be the plugin's if it said more, and nothing else than it says.
 fn lacks(node: &Node, plugin: &Plugin) -> bool {
-    let is_in = match Said::of(node, NAMESPACE) {
-        Said::Text(namespace) => namespace == plugin.namespace,
-        Said::Nothing => node.domain().is_empty() || node.domain() == plugin.namespace,
-        Said::Other | Said::Unknown => false,
+    let is_in = match TextAttribute::read(node, NAMESPACE) {
+        TextAttribute::Text(namespace) => namespace == plugin.namespace,
+        TextAttribute::Nothing => node.domain().is_empty() || node.domain() == plugin.namespace,
+        TextAttribute::Other | TextAttribute::Unknown => false,
     };
-    let is_of = match Said::of(node, VERSION) {
-        Said::Nothing => true,
+    let is_of = match TextAttribute::read(node, VERSION) {
+        TextAttribute::Nothing => true,
         // A number in the place of a text says the same.
-        Said::Other => node
-            .attribute(VERSION)
-            .is_some_and(|said| kind(said) == AttributeType::Int && said.i().to_string() == plugin.version),
-        said => said.is_version(&plugin.version),
+        TextAttribute::Other => node.attribute(VERSION).is_some_and(|stated| {
+            kind(stated) == AttributeType::Int && stated.i().to_string() == plugin.version
+        }),
+        stated => stated.is_version(&plugin.version),
     };
     is_in && is_of
 }
@@ -372,7 +346,7 @@ fn lacks(node: &Node, plugin: &Plugin) -> bool {
 /// How a node that says another's name becomes a plugin's.
 fn take_over(node: &Node, plugin: &Plugin) -> String {
     let (op, domain) = (short(node.op_type()), short(node.domain()));
-    let from = if domain.is_empty() { op } else { format!("{domain}::{op}") };
+    let from = full_op(&domain, &op);
     format!(
         "where it is meant for the plugin, run `cubinder onnx annotate --map {from}={}`",
         plugin.full_name()
@@ -384,13 +358,13 @@ fn names(plugins: &Plugins) -> String {
     names.sort_unstable();
     names.dedup();
     let more = names.len().saturating_sub(16);
-    let shown: Vec<String> = names.iter().take(16).map(|name| format!("`{name}`")).collect();
-    if more > 0 { format!("{} and {more} more", shown.join(", ")) } else { shown.join(", ") }
+    let shown = quoted(names.iter().take(16));
+    if more > 0 { format!("{shown} and {more} more") } else { shown }
 }
 
-/// What a node says in an attribute that is read as text.
+/// An attribute of a node that is read as text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Said {
+enum TextAttribute {
     /// There is no such attribute.
     Nothing,
     /// This.
@@ -401,29 +375,29 @@ enum Said {
     Unknown,
 }
 
-impl Said {
-    fn of(node: &Node, name: &str) -> Said {
+impl TextAttribute {
+    fn read(node: &Node, name: &str) -> TextAttribute {
         match node.attribute(name) {
-            None => Said::Nothing,
-            Some(attribute) if reference(attribute).is_some() => Said::Unknown,
+            None => TextAttribute::Nothing,
+            Some(attribute) if reference(attribute).is_some() => TextAttribute::Unknown,
             Some(attribute) if kind(attribute) == AttributeType::String => {
-                Said::Text(String::from_utf8_lossy(attribute.s()).into_owned())
+                TextAttribute::Text(String::from_utf8_lossy(attribute.s()).into_owned())
             }
-            Some(_) => Said::Other,
+            Some(_) => TextAttribute::Other,
         }
     }
 
     fn text(&self) -> Option<&str> {
-        if let Said::Text(text) = self { Some(text) } else { None }
+        if let TextAttribute::Text(text) = self { Some(text) } else { None }
     }
 
     /// Whether a plugin of that version is asked for.
     fn is_version(&self, version: &str) -> bool {
         match self {
-            Said::Nothing => version == "1",
-            Said::Text(said) => said == version,
-            Said::Other => false,
-            Said::Unknown => true,
+            TextAttribute::Nothing => version == "1",
+            TextAttribute::Text(stated) => stated == version,
+            TextAttribute::Other => false,
+            TextAttribute::Unknown => true,
         }
     }
 }

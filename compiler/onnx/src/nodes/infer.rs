@@ -5,32 +5,29 @@
 
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Node as Part};
-use cubinder_expr::{DataType, Value};
+use cubinder_expr::{DataType, Interval, Value};
 use cubinder_launch::{Facts, Steps, extents_for_any_values};
 use cubinder_model::{Output, Plugin};
 
-use super::check::{announced, known_values};
 use super::tensors::{Dim, MOST_NAME_BYTES, Tensor, element};
 
 /// The outputs of a plugin's node whose inputs were found right; `types` are those of all tensors, where they are known.
-pub(super) fn of_plugin(
+pub(super) fn plugin_outputs(
     plugin: &Plugin,
     attributes: Option<&[Value]>,
     inputs: &[Tensor],
     types: Option<&[DataType]>,
     steps: &mut Steps,
 ) -> Vec<Tensor> {
-    let shapes: Option<Vec<Vec<i64>>> = inputs.iter().map(announced).collect();
-    let values: Option<Vec<Vec<i64>>> = plugin
-        .inputs
-        .iter()
-        .zip(inputs)
-        .map(|(input, tensor)| if input.values.is_some() { known_values(tensor) } else { Some(Vec::new()) })
-        .collect();
-    let slices = |all: &Option<Vec<Vec<i64>>>| -> Vec<Vec<i64>> { all.clone().unwrap_or_default() };
-    let (shapes_known, values_known) = (slices(&shapes), slices(&values));
-    let shapes_known: Vec<&[i64]> = shapes_known.iter().map(Vec::as_slice).collect();
-    let values_known: Vec<&[i64]> = values_known.iter().map(Vec::as_slice).collect();
+    let shapes: Option<Vec<Vec<i64>>> = inputs.iter().map(Tensor::announced).collect();
+    let values = plugin.inputs.iter().zip(inputs);
+    let values = values.map(|(input, tensor)| match input.values {
+        Some(_) => tensor.known_values(),
+        None => Some(Vec::new()),
+    });
+    let values: Vec<Vec<i64>> = values.collect::<Option<_>>().unwrap_or_default();
+    let shapes_known: Vec<&[i64]> = shapes.iter().flatten().map(Vec::as_slice).collect();
+    let values_known: Vec<&[i64]> = values.iter().map(Vec::as_slice).collect();
     let facts = Facts {
         attributes: attributes.unwrap_or_default(),
         shapes: &shapes_known,
@@ -45,7 +42,7 @@ pub(super) fn of_plugin(
             None if is_known => shape(plugin, output, inputs, &facts, steps),
             None => None,
         };
-        Tensor::new(ty.map(|ty| element(*ty)), dims)
+        Tensor::new(ty.and_then(|ty| element(*ty)), dims)
     };
     plugin.outputs.iter().enumerate().map(one).collect()
 }
@@ -64,31 +61,19 @@ fn shape(
         steps.value(&output.shape, facts).ok().and_then(|value| value.as_ints())
     };
     if let Some(exact) = exact {
-        return Some(
-            exact
-                .into_iter()
-                .map(|extent| if extent < 0 { Dim::Unknown } else { Dim::Known(extent) })
-                .collect(),
-        );
+        let dim = |extent| if extent < 0 { Dim::Unknown } else { Dim::Known(extent) };
+        return Some(exact.into_iter().map(dim).collect());
     }
     let named = named(&expr::bind(&output.shape, facts), inputs);
-    let extents = extents_for_any_values(plugin, output, facts, steps);
-    match (named, extents) {
-        (Some(named), Some(extents)) if named.len() == extents.len() => {
-            let both = named.into_iter().zip(extents);
-            Some(
-                both.map(|(dim, extent)| if extent.min == extent.max { Dim::Known(extent.min) } else { dim })
-                    .collect(),
-            )
-        }
-        (None, Some(extents)) => Some(
-            extents
-                .iter()
-                .map(|extent| if extent.min == extent.max { Dim::Known(extent.min) } else { Dim::Unknown })
-                .collect(),
-        ),
-        (named, _) => named,
+    let Some(extents) = extents_for_any_values(plugin, output, facts, steps) else { return named };
+    let named = named.unwrap_or_else(|| vec![Dim::Unknown; extents.len()]);
+    if named.len() != extents.len() {
+        return Some(named);
     }
+    let both = named.into_iter().zip(extents);
+    let dim =
+        |(dim, extent): (Dim, Interval)| if extent.min == extent.max { Dim::Known(extent.min) } else { dim };
+    Some(both.map(dim).collect())
 }
 
 /// Dimensions that are those of an input, in an expression in which everything that is known stands as numbers.

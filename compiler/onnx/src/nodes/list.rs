@@ -5,19 +5,22 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use crate::{Model, Node, NodeId, Owner};
+use crate::{Model, Node, NodeId};
 use cubinder_model::Plugin;
 use serde::Serialize;
 
 use super::calls::Calls;
-use super::check::{self, Checked, Finding};
+use super::check::{self, Checked};
+use super::errors::{OutputShapeDiffers, OutputTypeDiffers, StaleShape, StaleType};
 use super::find::{Finder, Kin, Nobody, UNSUPPORTED, Whose};
-use super::made::Makers;
-use super::ordinary;
+use super::finding::Finding;
+use super::names::{full_op, graph_name, node_name, plural, short};
 use super::plugins::Plugins;
+use super::producers::Producers;
+use super::standard;
 use super::tensors::{Dim, Tensor, Tensors, in_order};
 use crate::columns::columns;
-use crate::diagnostic::{Diagnostic, Severity, harmless};
+use crate::diagnostic::{Diagnostic, harmless};
 use crate::eval::Subject;
 use crate::reported_path::ReportedPath;
 
@@ -73,29 +76,7 @@ pub struct TensorReport {
     /// Its shape for people, `10x3x?xwidth`; none where not even the rank is known.
     pub shape: Option<String>,
     /// Its dimensions.
-    pub dims: Option<Vec<DimReport>>,
-}
-
-/// A dimension: in JSON a number, a name, or null.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(untagged)]
-pub enum DimReport {
-    /// How large it is.
-    Extent(i64),
-    /// What the model calls it.
-    Name(String),
-    /// Nothing is known of it.
-    Unknown,
-}
-
-impl From<&Dim> for DimReport {
-    fn from(dim: &Dim) -> DimReport {
-        match dim {
-            Dim::Known(extent) => DimReport::Extent(*extent),
-            Dim::Named(name) => DimReport::Name(name.clone()),
-            Dim::Unknown => DimReport::Unknown,
-        }
-    }
+    pub dims: Option<Vec<Dim>>,
 }
 
 impl Report {
@@ -108,8 +89,7 @@ impl Report {
     /// Whether TensorRT would fail, or give wrong results.
     #[must_use]
     pub fn is_wrong(&self) -> bool {
-        let mut findings = self.nodes.iter().flat_map(|node| &node.findings);
-        findings.any(|finding| finding.severity == Severity::Error)
+        self.nodes.iter().flat_map(|node| &node.findings).any(Finding::is_error)
     }
 }
 
@@ -148,11 +128,7 @@ impl NodeReport {
     }
 
     fn op(&self) -> String {
-        if self.domain.is_empty() {
-            self.op_type.clone()
-        } else {
-            format!("{}::{}", self.domain, self.op_type)
-        }
+        full_op(&self.domain, &self.op_type)
     }
 }
 
@@ -171,7 +147,7 @@ pub(super) struct Met<'a> {
 pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Tensors) -> Vec<Met<'a>> {
     let finder = Finder::new(model, plugins);
     let calls = Calls::new(model);
-    let mut makers = Makers::new(model);
+    let mut producers = Producers::new(model);
     let mut met = Vec::new();
     let mut of_plugins: HashSet<(usize, String)> = HashSet::new();
     for (graph, found) in model.graphs.iter().enumerate() {
@@ -190,13 +166,13 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
             let mut checked = match (&whose, subject) {
                 (_, Some(subject)) => check::check(&subject.plugin, node, &inputs),
                 (Whose::Standard, _) if node.domain().is_empty() => {
-                    Checked { outputs: ordinary::outputs(node, &inputs), ..Checked::default() }
+                    Checked { outputs: standard::outputs(node, &inputs), ..Checked::default() }
                 }
                 (Whose::Nobody(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
                 _ => Checked::default(),
             };
             if let Some(subject) = subject {
-                checked.findings.extend(makers.missing(graph, node));
+                checked.findings.extend(producers.missing(graph, node));
                 // What plugins give is told of their own nodes.
                 let stale = |name: &String| {
                     let is_plugins = of_plugins.contains(&(graph, name.clone()));
@@ -208,7 +184,7 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
                 checked.findings.extend(stale);
                 let given = node.proto.output.iter().zip(&checked.outputs);
                 let stale = given.filter_map(|(name, tensor)| {
-                    otherwise(&subject.plugin, name, tensors.get(graph, name)?, tensor)
+                    differing_output(&subject.plugin, name, tensors.get(graph, name)?, tensor)
                 });
                 checked.findings.extend(stale.collect::<Vec<_>>());
                 of_plugins.extend(node.proto.output.iter().map(|name| (graph, name.clone())));
@@ -225,43 +201,32 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
     met
 }
 
-/// What the model says of a plugin's output, where the plugin gives something else.
-fn otherwise(plugin: &Plugin, name: &str, said: &Tensor, given: &Tensor) -> Option<Finding> {
-    let note = format!("TensorRT takes what `{}` says", plugin.full_name());
-    let finding = |problem, message: String| Some(Finding::warning(problem, message).note(note.clone()));
-    let text = |text: Option<String>| text.unwrap_or_default();
-    if said.is_other_type(given) {
-        let (known, ty) = (text(said.type_text()), text(given.type_text()));
-        let message =
-            format!("the model says that `{name}` is of the type {known}, and the plugin gives {ty}");
-        return finding("output_type", message);
+/// The difference between what the model says of a plugin's output and what the plugin gives.
+fn differing_output(plugin: &Plugin, name: &str, described: &Tensor, given: &Tensor) -> Option<Finding> {
+    let (known, plugin) = (described, plugin.full_name());
+    if known.is_other_type(given) {
+        let (known, ty) = (known.type_text()?, given.type_text()?);
+        return Some(OutputTypeDiffers { name, known, ty, plugin }.into());
     }
-    let (known, shape) = (text(said.shape_text()), text(given.shape_text()));
-    let message = format!("the model says that `{name}` is {known}, and the plugin gives {shape}");
-    if said.is_other_shape(given) { finding("output_shape", message) } else { None }
+    let (known, shape) = known.is_other_shape(given).then(|| (known.shape_text(), given.shape_text()))?;
+    Some(OutputShapeDiffers { name, known: known?, shape: shape?, plugin }.into())
 }
 
-/// What the model says of a tensor that a plugin takes, where an operator before it gives something else.
-fn stale_input(name: &str, said: &Tensor, input: &Tensor) -> Option<Finding> {
-    let finding = |problem, message: String| {
-        let finding = Finding::warning(problem, message);
-        Some(finding.note("TensorRT does not read what a model says of the tensors between its nodes"))
-    };
-    let text = |text: Option<String>| text.unwrap_or_default();
-    if said.is_other_type(input) {
-        let (known, ty) = (text(said.type_text()), text(input.type_text()));
-        let message = format!("the model says that `{name}` is of the type {known}, and it is {ty}");
-        return finding("stale_type", message);
+/// The difference between what the model says of a tensor that a plugin takes and what an operator before it gives.
+fn stale_input(name: &str, described: &Tensor, input: &Tensor) -> Option<Finding> {
+    if described.is_other_type(input) {
+        let (known, ty) = (described.type_text()?, input.type_text()?);
+        return Some(StaleType { name, known, ty }.into());
     }
-    let (known, shape) = (text(said.shape_text()), text(input.shape_text()));
-    let message = format!("the model says that `{name}` is {known}, and it is {shape}");
-    if said.is_other_shape(input) { finding("stale_shape", message) } else { None }
+    let (known, shape) =
+        described.is_other_shape(input).then(|| (described.shape_text(), input.shape_text()))?;
+    Some(StaleShape { name, known: known?, shape: shape? }.into())
 }
 
 /// What is wrong with a node that no plugin gets as it is: that, and what the plugin that was meant would refuse of it. What it gives is not known.
 fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = vec![nobody.finding.clone()];
-    let near = nobody.near.filter(|_| nobody.finding.severity == Severity::Error);
+    let near = nobody.near.filter(|_| nobody.finding.is_error());
     if let Some((near, subject)) = near.and_then(|near| Some((near, plugins.get(near.place)?))) {
         let plugin = &subject.plugin;
         let held = format!("as `{}` of version {} has it", plugin.full_name(), plugin.version);
@@ -273,7 +238,7 @@ fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor])
     }
     // What TensorRT lacks of the standard is still what the standard says.
     let is_standard = nobody.finding.problem == UNSUPPORTED && node.domain().is_empty();
-    let outputs = if is_standard { ordinary::outputs(node, inputs) } else { Vec::new() };
+    let outputs = if is_standard { standard::outputs(node, inputs) } else { Vec::new() };
     Checked { findings, outputs, ..Checked::default() }
 }
 
@@ -311,7 +276,7 @@ pub(super) fn report(
         parameter: plugin.and_then(|plugin| plugin.tensor_name(index)).map(str::to_owned),
         ty: known.and_then(Tensor::type_text),
         shape: known.and_then(Tensor::shape_text),
-        dims: known.and_then(|tensor| Some(tensor.dims.as_ref()?.iter().map(DimReport::from).collect())),
+        dims: known.and_then(|tensor| tensor.dims.clone()),
     };
     let inputs = node.proto.input.iter().enumerate();
     let inputs = inputs.map(|(index, name)| tensor(name, index, met.inputs.get(index))).collect();
@@ -322,7 +287,7 @@ pub(super) fn report(
         .collect();
     Some(NodeReport {
         node: node_name(model, met.id),
-        graph: place(model, met.id.graph),
+        graph: graph_name(model, met.id.graph),
         op_type: short(node.op_type()),
         domain: short(node.domain()),
         plugin: plugin.map(Plugin::full_name),
@@ -331,34 +296,6 @@ pub(super) fn report(
         outputs,
         findings: met.checked.findings,
     })
-}
-
-/// A node's name, or its number in its graph.
-pub(super) fn node_name(model: &Model, id: NodeId) -> String {
-    match model.node(id).map(|node| node.proto.name()) {
-        Some(name) if !name.is_empty() => short(name),
-        _ => format!("#{}", id.node + 1),
-    }
-}
-
-/// A name as messages have it: its beginning, where it is long.
-pub(super) fn short(name: &str) -> String {
-    const MOST: usize = 120;
-    match name.char_indices().nth(MOST) {
-        Some((end, _)) => format!("{}...", &name[..end]),
-        None => name.to_owned(),
-    }
-}
-
-/// Where a graph is: nothing for the network.
-pub(super) fn place(model: &Model, graph: usize) -> Option<String> {
-    match &model.graphs.get(graph)?.owner {
-        Owner::Model => None,
-        Owner::Function { domain, name, .. } => {
-            Some(format!("the function {}::{}", short(domain), short(name)))
-        }
-        Owner::Node { node, attribute } => Some(format!("`{attribute}` of `{}`", node_name(model, *node))),
-    }
 }
 
 /// The report as text; ends with a line end. Control characters of the file never reach the terminal.
@@ -385,36 +322,34 @@ pub fn table(report: &Report) -> String {
     harmless(&text, false)
 }
 
+pub(super) fn tensor_list(all: &[TensorReport]) -> String {
+    all.iter().map(TensorReport::to_string).collect::<Vec<_>>().join(", ")
+}
+
 fn row(node: &NodeReport) -> Vec<String> {
-    let errors = node.findings.iter().filter(|finding| finding.severity == Severity::Error).count();
-    let mark = if errors > 0 { "! " } else { "  " };
-    let tensors = |all: &[TensorReport]| all.iter().map(tensor).collect::<Vec<_>>().join(", ");
+    let is_wrong = node.findings.iter().any(Finding::is_error);
+    let mark = if is_wrong { "! " } else { "  " };
     let plugin = match (&node.plugin, node.op()) {
         (Some(plugin), op) if *plugin == op => op,
         (Some(plugin), op) => format!("{op} (near {plugin})"),
         (None, op) => format!("{op} (none)"),
     };
-    let plugin = match errors {
-        0 => node.plugin.clone().unwrap_or(plugin),
-        _ => plugin,
-    };
+    let plugin = if is_wrong { plugin } else { node.plugin.clone().unwrap_or(plugin) };
     vec![
         format!("{mark}{}", node.node),
         plugin,
         node.version.clone().unwrap_or_else(|| "-".to_owned()),
-        tensors(&node.inputs),
-        tensors(&node.outputs),
+        tensor_list(&node.inputs),
+        tensor_list(&node.outputs),
     ]
 }
 
-fn tensor(tensor: &TensorReport) -> String {
-    if tensor.name.is_empty() {
-        return "(left out)".to_owned();
+impl std::fmt::Display for TensorReport {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.name.is_empty() {
+            return f.write_str("(left out)");
+        }
+        let (ty, shape) = (self.ty.as_deref().unwrap_or("?"), self.shape.as_deref().unwrap_or("?"));
+        write!(f, "{} {ty} {shape}", self.name)
     }
-    let words = [tensor.ty.as_deref().unwrap_or("?"), tensor.shape.as_deref().unwrap_or("?")];
-    format!("{} {}", tensor.name, words.join(" "))
-}
-
-pub(super) fn plural(number: usize, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }

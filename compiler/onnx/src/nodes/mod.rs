@@ -1,7 +1,7 @@
 //! ONNX models against plugins: what TensorRT's parser would make of a model's plugin nodes.
 //!
-//! Owns: which node is whose (`find`), what the parser passes of it (`passed`), what is known of its tensors (`tensors`, `ordinary`, `infer`), and what is
-//! wrong with it (`check`); the list of them ([`list()`]), and what is written into them ([`annotate()`]); their
+//! Owns: which node is whose (`find`), what the parser passes of it (`plugin_fields`), what is known of its tensors (`tensors`, `standard`, `infer`), and
+//! what is wrong with it (`check`, `errors`); the list of them ([`list()`]), and what is written into them ([`annotate()`]); their
 //! shapes and launches ([`shapes()`]). What a plugin refuses is decided by [`cubinder_model::field`] and
 //! [`cubinder_launch`], which the runtime decides by as well. Never runs TensorRT, and never reads weights.
 //!
@@ -11,23 +11,27 @@ mod annotate;
 mod bind;
 mod calls;
 mod check;
+mod errors;
 mod find;
+mod finding;
 mod infer;
 mod list;
-mod made;
-mod ordinary;
-mod passed;
+mod names;
+mod plugin_fields;
 mod plugins;
+mod producers;
 mod shapes;
+mod standard;
 mod tensors;
 mod write;
 
 pub use annotate::{Annotated, Change, Import, Mapping, NodeChanges, Takes, annotate, diff};
 pub use bind::Given;
-pub use check::Finding;
-pub use list::{DimReport, NodeReport, Report, TensorReport, list, table};
+pub use finding::Finding;
+pub use list::{NodeReport, Report, TensorReport, list, table};
 pub use plugins::{Plugins, open_model};
 pub use shapes::{EvaluatedNode, ShapesReport, only, shapes, shapes_table};
+pub use tensors::Dim;
 pub use write::{changed, weights_left_behind, write};
 
 #[cfg(test)]

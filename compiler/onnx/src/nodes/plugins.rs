@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::Model;
 use cubinder_model::Plugin;
 
+use super::errors::{EngineWithoutLibrary, ModelWithoutPlugins, NoPlugins, OtherPlugin};
+use super::errors::{RuntimeWithoutPlugins, UnreadableModel};
 use crate::diagnostic::Diagnostic;
 use crate::eval::{self, Subject};
 use crate::library;
@@ -33,22 +35,30 @@ impl Plugins {
         let mut plugins = Plugins::default();
         let mut errors = Vec::new();
         for file in files {
-            match eval::open(file) {
+            let found = eval::read_subjects(file);
+            if found.as_ref().map_or(true, |subjects| subjects.list.is_empty())
+                && let Some(error) = without_plugins(file)
+            {
+                errors.push(error);
+                continue;
+            }
+            match found {
+                Err(why) => errors.extend(why),
+                Ok(subjects) if subjects.list.is_empty() => {
+                    errors.push(NoPlugins { file: file.display().to_string() }.into());
+                    errors.extend(subjects.warnings);
+                }
                 Ok(subjects) => {
                     let is_engine = subjects.list.iter().any(|subject| subject.number.is_some());
                     let list = if is_engine { subjects.carried } else { subjects.list };
                     if list.is_empty() {
-                        errors.push(of_an_engine(file));
+                        errors.push(EngineWithoutLibrary { file: file.display().to_string() }.into());
                         continue;
                     }
                     plugins.warnings.extend(subjects.warnings);
                     let added = list.into_iter().try_for_each(|subject| plugins.add(subject, file));
                     errors.extend(added.err());
                 }
-                Err(why) => match without_plugins(file) {
-                    Some(error) => errors.push(error),
-                    None => errors.extend(why.into_iter().map(|error| of_nothing(file, error))),
-                },
             }
         }
         if errors.is_empty() { Ok(plugins) } else { Err(errors) }
@@ -72,13 +82,8 @@ impl Plugins {
         match known {
             Some(true) => {}
             Some(false) => {
-                let name = plugin.full_name();
-                let (file, version) = (file.display(), &plugin.version);
-                let message =
-                    format!("`{file}` has another `{name}` of version {version} than a file before it");
-                return Err(
-                    Diagnostic::error(message).help("name the library that TensorRT gets, and no other")
-                );
+                let (file, name) = (file.display().to_string(), plugin.full_name());
+                return Err(OtherPlugin { file, name, version: &plugin.version }.into());
             }
             None => self.push(subject),
         }
@@ -116,39 +121,17 @@ impl Plugins {
 
 /// What is said of a file that is something else than what has plugins; none where it is not known what.
 fn without_plugins(file: &Path) -> Option<Diagnostic> {
-    let name = file.display();
+    let name = file.display().to_string();
     if !std::fs::metadata(file).ok()?.is_file() || file.extension().is_some_and(|end| end == "toml") {
         return None;
     }
     if source::open(file).is_ok_and(|opened| Model::read(opened).is_ok()) {
-        let error = Diagnostic::error(format!("`{name}` is an ONNX model, and has no plugins"));
-        return Some(error.help("name the library or the manifest that has them"));
+        return Some(ModelWithoutPlugins { file: name }.into());
     }
     let bytes = source::read(file, source::LARGEST_BINARY).ok()?;
     // Without a bundle it is the library that runs engines.
     let attached = library::read_bytes(file, &bytes).ok()?;
-    attached.is_none().then(|| {
-        Diagnostic::error(format!("`{name}` is the library that runs engines, and has no plugins"))
-            .help("name the library that `cubinder compile` made, or its manifest")
-    })
-}
-
-/// What is said of a file in which there is nothing, without the word that [`eval`] has for it.
-fn of_nothing(file: &Path, error: Diagnostic) -> Diagnostic {
-    let name = file.display();
-    if error.message == format!("nothing in `{name}` can be evaluated") {
-        return Diagnostic { message: format!("`{name}` has no plugins"), ..error };
-    }
-    error
-}
-
-fn of_an_engine(file: &Path) -> Diagnostic {
-    Diagnostic::error(format!(
-        "`{}` is an engine that carries no library, and its nodes are no plugins",
-        file.display()
-    ))
-    .note("a node keeps of its plugin what its own attributes and types need")
-    .help("name the manifest or the library that the engine was built with")
+    attached.is_none().then(|| RuntimeWithoutPlugins { file: name }.into())
 }
 
 /// Reads a model.
@@ -156,19 +139,25 @@ fn of_an_engine(file: &Path) -> Diagnostic {
 /// # Errors
 /// Where there is no such file, or it is no model.
 pub fn open_model(path: &Path) -> Result<Model, Diagnostic> {
-    let cannot =
-        |why: &dyn std::fmt::Display| Diagnostic::error(format!("cannot read `{}`: {why}", path.display()));
-    let file = source::open_file(path).map_err(|error| cannot(&error))?;
-    if file.metadata().map_err(|error| cannot(&error))?.len() == 0 {
-        return Err(cannot(&"the file is empty"));
+    let unreadable = |why: &dyn std::fmt::Display, help| -> Diagnostic {
+        UnreadableModel { file: path.display().to_string(), why: why.to_string(), help }.into()
+    };
+    let file = source::open_file(path).map_err(|error| unreadable(&error, None))?;
+    if file.metadata().map_err(|error| unreadable(&error, None))?.len() == 0 {
+        return Err(unreadable(&"the file is empty", None));
     }
     Model::read(file).map_err(|error| match error {
-        crate::Error::Io(_) => cannot(&error),
-        _ if begins_with(path, LFS_POINTER) => cannot(&"it is a pointer of Git LFS in the place of a model")
-            .help("fetch the model: `git lfs pull`"),
-        crate::Error::CutOff { .. } => cannot(&error).help("copy or download it again"),
-        _ => cannot(&error).help(
-            "expected a model as `torch.onnx.export` and `onnx.save` write it: the binary form, `*.onnx`",
+        crate::Error::Io(_) => unreadable(&error, None),
+        _ if begins_with(path, LFS_POINTER) => unreadable(
+            &"it is a pointer of Git LFS in the place of a model",
+            Some("fetch the model: `git lfs pull`"),
+        ),
+        crate::Error::CutOff { .. } => unreadable(&error, Some("copy or download it again")),
+        _ => unreadable(
+            &error,
+            Some(
+                "expected a model as `torch.onnx.export` and `onnx.save` write it: the binary form, `*.onnx`",
+            ),
         ),
     })
 }

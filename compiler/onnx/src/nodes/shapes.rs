@@ -12,12 +12,14 @@ use cubinder_model::Plugin;
 use serde::Serialize;
 
 use super::bind::{Given, bind};
-use super::check::{Finding, announced, known_values};
-use super::list::{Met, NodeReport, TensorReport, folded, node_name, plural, report, walk};
-use super::made::Origins;
+use super::errors::{DeniedTensor, NoNode, Refused, UnknownShape};
+use super::finding::Finding;
+use super::list::{Met, NodeReport, folded, report, tensor_list, walk};
+use super::names::{node_name, plural, quoted};
 use super::plugins::Plugins;
+use super::producers::Producers;
 use super::tensors::{Tensor, Tensors, dim_names};
-use crate::diagnostic::{Diagnostic, Severity, harmless};
+use crate::diagnostic::{Diagnostic, harmless, suggest};
 use crate::eval::{self, Compiler, Evaluation, Subject};
 use crate::query::Query;
 use crate::reported_path::ReportedPath;
@@ -53,11 +55,8 @@ impl ShapesReport {
     /// Whether every node can be launched.
     #[must_use]
     pub fn is_right(&self) -> bool {
-        let is_right = |found: &EvaluatedNode| {
-            let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
-            !found.node.findings.iter().any(is_wrong) && found.evaluation.is_some()
-        };
-        self.nodes.iter().all(is_right)
+        let mut nodes = self.nodes.iter();
+        nodes.all(|found| !found.node.findings.iter().any(Finding::is_error) && found.evaluation.is_some())
     }
 }
 
@@ -82,10 +81,10 @@ pub fn shapes(
     }
     let open = open_text(model, &tensors.dim_names());
     let mut evaluator = Evaluator { compiler, query, open, known: HashMap::new() };
-    let mut origins = Origins::new(model);
+    let mut producers = Producers::new(model);
     let nodes = met.into_iter().filter_map(|met| {
         let (evaluation, more) =
-            evaluator.node(model, &met, &mut |name| origins.of(&tensors, met.id.graph, name));
+            evaluator.node(model, &met, &mut |name| producers.origin(&tensors, met.id.graph, name));
         let mut node = report(model, plugins, &tensors, met)?;
         node.findings.extend(more);
         Some(EvaluatedNode { node, evaluation })
@@ -115,8 +114,7 @@ impl Evaluator<'_> {
         let (Some(subject), Some(attributes)) = (met.subject, &met.checked.attributes) else {
             return (None, Vec::new());
         };
-        let is_wrong = |finding: &Finding| finding.severity == Severity::Error;
-        if met.checked.findings.iter().any(is_wrong) {
+        if met.checked.findings.iter().any(Finding::is_error) {
             return (None, Vec::new());
         }
         let names = model.node(met.id).map(|node| node.proto.input.as_slice()).unwrap_or_default();
@@ -130,12 +128,12 @@ impl Evaluator<'_> {
             return known.clone();
         }
         let subject = Subject { attributes: Some(attributes.clone()), ..subject.clone() };
-        let said = model.node(met.id).map(|node| node.proto.attribute.as_slice()).unwrap_or_default();
+        let stated = model.node(met.id).map(|node| node.proto.attribute.as_slice()).unwrap_or_default();
         let mut outcome = self.evaluate(&subject, &query);
         if let Some(evaluation) = &mut outcome.0 {
             for attribute in &mut evaluation.attributes {
-                let is_said = said.iter().any(|said| said.name() == attribute.name);
-                attribute.from = if is_said { eval::Origin::Given } else { eval::Origin::Default };
+                let is_stated = stated.iter().any(|stated| stated.name() == attribute.name);
+                attribute.from = if is_stated { eval::Origin::Given } else { eval::Origin::Default };
             }
         }
         self.known.insert(key, outcome.clone());
@@ -146,11 +144,12 @@ impl Evaluator<'_> {
         match eval::evaluate(subject, query, self.compiler) {
             Ok(outcome) => {
                 let refused = outcome.evaluation.refused.iter();
-                let findings = refused.map(|why| Finding::error("refused", why.clone())).collect();
+                let findings = refused.map(|why| Refused { why: why.clone() }.into()).collect();
                 (Some(outcome.evaluation), findings)
             }
             Err(mistakes) => {
-                (None, mistakes.into_iter().map(|mistake| of_diagnostic(mistake.diagnostic)).collect())
+                let findings = mistakes.into_iter().map(|mistake| Finding::new("query", mistake.diagnostic));
+                (None, findings.collect())
             }
         }
     }
@@ -160,23 +159,15 @@ impl Evaluator<'_> {
 fn denied((name, given, found): &(String, Tensor, Tensor)) -> Diagnostic {
     let text = |tensor: &Tensor| tensor.shape_text().unwrap_or_default();
     let option = if given.values.is_some() { "values" } else { "shape" };
-    Diagnostic::error(format!("`--{option} {name}=...`: it is given {}, and is {}", text(given), text(found)))
-        .note("it follows from the tensors before it")
-        .help(format!("leave out `--{option} {name}=...`, or give the network's inputs other shapes"))
+    DeniedTensor { option, name, given: text(given), found: text(found) }.into()
 }
 
 /// What is to be said of names of the network's dimensions that stand for nothing.
 fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
     let named: BTreeSet<&str> =
         model.graphs.first()?.inputs.iter().flat_map(|input| dim_names(input)).collect();
-    let names: Vec<String> =
-        open.iter().filter(|name| named.contains(name.as_str())).map(|name| format!("`{name}`")).collect();
-    let shown: Vec<String> = names.iter().take(16).cloned().collect();
-    (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", shown.join(", ")))
-}
-
-fn of_diagnostic(diagnostic: Diagnostic) -> Finding {
-    Finding { notes: diagnostic.notes, help: diagnostic.help, ..Finding::error("query", diagnostic.message) }
+    let names: Vec<&String> = open.iter().filter(|name| named.contains(name.as_str())).take(16).collect();
+    (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", quoted(names)))
 }
 
 /// What has to be known of a node's inputs and is not; `origin` says which operator a tensor is not known from.
@@ -190,8 +181,8 @@ fn missing(
     let mut findings = Vec::new();
     for ((input, tensor), name) in plugin.inputs.iter().zip(inputs).zip(names) {
         let is_known = match input.values {
-            Some(_) => known_values(tensor).is_some(),
-            None => tensor.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some())),
+            Some(_) => tensor.known_values().is_some(),
+            None => tensor.has_known_shape(),
         };
         if is_known {
             continue;
@@ -202,18 +193,18 @@ fn missing(
         };
         let known = tensor.shape_text().filter(|_| input.values.is_none());
         let known = known.map_or_else(String::new, |shape| format!(": no more than {shape}"));
-        let finding = Finding::error("unknown_shape", format!("{what} is not known{known}"));
         let itself = format!("say what it is: `--{option} {name}=...`");
-        findings.push(match open {
-            Some(open) => finding.note(open).help(format!("give the network's inputs whole shapes, or {itself}")),
+        let (cause, help) = match open {
+            Some(open) => (open.to_owned(), format!("give the network's inputs whole shapes, or {itself}")),
             None => {
                 let from = origin(name).map_or_else(
                     || "it comes from operators that are not followed, or of which too little is known".to_owned(),
                     |node| format!("it is not known behind {node}, which is not followed, or of which too little is known"),
                 );
-                finding.note(format!("{from}; `onnx.shape_inference` may know more")).help(itself)
+                (format!("{from}; `onnx.shape_inference` may know more"), itself)
             }
-        });
+        };
+        findings.push(UnknownShape { what, known, cause, help }.into());
     }
     findings
 }
@@ -222,7 +213,7 @@ fn missing(
 fn query(plugin: &Plugin, inputs: &[Tensor], more: &Query) -> Query {
     let mut query = more.clone();
     for (input, tensor) in plugin.inputs.iter().zip(inputs) {
-        match (input.values, known_values(tensor), announced(tensor)) {
+        match (input.values, tensor.known_values(), tensor.announced()) {
             (Some(_), Some(values), _) => query.values.push((input.name.clone(), values)),
             (None, _, Some(shape)) => query.shapes.push((input.name.clone(), shape)),
             _ => {}
@@ -243,10 +234,9 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
         let _ = writeln!(text, "with {}", dims.join(", "));
     }
     for found in &report.nodes {
-        let tensors = |all: &[TensorReport]| all.iter().map(tensor).collect::<Vec<_>>().join(", ");
         let node = &found.node;
-        let _ =
-            writeln!(text, "\n{}\n  {} -> {}", node.title(), tensors(&node.inputs), tensors(&node.outputs));
+        let (inputs, outputs) = (tensor_list(&node.inputs), tensor_list(&node.outputs));
+        let _ = writeln!(text, "\n{}\n  {inputs} -> {outputs}", node.title());
         match &found.evaluation {
             None => text.push_str(if is_refused(node) { "  refused\n" } else { "  not known\n" }),
             Some(evaluation) if verbose => {
@@ -267,14 +257,7 @@ pub fn shapes_table(report: &ShapesReport, verbose: bool) -> String {
 
 /// Whether something is wrong with a node, rather than not known.
 fn is_refused(node: &NodeReport) -> bool {
-    let is_wrong =
-        |finding: &Finding| finding.severity == Severity::Error && finding.problem != "unknown_shape";
-    node.findings.iter().any(is_wrong)
-}
-
-fn tensor(tensor: &TensorReport) -> String {
-    let words = [tensor.ty.as_deref().unwrap_or("?"), tensor.shape.as_deref().unwrap_or("?")];
-    format!("{} {}", tensor.name, words.join(" "))
+    node.findings.iter().any(|finding| finding.is_error() && finding.problem != "unknown_shape")
 }
 
 /// The variant and its launches, a line each.
@@ -297,10 +280,9 @@ fn launches(evaluation: &Evaluation) -> String {
     }
     text.push('\n');
     for launch in &evaluation.launches {
-        let shared = if launch.shared_bytes > 0 {
-            format!(", {} bytes shared", launch.shared_bytes)
-        } else {
-            String::new()
+        let shared = match launch.shared_bytes {
+            0 => String::new(),
+            bytes => format!(", {bytes} bytes shared"),
         };
         let (grid, block) = (extents(launch.grid), extents(launch.block));
         // Of a grid without blocks nothing else is computed.
@@ -320,11 +302,7 @@ pub fn only(report: &mut ShapesReport, model: &Model, name: &str) -> Result<(), 
     if !report.nodes.is_empty() {
         return Ok(());
     }
-    let error = Diagnostic::error(format!("the model has no plugin node `{name}`"));
     let is_other = model.nodes().any(|(id, _)| node_name(model, id) == name);
-    let error = if is_other { error.note("the node of that name is for no plugin") } else { error };
-    Err(match crate::diagnostic::suggest(name, names.iter().map(String::as_str)) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error,
-    })
+    let other = is_other.then_some("the node of that name is for no plugin");
+    Err(NoNode { name, other, near: suggest(name, names.iter().map(String::as_str)) }.into())
 }

@@ -1,6 +1,6 @@
 //! What is known of the tensors of a model.
 //!
-//! Owns the types and shapes that a model says, and the order in which nodes add to them. What ordinary operators add is [`super::infer`]'s
+//! Owns the types and shapes that a model says, and the order in which nodes add to them. What ordinary operators add is [`super::standard`]'s
 //! business, and what plugins add their own.
 
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
@@ -9,10 +9,11 @@ use crate::proto::tensor_proto::DataType as Element;
 use crate::proto::tensor_shape_proto::dimension;
 use crate::proto::type_proto::Value as Kind;
 use crate::proto::{TensorProto, TypeProto};
-use crate::{Graph, Model, Owner};
+use crate::{Graph, Model};
 use cubinder_expr::DataType;
+use serde::Serialize;
 
-use super::passed::{element_name, elements};
+use super::plugin_fields::{element_name, elements};
 
 /// The most dimensions, and the most values, of a tensor that are followed. TensorRT has 8 dimensions at most, and shapes are short.
 pub(super) const MOST_VALUES: usize = 64;
@@ -20,9 +21,10 @@ pub(super) const MOST_VALUES: usize = 64;
 /// The most bytes of a dimension's name. Names are copied from tensor to tensor.
 pub(super) const MOST_NAME_BYTES: usize = 64;
 
-/// One extent of a shape.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Dim {
+/// One extent of a shape: in JSON a number, a name, or null.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum Dim {
     /// So many.
     Known(i64),
     /// As many as the name stands for: `batch`.
@@ -54,10 +56,7 @@ impl std::fmt::Display for Dim {
 
 impl Dim {
     pub(super) fn known(&self) -> Option<i64> {
-        match self {
-            Dim::Known(extent) => Some(*extent),
-            _ => None,
-        }
+        if let Dim::Known(extent) = self { Some(*extent) } else { None }
     }
 }
 
@@ -68,6 +67,21 @@ impl Tensor {
 
     pub(super) fn rank(&self) -> Option<usize> {
         Some(self.dims.as_ref()?.len())
+    }
+
+    /// Whether every dimension is known.
+    pub(super) fn has_known_shape(&self) -> bool {
+        self.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some()))
+    }
+
+    /// The shape as TensorRT announces it, with -1 for what is not known.
+    pub(super) fn announced(&self) -> Option<Vec<i64>> {
+        Some(self.dims.as_ref()?.iter().map(|dim| dim.known().unwrap_or(-1)).collect())
+    }
+
+    /// What it holds, if all of it is known.
+    pub(super) fn known_values(&self) -> Option<Vec<i64>> {
+        self.values.as_ref()?.iter().map(Dim::known).collect()
     }
 
     /// The type that a plugin sees: TensorRT makes single floats of doubles (seen with TensorRT-RTX 1.7.1).
@@ -120,21 +134,21 @@ impl Tensor {
     }
 
     /// What a node gives, with what the model says of it where that is not found. What is found is right: TensorRT finds it itself, and does not read what is said.
-    fn over(self, said: Tensor) -> Tensor {
-        let is_same = |found: &Element| said.element.is_some_and(|said| !is_other_type(said, *found));
-        let element = if self.element.as_ref().is_some_and(is_same) { said.element } else { self.element };
-        let dims = match (self.dims, said.dims) {
-            (Some(found), Some(said)) if found.len() == said.len() => {
-                let one = |(found, said): (Dim, Dim)| match (&found, &said) {
+    fn over(self, stated: Tensor) -> Tensor {
+        let is_same = |found: &Element| stated.element.is_some_and(|stated| !is_other_type(stated, *found));
+        let element = if self.element.as_ref().is_some_and(is_same) { stated.element } else { self.element };
+        let dims = match (self.dims, stated.dims) {
+            (Some(found), Some(stated)) if found.len() == stated.len() => {
+                let one = |(found, stated): (Dim, Dim)| match (&found, &stated) {
                     // The model's names are those that can be given.
-                    (Dim::Unknown, _) | (Dim::Named(_), Dim::Named(_)) => said,
+                    (Dim::Unknown, _) | (Dim::Named(_), Dim::Named(_)) => stated,
                     _ => found,
                 };
-                Some(found.into_iter().zip(said).map(one).collect())
+                Some(found.into_iter().zip(stated).map(one).collect())
             }
-            (found, said) => found.or(said),
+            (found, stated) => found.or(stated),
         };
-        Tensor { element: element.or(said.element), dims, values: self.values.or(said.values) }
+        Tensor { element: element.or(stated.element), dims, values: self.values.or(stated.values) }
     }
 
     /// Whether another's type cannot be this one's, as TensorRT has types.
@@ -155,37 +169,29 @@ fn is_other_type(one: Element, other: Element) -> bool {
     one != other && (as_one.is_none() || as_one != as_other)
 }
 
+/// The types of TensorRT with ONNX's; the first of several is the one that plugins give.
+const TYPES: [(DataType, Element); 11] = [
+    (DataType::F32, Element::Float),
+    (DataType::F32, Element::Double),
+    (DataType::F16, Element::Float16),
+    (DataType::Bf16, Element::Bfloat16),
+    (DataType::F8, Element::Float8e4m3fn),
+    (DataType::I4, Element::Int4),
+    (DataType::I8, Element::Int8),
+    (DataType::I32, Element::Int32),
+    (DataType::I64, Element::Int64),
+    (DataType::U8, Element::Uint8),
+    (DataType::Bool, Element::Bool),
+];
+
 /// The type that TensorRT has for an element type of ONNX; none where plugins get no such tensor.
 pub(super) fn data_type(element: Element) -> Option<DataType> {
-    Some(match element {
-        Element::Float | Element::Double => DataType::F32,
-        Element::Float16 => DataType::F16,
-        Element::Bfloat16 => DataType::Bf16,
-        Element::Float8e4m3fn => DataType::F8,
-        Element::Int4 => DataType::I4,
-        Element::Int8 => DataType::I8,
-        Element::Int32 => DataType::I32,
-        Element::Int64 => DataType::I64,
-        Element::Uint8 => DataType::U8,
-        Element::Bool => DataType::Bool,
-        _ => return None,
-    })
+    TYPES.into_iter().find(|(_, onnx)| *onnx == element).map(|(ty, _)| ty)
 }
 
 /// ONNX's element type for one of TensorRT's.
-pub(super) fn element(ty: DataType) -> Element {
-    match ty {
-        DataType::F32 => Element::Float,
-        DataType::F16 => Element::Float16,
-        DataType::Bf16 => Element::Bfloat16,
-        DataType::F8 => Element::Float8e4m3fn,
-        DataType::I4 => Element::Int4,
-        DataType::I8 => Element::Int8,
-        DataType::I32 => Element::Int32,
-        DataType::I64 => Element::Int64,
-        DataType::U8 => Element::Uint8,
-        DataType::Bool => Element::Bool,
-    }
+pub(super) fn element(ty: DataType) -> Option<Element> {
+    TYPES.into_iter().find(|(known, _)| *known == ty).map(|(_, onnx)| onnx)
 }
 
 /// The tensors of every graph, by name.
@@ -206,11 +212,8 @@ impl Tensors {
     pub(super) fn new(model: &Model) -> Tensors {
         let mut tensors = Tensors::default();
         for graph in &model.graphs {
-            tensors.graphs.push(said(graph));
-            tensors.parents.push(match &graph.owner {
-                Owner::Node { node, .. } => Some(node.graph),
-                _ => None,
-            });
+            tensors.graphs.push(described(graph));
+            tensors.parents.push(graph.owner.graph());
         }
         tensors
     }
@@ -230,26 +233,17 @@ impl Tensors {
 
     /// The graph that a tensor is of.
     fn home(&self, graph: usize, name: &str) -> Option<usize> {
-        let mut at = Some(graph);
-        while let Some(graph) = at {
-            if self.graphs.get(graph)?.contains_key(name) {
-                return Some(graph);
-            }
-            at = *self.parents.get(graph)?;
-        }
-        None
+        let mut around = std::iter::successors(Some(graph), |graph| *self.parents.get(*graph)?);
+        around.find(|graph| self.graphs.get(*graph).is_some_and(|known| known.contains_key(name)))
     }
 
     /// The graph that has a tensor of that name: the network, where it has one.
     pub(super) fn find(&self, model: &Model, name: &str) -> Option<usize> {
-        let is_named = |names: &[String]| names.iter().any(|known| known == name);
-        let has = |graph: &usize| {
+        (0..self.graphs.len()).find(|graph| {
             let is_known = self.graphs.get(*graph).is_some_and(|known| known.contains_key(name));
-            let mut nodes =
-                model.graphs.get(*graph).map(|graph| graph.nodes.as_slice()).unwrap_or_default().iter();
-            is_known || nodes.any(|node| is_named(&node.proto.output))
-        };
-        (0..self.graphs.len()).find(has)
+            let nodes = model.graphs.get(*graph).map(|graph| graph.nodes.as_slice()).unwrap_or_default();
+            is_known || nodes.iter().any(|node| node.proto.output.iter().any(|known| known == name))
+        })
     }
 
     /// What dimensions are called.
@@ -289,41 +283,42 @@ impl Tensors {
         tensor.dims = tensor.dims.filter(|dims| dims.len() <= MOST_VALUES);
         tensor.values = tensor.values.filter(|values| values.len() <= MOST_VALUES);
         let Some(known) = self.graphs.get_mut(graph).filter(|_| !name.is_empty()) else { return };
-        let Some(said) = known.get_mut(name) else {
+        let Some(stated) = known.get_mut(name) else {
             known.insert(name.to_owned(), tensor);
             return;
         };
         let place = (graph, name.to_owned());
-        let (is_shape, is_type) = (said.is_other_shape(&tensor), said.is_other_type(&tensor));
+        let (is_shape, is_type) = (stated.is_other_shape(&tensor), stated.is_other_type(&tensor));
         if self.given.contains(&place) {
             if is_shape {
-                self.denied.push((place.1, said.clone(), tensor));
+                self.denied.push((place.1, stated.clone(), tensor));
             } else {
-                said.learn(tensor);
+                stated.learn(tensor);
             }
             return;
         }
-        let mut old = std::mem::take(said);
+        let mut old = std::mem::take(stated);
         if is_shape || is_type {
             self.stale.insert(place, old.clone());
             // Of a shape that is wrong in a part the rest is worth nothing.
             old.dims = old.dims.filter(|_| !is_shape);
         }
-        *said = tensor.over(old);
+        *stated = tensor.over(old);
     }
 }
 
-fn said(graph: &Graph) -> HashMap<String, Tensor> {
+/// What a graph says of its tensors.
+fn described(graph: &Graph) -> HashMap<String, Tensor> {
     let mut known: HashMap<String, Tensor> = HashMap::new();
     for initializer in &graph.initializers {
         known.insert(initializer.name().to_owned(), constant(initializer));
     }
     for value in graph.inputs.iter().chain(&graph.outputs).chain(&graph.values) {
-        let said = value.ty.as_ref().map(of_type).unwrap_or_default();
+        let stated = value.ty.as_ref().map(of_type).unwrap_or_default();
         match known.get_mut(&value.name) {
-            Some(known) => known.learn(said),
+            Some(known) => known.learn(stated),
             None => {
-                known.insert(value.name.clone(), said);
+                known.insert(value.name.clone(), stated);
             }
         }
     }
@@ -335,13 +330,12 @@ pub(super) fn dim_names(value: &crate::Value) -> Vec<&str> {
     let Some(Kind::TensorType(tensor)) = value.ty.as_ref().and_then(|ty| ty.value.as_ref()) else {
         return Vec::new();
     };
-    let mut names = Vec::new();
-    for dim in tensor.shape.iter().flat_map(|shape| &shape.dim) {
-        if let Some(dimension::Value::DimParam(name)) = &dim.value {
-            names.push(name.as_str());
-        }
-    }
-    names
+    let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
+    let names = dims.filter_map(|dim| match &dim.value {
+        Some(dimension::Value::DimParam(name)) => Some(name.as_str()),
+        _ => None,
+    });
+    names.collect()
 }
 
 /// What a type says; nothing for what is no tensor.

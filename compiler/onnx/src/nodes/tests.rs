@@ -127,7 +127,7 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
 
 /// Holds what follows for the network's outputs against what the model says of them; gives how many shapes and types followed.
 fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize, usize) {
-    let said = Tensors::new(&model);
+    let stated = Tensors::new(&model);
     let outputs = std::mem::take(&mut model.graphs[0].outputs);
     model.graphs[0].values.clear();
     let mut found = Tensors::new(&model);
@@ -138,18 +138,18 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
         if model.graphs[0].inputs.iter().any(|input| input.name == output.name) {
             continue;
         }
-        let (said, found) = (said.get(0, &output.name), found.get(0, &output.name));
-        let (Some(said), Some(found)) = (said, found) else { continue };
-        if let (Some(said), Some(found)) = (said.element, found.element) {
-            assert_eq!(found, said, "{name}: the type of {}", output.name);
+        let (stated, found) = (stated.get(0, &output.name), found.get(0, &output.name));
+        let (Some(stated), Some(found)) = (stated, found) else { continue };
+        if let (Some(stated), Some(found)) = (stated.element, found.element) {
+            assert_eq!(found, stated, "{name}: the type of {}", output.name);
             types += 1;
         }
-        if let (Some(_), Some(_)) = (&said.dims, &found.dims) {
+        if let (Some(_), Some(_)) = (&stated.dims, &found.dims) {
             assert!(
-                agrees(said, found),
+                agrees(stated, found),
                 "{name}: {} is {:?}, found {:?}",
                 output.name,
-                said.dims,
+                stated.dims,
                 found.dims
             );
             shapes += usize::from(found.dims.iter().flatten().all(|dim| dim.known().is_some()));
@@ -159,13 +159,13 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
 }
 
 /// Whether two shapes can be one.
-fn agrees(said: &Tensor, found: &Tensor) -> bool {
-    let (Some(said), Some(found)) = (&said.dims, &found.dims) else { return true };
-    let agrees = |(said, found): (&Dim, &Dim)| match (said.known(), found.known()) {
-        (Some(said), Some(found)) => said == found,
+fn agrees(stated: &Tensor, found: &Tensor) -> bool {
+    let (Some(stated), Some(found)) = (&stated.dims, &found.dims) else { return true };
+    let agrees = |(stated, found): (&Dim, &Dim)| match (stated.known(), found.known()) {
+        (Some(stated), Some(found)) => stated == found,
         _ => true,
     };
-    said.len() == found.len() && said.iter().zip(found).all(agrees)
+    stated.len() == found.len() && stated.iter().zip(found).all(agrees)
 }
 
 /// What follows of every tensor of random models, behind plugins too, is what `onnx.shape_inference` says.
@@ -183,27 +183,27 @@ fn shapes_of_random_models_are_those_of_onnx() {
     for index in 0..COUNT {
         let open = |name: &str| Model::open(&folder.path().join(format!("{index}.{name}")));
         let (Ok(model), Ok(inferred)) = (open("onnx"), open("inferred.onnx")) else { continue };
-        let said = Tensors::new(&inferred);
+        let stated = Tensors::new(&inferred);
         let mut found = Tensors::new(&model);
         let met = walk(&model, &plugins, &mut found);
         assert!(met.iter().all(|met| met.subject.is_some()), "model {index} of seed {seed}");
         for node in &model.graphs[0].nodes {
             for name in &node.proto.output {
-                let (said, found) = (said.get(0, name), found.get(0, name));
-                let (Some(said), found) = (said, found.cloned().unwrap_or_default()) else { continue };
+                let (stated, found) = (stated.get(0, name), found.get(0, name));
+                let (Some(stated), found) = (stated, found.cloned().unwrap_or_default()) else { continue };
                 let place = || {
                     format!(
-                        "model {index} of seed {seed}, {} {name}: {said:?}, found {found:?}",
+                        "model {index} of seed {seed}, {} {name}: {stated:?}, found {found:?}",
                         node.op_type()
                     )
                 };
-                if found.element.is_some() && found.element != said.element || !agrees(said, &found) {
+                if found.element.is_some() && found.element != stated.element || !agrees(stated, &found) {
                     wrong.push(place());
                 }
                 let is_whole = |tensor: &Tensor| {
                     tensor.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some()))
                 };
-                if is_whole(said) {
+                if is_whole(stated) {
                     all += 1;
                     followed += usize::from(is_whole(&found));
                     if !is_whole(&found) {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use crate::{Edits, Model};
 
+use super::errors::{UnreadableModel, UnwritableModel, WeightsLeftBehind};
 use crate::diagnostic::Diagnostic;
 use crate::source;
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
@@ -15,26 +16,26 @@ use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 /// # Errors
 /// Where that cannot be done. What was there before is there still, then.
 pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic> {
-    let cannot = |error: &dyn std::fmt::Display| {
-        Diagnostic::error(format!("cannot write `{}`: {error}", to.display()))
+    let unwritable = |why: &str, help| -> Diagnostic {
+        UnwritableModel { file: to.display().to_string(), why: why.to_owned(), help }.into()
     };
     if to.is_dir() {
-        return Err(cannot(&"it is a folder"));
+        return Err(unwritable("it is a folder", None));
     }
     // A link stays one: what it leads to is replaced.
     let place = match (fs::canonicalize(to), fs::symlink_metadata(to)) {
         (Ok(place), _) => place,
-        (Err(_), Ok(known)) if known.is_symlink() => return Err(cannot(&"it is a link to nothing")),
+        (Err(_), Ok(known)) if known.is_symlink() => return Err(unwritable("it is a link to nothing", None)),
         _ => to.to_path_buf(),
     };
     let known = fs::metadata(&place).ok();
     if let Some(known) = &known {
         if !known.is_file() {
-            return Err(cannot(&"it is not a regular file (a pipe, a device or a socket)"));
+            return Err(unwritable("it is not a regular file (a pipe, a device or a socket)", None));
         }
         if known.len() > 0 && Model::open(&place).is_err() {
-            let error = cannot(&"it is there, and is no ONNX model");
-            return Err(error.help("name another file, or remove that one"));
+            let help = "name another file, or remove that one";
+            return Err(unwritable("it is there, and is no ONNX model", Some(help)));
         }
     }
     atomic_file::check_replaceable(&place, to, "`--output`")?;
@@ -44,8 +45,7 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
     if let Some(known) = known {
         made.file().set_permissions(known.permissions()).map_err(|error| refused(&error))?;
     }
-    let source = source::open(from)
-        .map_err(|error| Diagnostic::error(format!("cannot read `{}`: {error}", from.display())))?;
+    let source = source::open(from).map_err(|error| unreadable(from, &error))?;
     edits.write(source, BufWriter::new(made.file())).map_err(|error| refused(&error))?;
     made.persist(&place).map_err(|error| refused(&error))
 }
@@ -55,11 +55,12 @@ pub fn write(from: &Path, edits: &Edits<'_>, to: &Path) -> Result<(), Diagnostic
 /// # Errors
 /// Where it cannot be read any more.
 pub fn changed(from: &Path, edits: &Edits<'_>) -> Result<Model, Diagnostic> {
-    let cannot = |error: &dyn std::fmt::Display| {
-        Diagnostic::error(format!("cannot read `{}`: {error}", from.display()))
-    };
-    let source = source::open(from).map_err(|error| cannot(&error))?;
-    Model::read(edits.view(source)).map_err(|error| cannot(&error))
+    let source = source::open(from).map_err(|error| unreadable(from, &error))?;
+    Model::read(edits.view(source)).map_err(|error| unreadable(from, &error))
+}
+
+fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> Diagnostic {
+    UnreadableModel { file: file.display().to_string(), why: error.to_string(), help: None }.into()
 }
 
 /// The warning about weights that lie beside a model and not beside where it is written to.
@@ -74,10 +75,5 @@ pub fn weights_left_behind(model: &Model, from: &Path, to: &Path) -> Option<Diag
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let message =
-        format!("weights of the model lie beside it, in `{first}`{more}, and not beside `{}`", to.display());
-    Some(
-        Diagnostic::warning(message)
-            .help("write into the folder of the model, or copy the files with weights"),
-    )
+    Some(WeightsLeftBehind { first, more, file: to.display().to_string() }.into())
 }

@@ -1,7 +1,6 @@
 //! `cubinder onnx annotate`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_onnx::nodes::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
@@ -9,7 +8,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
 
-use super::{Subject, answer, failed, format};
+use super::{Subject, answer, format};
 use crate::cli::output::{print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -45,19 +44,11 @@ pub(super) struct Arguments {
     dry_run: bool,
     /// Print JSON, one object a line: the messages, then the changes
     #[arg(long)]
-    json: bool,
-}
-
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    match annotate(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(errors) => failed(errors, arguments.json),
-    }
+    pub(super) json: bool,
 }
 
 /// Whether nothing is left to do.
-fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let mapping = Mapping::parse(&arguments.mapping, &plugins)?;
     let unused = mapping.unused(&model);
@@ -67,9 +58,9 @@ fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let takes = if arguments.force { Takes::Named } else { Takes::Lacking };
     let annotated = nodes::annotate(&model, &plugins, &mapping, takes);
     let mut diagnostics = plugins.warnings.clone();
+    let from = &arguments.subject.model;
     let report = match &arguments.output {
         Some(output) => {
-            let from = &arguments.subject.model;
             not_over_plugins(output, &arguments.subject.plugins).map_err(|error| vec![error])?;
             diagnostics.extend(nodes::weights_left_behind(&model, from, output));
             nodes::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
@@ -77,7 +68,6 @@ fn annotate(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
             nodes::list(output, &written, &plugins)
         }
         None => {
-            let from = &arguments.subject.model;
             let changed = nodes::changed(from, &annotated.edits).map_err(|error| vec![error])?;
             nodes::list(from, &changed, &plugins)
         }

@@ -1,12 +1,10 @@
 //! `cubinder onnx list`.
 
-use std::process::ExitCode;
-
 use clap::Args;
-use cubinder_onnx::nodes::{self, Report};
-use serde::Serialize;
+use cubinder_onnx::nodes;
+use cubinder_source::diagnostic::Diagnostic;
 
-use super::{Subject, answer, failed, format};
+use super::{Answer, Subject, answer, format};
 use crate::cli::output::{print, show};
 
 pub(super) const LONG_ABOUT: &str = "\
@@ -24,14 +22,12 @@ pub(super) struct Arguments {
     subject: Subject,
     /// Print JSON, one object a line: the messages, then the report
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    let (model, plugins) = match arguments.subject.open() {
-        Ok(opened) => opened,
-        Err(errors) => return failed(errors, arguments.json),
-    };
+/// Whether TensorRT takes every node.
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
+    let (model, plugins) = arguments.subject.open()?;
     let report = nodes::list(&arguments.subject.model, &model, &plugins);
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
@@ -48,13 +44,5 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         let result = if wrong { "wrong" } else { "listed" };
         answer(&Answer { result, report: &report });
     }
-    if wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS }
-}
-
-/// A report, and in a word what came of it.
-#[derive(Serialize)]
-struct Answer<'r> {
-    result: &'static str,
-    #[serde(flatten)]
-    report: &'r Report,
+    Ok(!wrong)
 }

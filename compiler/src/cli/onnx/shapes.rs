@@ -1,16 +1,13 @@
 //! `cubinder onnx shapes`.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use cubinder_model::Target;
 use cubinder_node::eval::{Compiler, Environment};
 use cubinder_node::query::{Part, Query};
-use cubinder_onnx::nodes::{self, Given, ShapesReport};
+use cubinder_onnx::nodes::{self, Given};
 use cubinder_source::diagnostic::Diagnostic;
-use serde::Serialize;
 
-use super::{Subject, answer, failed, format};
+use super::{Answer, Subject, answer, format};
 use crate::cli::eval::arch;
 use crate::cli::output::{print, show};
 
@@ -50,18 +47,11 @@ pub(super) struct Arguments {
     verbose: bool,
     /// Print JSON, one object a line: the messages, then the report
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> ExitCode {
-    match shapes(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(errors) => failed(errors, arguments.json),
-    }
-}
-
-fn shapes(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
+/// Whether every plugin node can be launched.
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (model, plugins) = arguments.subject.open()?;
     let mut query = Query::parse(&[
         (Part::Shape, &arguments.shapes),
@@ -94,12 +84,4 @@ fn shapes(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
         answer(&Answer { result, report: &report });
     }
     Ok(is_right)
-}
-
-/// A report, and in a word what came of it.
-#[derive(Serialize)]
-struct Answer<'r> {
-    result: &'static str,
-    #[serde(flatten)]
-    report: &'r ShapesReport,
 }

@@ -10,28 +10,40 @@ use cubinder_model::field::{Field, FieldType};
 
 /// A field that the parser makes.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Passed {
+pub(super) struct ParsedField {
     ty: FieldType,
     length: usize,
     bytes: Vec<u8>,
 }
 
-/// Why an attribute does not arrive as it is.
-#[derive(Debug, Clone, PartialEq)]
+/// Why an attribute does not arrive as it is; what is wrong with it as messages say it.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum Loss {
     /// An integer is cut to 32 bits.
+    #[error("is cut to 32 bits")]
     Cut {
         /// Which of a list.
         element: Option<usize>,
         value: i64,
     },
-    /// The parser fails, or passes what cannot be told from something else.
-    Refused(String),
-    /// It is not in the part of the model that is read.
-    Unread(String),
+    /// It has the value of this attribute of a call, which is not known.
+    #[error("is what each call of the function says in `{0}`")]
+    OfCalls(String),
+    #[error(
+        "is a tensor of {0} elements, whose data are not read: they are too large or lie in another file"
+    )]
+    UnreadData(usize),
+    #[error("says that it is a TENSOR, and has none")]
+    NoTensor,
+    #[error("is of the ONNX type {0}, which TensorRT's parser does not pass")]
+    Kind(&'static str),
+    #[error("is a tensor of {0}, which TensorRT's parser does not pass as what it is")]
+    Element(String),
+    #[error("is a tensor of negative or too many dimensions")]
+    Dimensions,
 }
 
-impl Passed {
+impl ParsedField {
     /// The field as a creator gets it.
     pub(super) fn field(&self) -> Field<'_> {
         let length = i32::try_from(self.length).unwrap_or(i32::MAX);
@@ -43,9 +55,9 @@ impl Passed {
 ///
 /// # Errors
 /// Where that is not what the node says.
-pub(super) fn passed(attribute: &AttributeProto) -> Result<Passed, Loss> {
+pub(super) fn parsed_field(attribute: &AttributeProto) -> Result<ParsedField, Loss> {
     if let Some(name) = reference(attribute) {
-        return Err(Loss::Unread(format!("is what each call of the function says in `{name}`")));
+        return Err(Loss::OfCalls(name.to_owned()));
     }
     match kind(attribute) {
         AttributeType::Int => integers(&[attribute.i()], false),
@@ -54,15 +66,9 @@ pub(super) fn passed(attribute: &AttributeProto) -> Result<Passed, Loss> {
         AttributeType::Floats => Ok(floats(&attribute.floats)),
         AttributeType::String => Ok(text(&[attribute.s()])),
         AttributeType::Strings => Ok(text(&attribute.strings.iter().map(Vec::as_slice).collect::<Vec<_>>())),
-        AttributeType::Tensor => match &attribute.t {
-            Some(tensor) => of_tensor(tensor),
-            None => Err(Loss::Refused("says that it is a TENSOR, and has none".to_owned())),
-        },
-        AttributeType::Undefined => Ok(Passed { ty: FieldType::FLOAT16, length: 0, bytes: Vec::new() }),
-        other => Err(Loss::Refused(format!(
-            "is of the ONNX type {}, which TensorRT's parser does not pass",
-            other.as_str_name()
-        ))),
+        AttributeType::Tensor => of_tensor(attribute.t.as_ref().ok_or(Loss::NoTensor)?),
+        AttributeType::Undefined => Ok(ParsedField { ty: FieldType::FLOAT16, length: 0, bytes: Vec::new() }),
+        other => Err(Loss::Kind(other.as_str_name())),
     }
 }
 
@@ -76,7 +82,7 @@ pub(super) fn reference(attribute: &AttributeProto) -> Option<&str> {
     Some(attribute.ref_attr_name()).filter(|name| !name.is_empty())
 }
 
-fn integers(values: &[i64], is_list: bool) -> Result<Passed, Loss> {
+fn integers(values: &[i64], is_list: bool) -> Result<ParsedField, Loss> {
     let mut bytes = Vec::with_capacity(values.len() * 4);
     for (index, value) in values.iter().enumerate() {
         let Ok(kept) = i32::try_from(*value) else {
@@ -84,25 +90,25 @@ fn integers(values: &[i64], is_list: bool) -> Result<Passed, Loss> {
         };
         bytes.extend(kept.to_ne_bytes());
     }
-    Ok(Passed { ty: FieldType::INT32, length: values.len(), bytes })
+    Ok(ParsedField { ty: FieldType::INT32, length: values.len(), bytes })
 }
 
-fn floats(values: &[f32]) -> Passed {
+fn floats(values: &[f32]) -> ParsedField {
     let bytes = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
-    Passed { ty: FieldType::FLOAT32, length: values.len(), bytes }
+    ParsedField { ty: FieldType::FLOAT32, length: values.len(), bytes }
 }
 
 /// Texts, each with a NUL behind it.
-fn text(texts: &[&[u8]]) -> Passed {
+fn text(texts: &[&[u8]]) -> ParsedField {
     let mut bytes = Vec::new();
     for text in texts {
         bytes.extend(*text);
         bytes.push(0);
     }
-    Passed { ty: FieldType::CHAR, length: bytes.len(), bytes }
+    ParsedField { ty: FieldType::CHAR, length: bytes.len(), bytes }
 }
 
-fn of_tensor(tensor: &TensorProto) -> Result<Passed, Loss> {
+fn of_tensor(tensor: &TensorProto) -> Result<ParsedField, Loss> {
     let element = DataType::try_from(tensor.data_type()).unwrap_or(DataType::Undefined);
     let ty = match element {
         DataType::Float | DataType::Double => FieldType::FLOAT32,
@@ -110,16 +116,9 @@ fn of_tensor(tensor: &TensorProto) -> Result<Passed, Loss> {
         DataType::Int8 => FieldType::INT8,
         DataType::Bfloat16 => FieldType::BF16,
         DataType::Float16 => FieldType::FLOAT16,
-        other => {
-            return Err(Loss::Refused(format!(
-                "is a tensor of {}, which TensorRT's parser does not pass as what it is",
-                element_name(other)
-            )));
-        }
+        other => return Err(Loss::Element(element_name(other))),
     };
-    let Some(count) = elements(tensor) else {
-        return Err(Loss::Refused("is a tensor of negative or too many dimensions".to_owned()));
-    };
+    let count = elements(tensor).ok_or(Loss::Dimensions)?;
     let bytes = data(tensor, element);
     let size = match element {
         DataType::Int8 => 1,
@@ -127,19 +126,15 @@ fn of_tensor(tensor: &TensorProto) -> Result<Passed, Loss> {
         _ => 4,
     };
     if bytes.len() != count.saturating_mul(size) {
-        return Err(Loss::Unread(format!(
-            "is a tensor of {count} elements, whose data are not read: they are too large or lie in another file"
-        )));
+        return Err(Loss::UnreadData(count));
     }
-    Ok(Passed { ty, length: count, bytes })
+    Ok(ParsedField { ty, length: count, bytes })
 }
 
 /// How many elements a tensor has.
 pub(super) fn elements(tensor: &TensorProto) -> Option<usize> {
-    tensor
-        .dims
-        .iter()
-        .try_fold(1_usize, |product, extent| product.checked_mul(usize::try_from(*extent).ok()?))
+    let extents = tensor.dims.iter().map(|extent| usize::try_from(*extent).ok());
+    extents.into_iter().try_fold(1_usize, |product, extent| product.checked_mul(extent?))
 }
 
 /// A tensor's data as the parser passes them: doubles as floats of 32 bits.

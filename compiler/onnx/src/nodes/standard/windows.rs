@@ -30,13 +30,7 @@ pub(super) fn gemm(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let (left, right) = (inputs.first()?, inputs.get(1)?);
     let turned = |name: &str| int(node, name).unwrap_or(0) != 0;
     let dim = |tensor: &Tensor, place: usize| match tensor.dims.as_deref() {
-        Some([rows, columns]) => {
-            if place == 0 {
-                rows.clone()
-            } else {
-                columns.clone()
-            }
-        }
+        Some(dims @ [_, _]) => dims[place].clone(),
         _ => Dim::Unknown,
     };
     let rows = dim(left, usize::from(turned("transA")));

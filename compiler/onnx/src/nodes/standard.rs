@@ -11,13 +11,13 @@ use crate::Node;
 use crate::proto::AttributeProto;
 use crate::proto::tensor_proto::DataType as Element;
 
-use super::passed::reference;
+use super::plugin_fields::reference;
 use super::tensors::{Dim, MOST_VALUES, Tensor, constant, known_element};
 
 /// The outputs of a node of the standard's default domain, the first ones; none where it is not in the table.
 pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
     // What the calls of a function say differently is no default.
-    if node.proto.attribute.iter().any(|said| reference(said).is_some()) {
+    if node.proto.attribute.iter().any(|stated| reference(stated).is_some()) {
         return Vec::new();
     }
     let outputs = match node.op_type() {
@@ -31,64 +31,17 @@ pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
     outputs.unwrap_or_default()
 }
 
+/// The operators whose output has the type and the shape of the first input.
+const SAME_SHAPE: &str = "Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalization BitwiseNot Ceil Celu Clip Cos Cosh CumSum Elu Erf \
+     Exp Floor Gelu GroupNormalization HardSigmoid HardSwish Hardmax InstanceNormalization LRN LayerNormalization LeakyRelu Log \
+     LogSoftmax LpNormalization Mish Neg PRelu Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh \
+     Softmax Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu";
+
 fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let first = || inputs.first();
     match node.op_type() {
         "Identity" => first().cloned(),
-        "Abs"
-        | "Acos"
-        | "Acosh"
-        | "Asin"
-        | "Asinh"
-        | "Atan"
-        | "Atanh"
-        | "BatchNormalization"
-        | "BitwiseNot"
-        | "Ceil"
-        | "Celu"
-        | "Clip"
-        | "Cos"
-        | "Cosh"
-        | "CumSum"
-        | "Elu"
-        | "Erf"
-        | "Exp"
-        | "Floor"
-        | "Gelu"
-        | "GroupNormalization"
-        | "HardSigmoid"
-        | "HardSwish"
-        | "Hardmax"
-        | "InstanceNormalization"
-        | "LayerNormalization"
-        | "LeakyRelu"
-        | "Log"
-        | "LogSoftmax"
-        | "LpNormalization"
-        | "LRN"
-        | "Mish"
-        | "Neg"
-        | "PRelu"
-        | "Reciprocal"
-        | "Relu"
-        | "Round"
-        | "ScatterElements"
-        | "ScatterND"
-        | "Selu"
-        | "Shrink"
-        | "Sigmoid"
-        | "Sign"
-        | "Sin"
-        | "Sinh"
-        | "Softmax"
-        | "Softplus"
-        | "Softsign"
-        | "Sqrt"
-        | "Swish"
-        | "Tan"
-        | "Tanh"
-        | "ThresholdedRelu"
-        | "Trilu" => first().map(like),
+        op if SAME_SHAPE.split(' ').any(|known| known == op) => first().map(like),
         "RMSNormalization" => {
             // The standard gives it the type of the scale, and its shape inference that of the input.
             let (input, scale) = (first()?, inputs.get(1)?);
@@ -109,11 +62,11 @@ fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
         "CastLike" => Some(Tensor::new(inputs.get(1)?.element, first()?.dims.clone())),
         "QuantizeLinear" => {
             let zero = inputs.get(2).and_then(|zero| zero.element);
-            Some(Tensor::new(zero.or_else(|| said_element(node, "output_dtype")), first()?.dims.clone()))
+            Some(Tensor::new(zero.or_else(|| stated_element(node, "output_dtype")), first()?.dims.clone()))
         }
         "DequantizeLinear" => {
-            let said = said_element(node, "output_dtype");
-            Some(Tensor::new(said.or(inputs.get(1)?.element), first()?.dims.clone()))
+            let stated = stated_element(node, "output_dtype");
+            Some(Tensor::new(stated.or(inputs.get(1)?.element), first()?.dims.clone()))
         }
         "Constant" => of_constant(node),
         "ConstantOfShape" => constant_of_shape(node, first()?),
@@ -149,19 +102,14 @@ fn ints<'n>(node: &'n Node, name: &str) -> Option<&'n [i64]> {
 }
 
 /// The element type that an attribute says.
-fn said_element(node: &Node, name: &str) -> Option<Element> {
-    int(node, name).and_then(|said| i32::try_from(said).ok()).and_then(known_element)
-}
-
-/// What a tensor of integers holds, where all of it is known.
-fn known_values(tensor: &Tensor) -> Option<Vec<i64>> {
-    tensor.values.as_ref()?.iter().map(Dim::known).collect()
+fn stated_element(node: &Node, name: &str) -> Option<Element> {
+    int(node, name).and_then(|stated| i32::try_from(stated).ok()).and_then(known_element)
 }
 
 /// An axis counted from the front; none where there is no such axis.
-fn axis(said: i64, rank: usize) -> Option<usize> {
+fn axis(stated: i64, rank: usize) -> Option<usize> {
     let rank_signed = i64::try_from(rank).ok()?;
-    let place = if said < 0 { said.checked_add(rank_signed)? } else { said };
+    let place = if stated < 0 { stated.checked_add(rank_signed)? } else { stated };
     usize::try_from(place).ok().filter(|place| *place < rank)
 }
 
@@ -207,10 +155,9 @@ fn arithmetic(op: &str, inputs: &[Tensor]) -> Option<Tensor> {
 
 /// Integers of shapes, computed as far as they are known.
 fn values_of(op: &str, left: &Tensor, right: &Tensor) -> Option<Vec<Dim>> {
-    let is_integer = |tensor: &Tensor| matches!(tensor.element, Some(Element::Int64 | Element::Int32));
     // Beyond one dimension values are no list any more.
     let is_list = |tensor: &Tensor| tensor.rank().is_some_and(|rank| rank <= 1);
-    if ![left, right].into_iter().all(|tensor| is_integer(tensor) && is_list(tensor)) {
+    if ![left, right].into_iter().all(|tensor| tensor.is_integer() && is_list(tensor)) {
         return None;
     }
     let element = left.element?;
@@ -251,7 +198,7 @@ fn number(op: &str, left: &Dim, right: &Dim) -> Dim {
 // ---- types, constants and shapes as values
 
 fn cast(node: &Node, input: &Tensor) -> Option<Tensor> {
-    let element = said_element(node, "to");
+    let element = stated_element(node, "to");
     let integers = element.filter(|element| matches!(element, Element::Int64 | Element::Int32));
     // Values of floats are none that are known, so nothing is rounded here.
     let values = integers.and_then(|element| {
@@ -300,8 +247,8 @@ fn shape(node: &Node, input: &Tensor) -> Option<Tensor> {
     };
     let rank = i64::try_from(dims.len()).ok()?;
     let place = |name: &str, default: i64| {
-        let said = int(node, name).unwrap_or(default);
-        let from_front = if said < 0 { said.saturating_add(rank) } else { said };
+        let stated = int(node, name).unwrap_or(default);
+        let from_front = if stated < 0 { stated.saturating_add(rank) } else { stated };
         usize::try_from(from_front.clamp(0, rank)).unwrap_or(0)
     };
     let values = dims.get(place("start", 0)..place("end", rank)).unwrap_or_default().to_vec();
@@ -317,7 +264,7 @@ fn size(input: &Tensor) -> Option<Dim> {
 
 fn range(inputs: &[Tensor]) -> Option<Tensor> {
     let element = inputs.first()?.element;
-    let value = |index: usize| known_values(inputs.get(index)?)?.first().copied();
+    let value = |index: usize| inputs.get(index)?.known_values()?.first().copied();
     let count = || {
         let (start, limit, delta) = (value(0)?, value(1)?, value(2)?);
         let distance = i128::from(limit) - i128::from(start);

@@ -3,7 +3,7 @@
 use crate::Node;
 use crate::proto::tensor_proto::DataType as Element;
 
-use super::{MOST_VALUES, axis, broadcast, int, ints, known, known_values, like};
+use super::{MOST_VALUES, axis, broadcast, int, ints, known, like};
 use crate::nodes::tensors::{Dim, Tensor};
 
 pub(super) fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
@@ -26,8 +26,8 @@ pub(super) fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
         "Pad" => Some(with(input, pad(node, inputs), None)),
         "Tile" => Some(with(input, tile(inputs), None)),
         "Resize" => Some(with(input, resize(node, inputs), None)),
-        "DepthToSpace" => Some(with(input, depth_to_space(node, input), None)),
-        "SpaceToDepth" => Some(with(input, space_to_depth(node, input), None)),
+        "DepthToSpace" => Some(with(input, blocks(node, input, true), None)),
+        "SpaceToDepth" => Some(with(input, blocks(node, input, false), None)),
         _ => None,
     }
 }
@@ -102,9 +102,9 @@ fn left_over(input: &Tensor, dims: &[Dim], rest: usize) -> Dim {
 
 fn flatten(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
     let dims = input.dims.as_ref()?;
-    let said = int(node, "axis").unwrap_or(1);
+    let stated = int(node, "axis").unwrap_or(1);
     let rank = i64::try_from(dims.len()).ok()?;
-    let place = usize::try_from(if said < 0 { said.checked_add(rank)? } else { said }).ok()?;
+    let place = usize::try_from(if stated < 0 { stated.checked_add(rank)? } else { stated }).ok()?;
     let (before, after) = dims.split_at_checked(place)?;
     let extent = |dims: &[Dim]| match dims {
         [one] => one.clone(),
@@ -118,7 +118,7 @@ fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>
     match (ints(node, "axes"), inputs.get(place)) {
         (Some(axes), _) => Some(Some(axes.to_vec())),
         (None, Some(tensor)) if node.proto.input.get(place).is_some_and(|name| !name.is_empty()) => {
-            known_values(tensor).map(Some)
+            tensor.known_values().map(Some)
         }
         _ => Some(None),
     }
@@ -127,7 +127,7 @@ fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>
 fn squeeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
     let gone: Vec<usize> = match axes(node, inputs, 1)? {
-        Some(axes) => axes.into_iter().map(|said| axis(said, dims.len())).collect::<Option<_>>()?,
+        Some(axes) => axes.into_iter().map(|stated| axis(stated, dims.len())).collect::<Option<_>>()?,
         None if dims.iter().all(|dim| dim.known().is_some()) => {
             (0..dims.len()).filter(|place| dims[*place] == Dim::Known(1)).collect()
         }
@@ -139,12 +139,12 @@ fn squeeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
 
 fn unsqueeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
-    let said = axes(node, inputs, 1)??;
-    if said.len() > MOST_VALUES {
+    let stated = axes(node, inputs, 1)??;
+    if stated.len() > MOST_VALUES {
         return None;
     }
-    let rank = dims.len() + said.len();
-    let places: Vec<usize> = said.into_iter().map(|said| axis(said, rank)).collect::<Option<_>>()?;
+    let rank = dims.len() + stated.len();
+    let places: Vec<usize> = stated.into_iter().map(|stated| axis(stated, rank)).collect::<Option<_>>()?;
     let mut left = dims.iter();
     let dim = |place: usize| if places.contains(&place) { Some(Dim::Known(1)) } else { left.next().cloned() };
     (0..rank).map(dim).collect()
@@ -203,7 +203,7 @@ fn gather(node: &Node, inputs: &[Tensor]) -> Tensor {
         Some([data.get(..place)?, indices, data.get(place + 1..)?].concat())
     };
     let values = || {
-        let (data_values, chosen) = (data.values.as_ref()?, known_values(indices)?);
+        let (data_values, chosen) = (data.values.as_ref()?, indices.known_values()?);
         if data.rank() != Some(1) {
             return None;
         }
@@ -214,24 +214,24 @@ fn gather(node: &Node, inputs: &[Tensor]) -> Tensor {
 
 fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
     let Some(data) = inputs.first() else { return Tensor::default() };
-    let said = |name: &str, place: usize| match ints(node, name) {
+    let stated = |name: &str, place: usize| match ints(node, name) {
         Some(list) => Some(list.to_vec()),
-        None => known_values(inputs.get(place)?),
+        None => inputs.get(place)?.known_values(),
     };
     let unknown = || Tensor::new(data.element, data.rank().map(|rank| vec![Dim::Unknown; rank]));
-    let (Some(starts), Some(ends)) = (said("starts", 1), said("ends", 2)) else { return unknown() };
+    let (Some(starts), Some(ends)) = (stated("starts", 1), stated("ends", 2)) else { return unknown() };
     let is_there = |place: usize| node.proto.input.get(place).is_some_and(|name| !name.is_empty());
-    let axes = said("axes", 3);
-    let steps = said("steps", 4);
+    let axes = stated("axes", 3);
+    let steps = stated("steps", 4);
     if (is_there(3) && axes.is_none()) || (is_there(4) && steps.is_none()) || starts.len() != ends.len() {
         return unknown();
     }
     let Some(dims) = &data.dims else { return Tensor::new(data.element, None) };
     let (mut dims, mut values) = (dims.clone(), data.values.clone().filter(|_| data.rank() == Some(1)));
     for (index, (start, end)) in starts.iter().zip(&ends).enumerate() {
-        let said = axes.as_ref().map_or(i64::try_from(index).ok(), |axes| axes.get(index).copied());
+        let stated = axes.as_ref().map_or(i64::try_from(index).ok(), |axes| axes.get(index).copied());
         let step = steps.as_ref().map_or(Some(1), |steps| steps.get(index).copied());
-        let (Some(place), Some(step)) = (said.and_then(|said| axis(said, dims.len())), step) else {
+        let (Some(place), Some(step)) = (stated.and_then(|stated| axis(stated, dims.len())), step) else {
             return unknown();
         };
         let Some(extent) = dims[place].known() else {
@@ -258,7 +258,7 @@ fn kept(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, usize)> {
     if extent == 0 || step == 0 {
         return (step != 0).then_some((0, 0));
     }
-    let from_front = |said: i64| if said < 0 { said.saturating_add(extent) } else { said };
+    let from_front = |stated: i64| if stated < 0 { stated.saturating_add(extent) } else { stated };
     let (start, end) = (from_front(start), from_front(end));
     let (first, distance) = if step > 0 {
         let first = start.clamp(0, extent);
@@ -276,13 +276,16 @@ fn pad(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
     let pads = match ints(node, "pads") {
         Some(pads) => Some(pads.to_vec()),
-        None => inputs.get(1).and_then(known_values),
+        None => inputs.get(1).and_then(Tensor::known_values),
     };
     let places: Option<Vec<usize>> = match node.proto.input.get(3).filter(|name| !name.is_empty()) {
         None => Some((0..dims.len()).collect()),
-        Some(_) => {
-            inputs.get(3).and_then(known_values)?.into_iter().map(|said| axis(said, dims.len())).collect()
-        }
+        Some(_) => inputs
+            .get(3)
+            .and_then(Tensor::known_values)?
+            .into_iter()
+            .map(|stated| axis(stated, dims.len()))
+            .collect(),
     };
     let (Some(pads), Some(places)) = (pads, places) else { return Some(vec![Dim::Unknown; dims.len()]) };
     if pads.len() != 2 * places.len() {
@@ -302,7 +305,8 @@ fn pad(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
 
 fn tile(inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
-    let Some(times) = inputs.get(1).and_then(known_values).filter(|times| times.len() == dims.len()) else {
+    let Some(times) = inputs.get(1).and_then(Tensor::known_values).filter(|times| times.len() == dims.len())
+    else {
         return Some(vec![Dim::Unknown; dims.len()]);
     };
     let dim = |(dim, times): (&Dim, i64)| match dim {
@@ -327,24 +331,17 @@ fn resize(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     Some(sizes.unwrap_or_else(|| vec![Dim::Unknown; rank]))
 }
 
-fn blocks(node: &Node, input: &Tensor) -> Option<(Vec<Dim>, i64)> {
-    let dims = input.dims.clone().filter(|dims| dims.len() == 4)?;
-    Some((dims, int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?))
-}
-
-fn depth_to_space(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
-    let (dims, size) = blocks(node, input)?;
-    let times =
-        |dim: &Dim| dim.known().and_then(|extent| extent.checked_mul(size)).map_or(Dim::Unknown, Dim::Known);
-    let channels = dims[1].known().map_or(Dim::Unknown, |channels| Dim::Known(channels / (size * size)));
-    Some(vec![dims[0].clone(), channels, times(&dims[2]), times(&dims[3])])
-}
-
-fn space_to_depth(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
-    let (dims, size) = blocks(node, input)?;
-    let part = |dim: &Dim| dim.known().map_or(Dim::Unknown, |extent| Dim::Known(extent / size));
-    let channels = dims[1].known().and_then(|channels| channels.checked_mul(size * size));
-    Some(vec![dims[0].clone(), channels.map_or(Dim::Unknown, Dim::Known), part(&dims[2]), part(&dims[3])])
+/// Blocks of `blocksize` by `blocksize` channels become places, or the other way round.
+fn blocks(node: &Node, input: &Tensor, to_space: bool) -> Option<Vec<Dim>> {
+    let dims = input.dims.as_ref().filter(|dims| dims.len() == 4)?;
+    let size = int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?;
+    let extent = |dim: &Dim, by: i64, grows: bool| {
+        let extent =
+            dim.known().and_then(|extent| if grows { extent.checked_mul(by) } else { Some(extent / by) });
+        extent.map_or(Dim::Unknown, Dim::Known)
+    };
+    let channels = extent(&dims[1], size * size, !to_space);
+    Some(vec![dims[0].clone(), channels, extent(&dims[2], size, to_space), extent(&dims[3], size, to_space)])
 }
 
 pub(super) fn reduce(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
@@ -352,13 +349,13 @@ pub(super) fn reduce(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let keeps = int(node, "keepdims").unwrap_or(1) != 0;
     let dims = || {
         let dims = input.dims.as_ref()?;
-        let said = axes(node, inputs, 1);
-        let places: Option<Vec<usize>> = match said {
+        let stated = axes(node, inputs, 1);
+        let places: Option<Vec<usize>> = match stated {
             None => None,
             Some(None) if int(node, "noop_with_empty_axes").unwrap_or(0) != 0 => return Some(dims.clone()),
             Some(None) => Some((0..dims.len()).collect()),
             Some(Some(axes)) if axes.is_empty() => return None,
-            Some(Some(axes)) => axes.into_iter().map(|said| axis(said, dims.len())).collect(),
+            Some(Some(axes)) => axes.into_iter().map(|stated| axis(stated, dims.len())).collect(),
         };
         match places {
             None => keeps.then(|| vec![Dim::Unknown; dims.len()]),
@@ -369,15 +366,11 @@ pub(super) fn reduce(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
 }
 
 fn reduced(dims: &[Dim], places: &[usize], keeps: bool) -> Vec<Dim> {
-    let mut left = Vec::new();
-    for (place, dim) in dims.iter().enumerate() {
-        match places.contains(&place) {
-            true if keeps => left.push(Dim::Known(1)),
-            true => {}
-            false => left.push(dim.clone()),
-        }
-    }
-    left
+    let dim = |(place, dim): (usize, &Dim)| match places.contains(&place) {
+        true => keeps.then_some(Dim::Known(1)),
+        false => Some(dim.clone()),
+    };
+    dims.iter().enumerate().filter_map(dim).collect()
 }
 
 pub(super) fn arg(node: &Node, input: &Tensor) -> Option<Tensor> {
@@ -394,12 +387,12 @@ pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     let count = Some(node.proto.output.len()).filter(|count| *count <= MOST_VALUES)?;
     let Some(dims) = &input.dims else { return Some(vec![like(input); count]) };
     let place = axis(int(node, "axis").unwrap_or(0), dims.len())?;
-    let is_said =
+    let is_stated =
         ints(node, "split").is_some() || node.proto.input.get(1).is_some_and(|name| !name.is_empty());
     let sizes: Vec<Dim> =
-        match ints(node, "split").map(<[i64]>::to_vec).or_else(|| known_values(inputs.get(1)?)) {
+        match ints(node, "split").map(<[i64]>::to_vec).or_else(|| inputs.get(1)?.known_values()) {
             Some(sizes) if sizes.len() == count => sizes.into_iter().map(Dim::Known).collect(),
-            None if !is_said => {
+            None if !is_stated => {
                 let counted = int(node, "num_outputs");
                 if counted.is_some_and(|counted| usize::try_from(counted) != Ok(count)) {
                     return None;
@@ -431,7 +424,7 @@ fn equal_parts(extent: &Dim, count: usize, is_uneven: bool) -> Vec<Dim> {
 
 pub(super) fn top_k(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     let input = inputs.first()?;
-    let count = int(node, "k").or_else(|| known_values(inputs.get(1)?)?.first().copied());
+    let count = int(node, "k").or_else(|| inputs.get(1)?.known_values()?.first().copied());
     let dims = input.dims.as_ref().and_then(|dims| {
         let place = axis(int(node, "axis").unwrap_or(-1), dims.len())?;
         let mut dims = dims.clone();

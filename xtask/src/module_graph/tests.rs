@@ -76,8 +76,6 @@ const LEFT: &[&str] = &[
     "cubinder_node eval: device, inputs, node, types",
     "cubinder_import foreign: file, import, names",
     "cubinder_import foreign::import::triton: constants, doubts, options",
-    "cubinder_manifest manifest::keys: code, launches",
-    "cubinder_manifest manifest::keys: plugin, variants",
     "xtask bench: compile, measure, report",
     "xtask crate: bench, gpu_test",
 ];

@@ -3,39 +3,75 @@
 //! Owns the file's form ([`read`]) and the search for it and for the manifests it names ([`find`], [`load`],
 //! [`Config::manifest_paths`]).
 //! Never compiles anything.
-//!
-//! ```toml
-//! [library]
-//! name = "sample"                              # lib<name>.so
-//! manifests = ["manifests/*.toml"]             # the default
-//! targets = ["sm_80", "sm_90", "compute_80"]
-//! include = ["include"]                        # folders for #include
-//! options = ["--use_fast_math"]                # more options for NVRTC
-//! debug = "line"                               # line information in the code
-//! tuning = ["tuning/*.toml"]                   # which variants are fast on which GPUs
-//! output = "build"                             # the default
-//! ```
-//!
-//! Paths are relative to the file's folder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_model::Target;
+use serde_json::json;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::file_kind::{self, Kind};
 use crate::library_name::check_name;
 use crate::manifest::Located;
+use crate::manifest::description::{Kinds, table};
 use crate::manifest::form::{Entry, Form, Section};
+use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, value_types};
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 
 /// What the file is called.
 pub const FILE_NAME: &str = "cubinder.toml";
 
-/// The keys of `[library]`.
-const KEYS: [&str; 8] = ["name", "manifests", "targets", "include", "options", "debug", "tuning", "output"];
+table! {
+    /// What one library is made of.
+    struct ConfigFile = FILE: "" as "the file" {
+        /// The only table.
+        library: TableOf<Config> = Required;
+    }
+
+    /// What one library is made of. Paths are relative to the file's folder.
+    struct Library = LIBRARY: "library" as "[library]" {
+        /// The library is `lib<name>.so`: ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a letter, a digit or `_`; not the name of a
+        /// file (`libsample.so`), and not `cubinder`.
+        name: LibraryName = Required, "\"sample\"";
+        /// Paths of manifests or patterns of them; each has to match. Plugins stand in the library in this order, those of one pattern by name.
+        manifests: ManifestPatterns = Default("[\"manifests/*.toml\"]"), "[\"ops/*.toml\", \"extra.toml\"]";
+        /// What is compiled: `sm_89` is machine code, `compute_80` is PTX. None twice.
+        targets: Targets = Required, "[\"sm_89\", \"compute_80\"]";
+        /// Folders for `#include`, after those of the command line and of the manifest. Each must exist.
+        include: Folders = Default("[]"), "[\"include\"]";
+        /// Options of NVRTC, before those of the manifest and of the command line, which so have the last word.
+        options: Options = Default("[]"), "[\"--use_fast_math\"]";
+        /// Line information in the code, for profilers.
+        debug: Debug = Optional, "\"line\"";
+        /// Files of [tuning](tuning.md) or patterns of them, which say which variants are fast on which GPUs. A pattern may match nothing.
+        tuning: Patterns = Default("[]"), "[\"tuning/*.toml\"]";
+        /// The folder for the libraries; it is made where it is missing.
+        output: Folder = Default("\"build\""), "\"build\"";
+    }
+}
+
+value_types! {
+    /// The name of a library.
+    LibraryName -> String: "string", json!({ "type": "string" }), library_name;
+    /// Patterns of manifests, at least one.
+    ManifestPatterns -> Vec<Located<String>>: "array of strings", strings(), manifest_patterns;
+    /// Patterns of paths.
+    Patterns -> Vec<Located<String>>: "array of strings", strings(), patterns;
+    /// Targets, each once.
+    Targets -> Vec<Located<Target>>: "array of strings", strings(), targets;
+    /// Folders.
+    Folders -> Vec<Located<String>>: "array of strings", strings(), Form::strings;
+    /// Options of NVRTC.
+    Options -> Vec<String>: "array of strings", strings(), options;
+    /// A folder.
+    Folder -> String: "string", json!({ "type": "string" }), output;
+}
+
+fn strings() -> serde_json::Value {
+    json!({ "type": "array", "items": { "type": "string" } })
+}
 
 /// What one library is made of.
 #[derive(Debug, Clone, PartialEq)]
@@ -98,20 +134,19 @@ pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
 /// Every mistake.
 pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     let mut form = Form::new(source);
-    let document = form.parse();
+    let document = form.parse(Some(&FILE));
     let config = document.and_then(|document| {
-        let mut root = Section::root(document.get_ref());
-        let library = root.take("library");
-        if library.is_none() {
+        let mut root = form.root(document.get_ref(), &FILE);
+        if !root.has("library") {
             let diagnostic = Diagnostic::error("the file has no `[library]` table")
                 .code(rules::MISSING_KEY)
                 .at(form.span(0..0), "expected `[library]` with `name` and `targets`");
             form.report(diagnostic);
         }
-        let section = library.and_then(|entry| form.table(&entry, "[library]".to_owned()));
-        let config = section.and_then(|section| library_section(&mut form, section, source));
-        finish_root(&mut form, &root);
-        config
+        root.allow_missing();
+        report_root_keys(&mut form, &mut root);
+        let ConfigFile { library } = Row::read_all(&mut form, root);
+        library
     });
     let diagnostics = form.into_diagnostics();
     match config {
@@ -120,52 +155,42 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     }
 }
 
-/// Reports unknown keys; one that belongs into `[library]` is told so.
-fn finish_root(form: &mut Form<'_>, root: &Section<'_>) {
-    for entry in root.entries() {
-        if KEYS.contains(&entry.key.as_str()) {
-            let diagnostic = Diagnostic::error(format!("`{}` stands outside of `[library]`", entry.key))
-                .code(rules::UNKNOWN_KEY)
-                .at(form.span(entry.key_range), "this key belongs into that table")
-                .help("move it below the line `[library]`");
-            form.report(diagnostic);
-        }
+/// Reports keys of `[library]` that are outside of it.
+fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
+    for entry in root.entries().into_iter().filter(|entry| LIBRARY.key(&entry.key).is_some()) {
+        let diagnostic = Diagnostic::error(format!("`{}` stands outside of `[library]`", entry.key))
+            .code(rules::UNKNOWN_KEY)
+            .at(form.span(entry.key_range), "this key belongs into that table")
+            .help("move it below the line `[library]`");
+        form.report(diagnostic);
+        root.set_reported(&entry.key);
     }
-    form.finish_except(root, &KEYS);
 }
 
-fn library_section(form: &mut Form<'_>, mut section: Section<'_>, source: &Arc<Source>) -> Option<Config> {
-    let folder = source.path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let name = form.require(&mut section, "name", "\"...\"").and_then(|entry| library_name(form, &entry));
-    let manifests = match section.take("manifests") {
-        Some(entry) => manifest_patterns(form, &entry),
-        None => Some(vec![Located { value: "manifests/*.toml".to_owned(), range: section.range.clone() }]),
-    };
-    let targets = form
-        .require(&mut section, "targets", "[\"sm_80\", \"compute_80\"]")
-        .and_then(|entry| targets(form, &entry));
-    let include = section.take("include").and_then(|entry| form.strings(&entry)).unwrap_or_default();
-    let options = section.take("options").map(|entry| options(form, &entry)).unwrap_or_default();
-    let line_information =
-        section.take("debug").and_then(|entry| form.line_information(&entry)).unwrap_or_default();
-    let tuning = section.take("tuning").and_then(|entry| patterns(form, &entry)).unwrap_or_default();
-    let output = section.take("output").and_then(|entry| output(form, &entry));
-    form.finish(&section);
-    Some(Config {
-        source: Arc::clone(source),
-        library: name?,
-        manifests: manifests?,
-        targets: targets?,
-        include: include
-            .into_iter()
-            .map(|path| Located { value: folder.join(path.value), range: path.range })
-            .collect(),
-        options,
-        line_information,
-        tuning,
-        output: folder.join(output.unwrap_or_else(|| "build".to_owned())),
-        folder,
-    })
+impl Declaration for Config {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&LIBRARY], but_for: None };
+
+    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<Config> {
+        let source = Arc::clone(form.source);
+        let folder = source.path.parent().map(Path::to_path_buf).unwrap_or_default();
+        let row: Library<'_> = Row::read_all(form, section);
+        let all = || vec![Located { value: "manifests/*.toml".to_owned(), range: name.range }];
+        let include = row.include.unwrap_or_default().into_iter();
+        Some(Config {
+            library: row.name?,
+            manifests: row.manifests.unwrap_or_else(all),
+            targets: row.targets?,
+            include: include
+                .map(|path| Located { value: folder.join(path.value), range: path.range })
+                .collect(),
+            options: row.options.unwrap_or_default(),
+            line_information: row.debug.unwrap_or_default(),
+            tuning: row.tuning.unwrap_or_default(),
+            output: folder.join(row.output.unwrap_or_else(|| "build".to_owned())),
+            folder,
+            source,
+        })
+    }
 }
 
 fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
@@ -233,13 +258,13 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<Target>
     Some(targets)
 }
 
-fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<String> {
-    let options = form.strings(entry).unwrap_or_default();
+fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<String>> {
+    let options = form.strings(entry)?;
     for (index, refused) in check_options(options.iter().map(|option| option.value.as_str())) {
         let range = options.get(index).map_or(0..0, |option| option.range.clone());
         form.report(refused.at(form.span(range), "leave it out"));
     }
-    options.into_iter().map(|option| option.value).collect()
+    Some(options.into_iter().map(|option| option.value).collect())
 }
 
 fn output(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {

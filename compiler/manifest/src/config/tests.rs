@@ -3,6 +3,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::diagnostic::{Colour, render};
+use crate::manifest::keys::Presence;
 
 fn errors(text: &str) -> String {
     match read(&Source::new("project/cubinder.toml", text)) {
@@ -120,30 +121,21 @@ proptest! {
     }
 }
 
-/// The tables and the example of `docs/cubinder-toml.md`.
+/// The example of `docs/cubinder-toml.md`, and the one of each key.
 #[test]
-fn the_reference_has_the_keys_that_are_read() {
+fn examples_are_read_and_required_keys_required() {
     let page = include_str!("../../../../docs/cubinder-toml.md");
-    let rows: Vec<(&str, &str)> =
-        page.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | ")).collect();
-    let named: Vec<&str> =
-        rows.iter().map(|(key, _)| *key).filter(|key| !key.starts_with("cubinder ")).collect();
-    assert_eq!(named, KEYS);
     let example = page.split("```toml\n").nth(1).expect("an example").split("```").next().unwrap_or_default();
     let whole = read(&Source::new("cubinder.toml", example)).expect("the example is right");
     assert_eq!((whole.library.as_str(), whole.targets.len()), ("sample", 3));
-    for key in KEYS {
-        assert!(example.contains(&format!("\n{key} = ")), "the example has {key}");
-        let row = rows.iter().find(|(name, _)| *name == key).expect("a row").1;
-        // Each key without which the file is refused is called required, and each example of a row is taken.
-        let without: String = example
-            .lines()
-            .filter(|line| !line.starts_with(&format!("{key} = ")))
-            .map(|line| format!("{line}\n"))
-            .collect();
+    for key in LIBRARY.keys {
+        let line = format!("{} = ", key.name);
+        assert!(example.contains(&format!("\n{line}")), "the example has {line}");
+        let others = example.lines().filter(|other| !other.starts_with(&line));
+        let without: String = others.map(|other| format!("{other}\n")).collect();
         let is_required = read(&Source::new("cubinder.toml", without.as_str())).is_err();
-        assert_eq!(row.contains(" | required | "), is_required, "{key}");
-        let of_row = row.rsplit(" | `").next().and_then(|rest| rest.strip_suffix("` |")).expect("an example");
-        assert!(read(&Source::new("cubinder.toml", format!("{without}{of_row}\n"))).is_ok(), "{of_row}");
+        assert_eq!(key.presence == Presence::Required, is_required, "{line}");
+        let with = format!("{without}{line}{}\n", key.example);
+        assert!(read(&Source::new("cubinder.toml", with)).is_ok(), "{line}");
     }
 }

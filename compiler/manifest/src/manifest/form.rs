@@ -1,7 +1,6 @@
-//! Reading tables of TOML by hand: every key asked for by name, every mistake reported with its place, none of them fatal.
+//! Reads tables of TOML as their description says: every mistake is reported with its place, none is fatal.
 //!
-//! Serde would stop at the first mistake and lose spans under some enums. Serves the manifest's readers and the one of
-//! `cubinder.toml`; knows neither of them.
+//! Serde would stop at the first mistake and lose spans under some enums.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::keys::Table;
+use super::description::{Key, Kinds, Nested, Presence, Table};
 use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 use crate::rules;
@@ -19,36 +18,38 @@ const LONGEST_QUOTE: usize = 120;
 
 /// The text being read and what has been found wrong with it.
 pub struct Form<'s> {
-    source: &'s Arc<Source>,
+    /// The text.
+    pub(crate) source: &'s Arc<Source>,
     diagnostics: Vec<Diagnostic>,
     /// Whether a whole section was something else: then too much is missing to look for more mistakes.
     section_lost: bool,
-    /// The keys asked of each section. Tests compare them with the reference.
-    pub asked: Vec<Asked>,
+    /// The table whose keys are being read.
+    pub(crate) above: Option<&'static Table>,
+    /// Where keys are that were reported as keys of another table.
+    misplaced: Vec<usize>,
+    /// Keys that are in the file instead of one of its tables, which was reported.
+    pub(crate) explained: Vec<String>,
+    /// Names whose declarations could not be read.
+    pub(crate) broken: Vec<String>,
 }
 
-/// What a reader asked of one section.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
-    /// How errors call the section.
-    pub name: String,
-    /// The keys, in the order in which they were asked for.
-    pub keys: Vec<&'static str>,
-    /// Those that must be there.
-    pub required: Vec<&'static str>,
-}
-
-/// A table and which of its keys have been asked for.
+/// A table that is being read.
 pub struct Section<'t> {
     /// How errors call it: `[plugin]`.
     name: String,
     /// Where it begins.
     pub range: Range<usize>,
+    /// Where its keys are.
+    pub(crate) value_range: Range<usize>,
     table: &'t DeTable<'t>,
     known: Vec<&'static str>,
-    required: Vec<&'static str>,
-    missing: Vec<(&'static str, Diagnostic)>,
-    /// The table that this one stands in, where a key below its header may have been meant for that.
+    /// Keys that are not there and must be, with an example.
+    missing: Vec<(&'static str, String)>,
+    /// Unknown keys that were reported.
+    reported: Vec<String>,
+    /// Its description.
+    pub(crate) description: Option<&'static Table>,
+    /// The table that this one is in, where a key below its header may have been meant for that.
     above: Option<&'static Table>,
 }
 
@@ -67,7 +68,15 @@ pub struct Entry<'t> {
 impl<'s> Form<'s> {
     /// Starts reading a document.
     pub fn new(source: &'s Arc<Source>) -> Form<'s> {
-        Form { source, diagnostics: Vec::new(), section_lost: false, asked: Vec::new() }
+        Form {
+            source,
+            diagnostics: Vec::new(),
+            section_lost: false,
+            above: None,
+            misplaced: Vec::new(),
+            explained: Vec::new(),
+            broken: Vec::new(),
+        }
     }
 
     /// What has been found, in order of place.
@@ -82,8 +91,8 @@ impl<'s> Form<'s> {
     }
 
     /// Adds a diagnostic.
-    pub fn report(&mut self, diagnostic: Diagnostic) {
-        self.diagnostics.push(diagnostic);
+    pub fn report(&mut self, diagnostic: impl Into<Diagnostic>) {
+        self.diagnostics.push(diagnostic.into());
     }
 
     /// How many mistakes have been found.
@@ -102,11 +111,57 @@ impl<'s> Form<'s> {
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
     }
 
-    /// The text as a TOML document. Where it is none, that is reported, and nothing is read from the rest.
-    pub fn parse(&mut self) -> Option<Spanned<DeTable<'s>>> {
+    /// The text as a TOML document whose tables `root` describes. Where it is none, that is reported, and nothing is read from the rest.
+    pub fn parse(&mut self, root: Option<&'static Table>) -> Option<Spanned<DeTable<'s>>> {
         let (document, errors) = DeTable::parse_recoverable(&self.source.text);
-        self.diagnostics.extend(syntax::explain(self.source, &errors));
+        self.diagnostics.extend(syntax::explain(self.source, root, &errors));
         errors.is_empty().then_some(document)
+    }
+
+    /// Opens the document's root table.
+    pub(crate) fn root<'t>(&mut self, table: &'t DeTable<'t>, description: &'static Table) -> Section<'t> {
+        self.section(table, description, String::new(), 0..0)
+    }
+
+    /// Opens a table of one of these kinds.
+    pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
+        let DeValue::Table(table) = entry.value else {
+            self.not_a_table(entry);
+            return None;
+        };
+        let description = kinds.select(|key| table.contains_key(key))?;
+        let title = description.title.replace("NAME", &entry.key);
+        let section = self.section(table, description, title, entry.key_range.clone());
+        Some(Section { value_range: entry.range.clone(), ..section })
+    }
+
+    /// Opens the same table as one of another kind.
+    pub(crate) fn reopen<'t>(&mut self, section: Section<'t>, description: &'static Table) -> Section<'t> {
+        self.section(section.table, description, description.title.to_owned(), section.range)
+    }
+
+    fn section<'t>(
+        &mut self,
+        table: &'t DeTable<'t>,
+        description: &'static Table,
+        name: String,
+        range: Range<usize>,
+    ) -> Section<'t> {
+        let mut section = Section {
+            name,
+            range,
+            known: description.keys.iter().map(|key| key.name).collect(),
+            description: Some(description),
+            above: self.above.filter(|above| !above.path.is_empty()),
+            ..Section::root(table)
+        };
+        let required = description.keys.iter().filter(|key| key.presence == Presence::Required);
+        let missing = required.filter(|key| !section.has(key.name));
+        section.missing = missing.map(|key| (key.name, key.expected())).collect();
+        if !description.path.is_empty() {
+            self.report_misplaced(&mut section, description);
+        }
+        section
     }
 
     /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
@@ -117,38 +172,23 @@ impl<'s> Form<'s> {
         expected: &str,
     ) -> Option<Entry<'t>> {
         let entry = section.take(key);
-        section.required.push(key);
         if entry.is_none() {
-            let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
-                .code(rules::MISSING_KEY)
-                .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
-            section.missing.push((key, diagnostic));
+            section.missing.push((key, expected.to_owned()));
         }
         entry
     }
 
-    /// Reports every key that nobody asked for and every required one that is missing.
+    /// Reports every unknown key and every required one that is missing.
     pub fn finish(&mut self, section: &Section<'_>) {
-        self.finish_except(section, &[]);
-    }
-
-    /// The same, but for unknown keys in `reported`, about which more has been said.
-    pub fn finish_except(&mut self, section: &Section<'_>, reported: &[&str]) {
-        self.asked.push(Asked {
-            name: section.name.clone(),
-            keys: section.known.clone(),
-            required: section.required.clone(),
-        });
         let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
-            if section.known.contains(&entry.key.as_str()) || reported.contains(&entry.key.as_str()) {
+            if section.known.contains(&entry.key.as_str()) || section.reported.contains(&entry.key) {
                 continue;
             }
             let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
                 .code(rules::UNKNOWN_KEY)
                 .at(self.span(entry.key_range), "not a key of this table");
-            let parent = section.above.filter(|table| table.keys.iter().any(|key| key.name == entry.key));
-            if let Some(parent) = parent {
+            if let Some(parent) = section.above.filter(|table| table.key(&entry.key).is_some()) {
                 let help = self.belongs_above(&entry.key, parent, section.range.start);
                 self.report(diagnostic.help(help));
                 continue;
@@ -162,20 +202,25 @@ impl<'s> Form<'s> {
             };
             self.report(diagnostic);
         }
-        for (key, diagnostic) in &section.missing {
-            if !explained.contains(key) {
-                self.report(diagnostic.clone());
+        for (key, expected) in &section.missing {
+            let is_explained = explained.contains(key) || self.explained.iter().any(|other| other == key);
+            if is_explained || section.is_in_nested_table(key) {
+                continue;
             }
+            let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
+                .code(rules::MISSING_KEY)
+                .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
+            self.report(diagnostic);
         }
     }
 
     /// How to mend a key that stands in the table at `child` and belongs to the one around it.
-    pub fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
+    fn belongs_above(&self, key: &str, parent: &Table, child: usize) -> String {
         let place = match self.header(child) {
             Some(header) => format!("write it above `{header}`"),
             None => "write it there".to_owned(),
         };
-        format!("`{key}` is a key of `{}`: {place}", parent.title)
+        format!("`{key}` is a key of `{}`: {place}", parent.header())
     }
 
     /// The header whose line a place is on, as it is written.
@@ -186,31 +231,31 @@ impl<'s> Form<'s> {
         line.starts_with('[').then_some(line)
     }
 
-    /// Reports keys that `section` lacks and that stand in the table `child` of it: these. An optional one is meant for `section`
-    /// where `is_meant` says so.
-    pub fn below(
-        &mut self,
-        section: &mut Section<'_>,
-        child: &Entry<'_>,
-        table: &'static Table,
-        is_meant: impl Fn(&Entry<'_>) -> bool,
-    ) -> Vec<String> {
-        let mut found = Vec::new();
-        for entry in child.lines().unwrap_or_default() {
-            let meant = !section.has(&entry.key) && is_meant(&entry);
-            if !section.lacks(&entry.key) && !meant {
-                continue;
+    /// Reports keys of `section` that are in a table of the author's names below it: required ones that are missing, and
+    /// strings where a line has none.
+    fn report_misplaced(&mut self, section: &mut Section<'_>, table: &'static Table) {
+        for key in table.keys {
+            let Nested::Lines { strings } = key.nested else { continue };
+            let Some(child) = section.entry(key.name) else { continue };
+            for line in child.lines().unwrap_or_default() {
+                let is_meant = !strings
+                    && line.value.is_str()
+                    && table.key(&line.key).is_some()
+                    && !section.has(&line.key);
+                let is_missing = section.missing.iter().any(|(missing, _)| *missing == line.key);
+                if !is_missing && !is_meant {
+                    continue;
+                }
+                section.missing.retain(|(missing, _)| *missing != line.key);
+                self.misplaced.push(line.key_range.start);
+                let label = format!("in `{}`, and `{}` has none", child.key, table.header());
+                let diagnostic = Diagnostic::error(format!("`{}` stands in the wrong table", line.key))
+                    .code(rules::UNKNOWN_KEY)
+                    .at(self.span(line.key_range), label)
+                    .help(self.belongs_above(&line.key, table, child.key_range.start));
+                self.report(diagnostic);
             }
-            section.forgive(&entry.key);
-            let title = table.title;
-            let diagnostic = Diagnostic::error(format!("`{}` stands in the wrong table", entry.key))
-                .code(rules::UNKNOWN_KEY)
-                .at(self.span(entry.key_range), format!("in `{}`, and `{title}` has none", child.key))
-                .help(self.belongs_above(&entry.key, table, child.key_range.start));
-            self.report(diagnostic);
-            found.push(entry.key);
         }
-        found
     }
 
     /// Nothing more is looked for: too much depends on what is wrong.
@@ -308,31 +353,23 @@ impl<'s> Form<'s> {
 
     /// A table; errors call it `name`.
     pub fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
-        match entry.value {
-            DeValue::Table(table) => Some(Section {
-                name,
-                range: entry.key_range.clone(),
-                table,
-                known: Vec::new(),
-                required: Vec::new(),
-                missing: Vec::new(),
-                above: None,
-            }),
-            _ => {
-                let diagnostic = self.misfit(entry, "a table");
-                let header = self.header(entry.key_range.start);
-                let inner = header
-                    .and_then(|header| header.strip_prefix("[["))
-                    .and_then(|inner| inner.strip_suffix("]]"));
-                self.report(match inner {
-                    Some(inner) if matches!(entry.value, DeValue::Array(_)) => {
-                        diagnostic.help(format!("write `[{inner}]`, with one bracket"))
-                    }
-                    _ => diagnostic,
-                });
-                None
+        let DeValue::Table(table) = entry.value else {
+            self.not_a_table(entry);
+            return None;
+        };
+        Some(Section { name, range: entry.key_range.clone(), ..Section::root(table) })
+    }
+
+    fn not_a_table(&mut self, entry: &Entry<'_>) {
+        let diagnostic = self.misfit(entry, "a table");
+        let header = self.header(entry.key_range.start);
+        let inner = header.and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
+        self.report(match inner {
+            Some(inner) if matches!(entry.value, DeValue::Array(_)) => {
+                diagnostic.help(format!("write `[{inner}]`, with one bracket"))
             }
-        }
+            _ => diagnostic,
+        });
     }
 
     /// The elements of an array.
@@ -360,32 +397,86 @@ impl<'s> Form<'s> {
 
     /// The tables of an array of tables, `[[name]]`; none where the key is absent.
     pub fn tables<'t>(&mut self, root: &mut Section<'t>, key: &'static str) -> Vec<Section<'t>> {
-        let Some(entry) = root.take(key) else { return Vec::new() };
-        let expected = format!("an array of tables, each beginning with `[[{key}]]`");
-        let Some(items) = entry.items() else {
-            let diagnostic = self.misfit(&entry, &expected);
+        let items = root.take(key).and_then(|entry| self.tables_of(&entry, key)).unwrap_or_default();
+        items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
+    }
+
+    /// The elements of an array of tables that each begin with `[[path]]`.
+    pub(crate) fn tables_of<'t>(&mut self, entry: &Entry<'t>, path: &str) -> Option<Vec<Entry<'t>>> {
+        let items = entry.items();
+        if items.is_none() {
+            let diagnostic =
+                self.misfit(entry, &format!("an array of tables, each beginning with `[[{path}]]`"));
             self.report(match self.header(entry.key_range.start) {
-                Some(header) if header == format!("[{key}]") => {
-                    diagnostic.help(format!("write `[[{key}]]`, with two brackets"))
+                Some(header) if header == format!("[{path}]") => {
+                    diagnostic.help(format!("write `[[{path}]]`, with two brackets"))
                 }
                 _ => diagnostic,
             });
             self.section_lost = true;
-            return Vec::new();
-        };
-        items.iter().filter_map(|item| self.table(item, format!("[[{key}]]"))).collect()
+        }
+        items
     }
 
     /// The lines of the table `[key]`, in the file's order; none where the key is absent.
     pub fn lines<'t>(&mut self, parent: &mut Section<'t>, key: &'static str) -> Vec<Entry<'t>> {
-        let Some(entry) = parent.take(key) else { return Vec::new() };
-        match self.table(&entry, format!("[{key}]")) {
-            Some(section) => section.entries(),
-            None => {
-                self.section_lost = true;
-                Vec::new()
+        parent.take(key).and_then(|entry| self.entries_of(&entry)).unwrap_or_default()
+    }
+
+    fn entries_of<'t>(&mut self, entry: &Entry<'t>) -> Option<Vec<Entry<'t>>> {
+        let lines = entry.lines();
+        if lines.is_none() {
+            self.not_a_table(entry);
+            self.section_lost = true;
+        }
+        lines
+    }
+
+    /// Reads the lines of a table, in the file's order. The names of those that cannot be read become broken ones.
+    pub(crate) fn lines_of<'t, T>(
+        &mut self,
+        entry: &Entry<'t>,
+        read: impl Fn(&mut Form<'s>, &Entry<'t>) -> Option<T>,
+    ) -> Option<Vec<T>> {
+        let mut items = Vec::new();
+        for line in self.entries_of(entry)? {
+            let item = if self.is_misplaced(&line) { None } else { read(self, &line) };
+            match item {
+                Some(item) => items.push(item),
+                None => self.broken.push(line.key),
             }
         }
+        Some(items)
+    }
+
+    /// Marks the name of a declaration that could not be read.
+    pub(crate) fn mark_broken<T>(&mut self, name: Located<String>) -> Option<T> {
+        self.broken.push(name.value);
+        None
+    }
+
+    /// The value as it is, to be read later.
+    pub(crate) fn unread<'t>(&mut self, entry: &Entry<'t>) -> Option<Entry<'t>> {
+        Some(entry.clone())
+    }
+
+    /// Whether the line was reported as a key of another table.
+    pub(crate) fn is_misplaced(&self, line: &Entry<'_>) -> bool {
+        self.misplaced.contains(&line.key_range.start)
+    }
+
+    /// Reports `[key]` or `[[key]]` that has the keys of `[key.NAME]`.
+    pub(crate) fn report_flat(&mut self, entry: &Entry<'_>) -> bool {
+        let Some((place, name)) = flat(entry) else { return false };
+        let key = &entry.key;
+        let diagnostic =
+            Diagnostic::error(format!("`{key}` must be made of tables, each beginning with `[{key}.NAME]`"))
+                .code(rules::WRONG_VALUE)
+                .at(self.span(place), format!("not in a table `[{key}.NAME]`"))
+                .help(format!("write `[{key}.{name}]` before its keys"));
+        self.report(diagnostic);
+        self.give_up();
+        true
     }
 
     /// An array of strings.
@@ -429,37 +520,39 @@ impl Text {
 }
 
 impl<'t> Section<'t> {
-    /// The document's root table.
+    /// A table without a description.
     pub fn root(table: &'t DeTable<'t>) -> Section<'t> {
         Section {
             name: String::new(),
             range: 0..0,
+            value_range: 0..0,
             table,
             known: Vec::new(),
-            required: Vec::new(),
             missing: Vec::new(),
+            reported: Vec::new(),
+            description: None,
             above: None,
         }
     }
 
-    /// The same section of a table of `above`.
-    pub fn within(self, above: &'static Table) -> Section<'t> {
-        Section { above: Some(above), ..self }
+    /// Marks an unknown key as reported.
+    pub(crate) fn set_reported(&mut self, key: &str) {
+        self.reported.push(key.to_owned());
     }
 
-    /// The same section, called otherwise in errors.
-    pub fn called(self, name: &str) -> Section<'t> {
-        Section { name: name.to_owned(), ..self }
+    /// Does not report missing keys.
+    pub(crate) fn allow_missing(&mut self) {
+        self.missing.clear();
     }
 
-    /// Whether a key that must be there is not.
-    pub fn lacks(&self, key: &str) -> bool {
-        self.missing.iter().any(|(missing, _)| *missing == key)
-    }
-
-    /// Says nothing of a missing key: what was said elsewhere explains it.
-    pub fn forgive(&mut self, key: &str) {
-        self.missing.retain(|(missing, _)| *missing != key);
+    /// Whether a table of this one has a key of this one.
+    fn is_in_nested_table(&self, key: &str) -> bool {
+        let keys = self.description.map_or(&[][..], |table| table.keys);
+        let nested = keys.iter().filter(|key| matches!(key.nested, Nested::Table(_) | Nested::Array(_)));
+        nested.filter_map(|nested| self.entry(nested.name)).any(|child| {
+            let tables = child.items().unwrap_or_else(|| vec![child]);
+            tables.iter().any(|table| table.value.get(key).is_some())
+        })
     }
 
     /// Whether there is such a key, known or not.
@@ -475,6 +568,11 @@ impl<'t> Section<'t> {
     /// The value of a key, which is now known to belong here.
     pub fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
         self.known.push(key);
+        self.entry(key)
+    }
+
+    /// The value of a key, known or not.
+    pub fn entry(&self, key: &str) -> Option<Entry<'t>> {
         let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
         Some(entry(name, value))
     }
@@ -484,6 +582,28 @@ impl<'t> Section<'t> {
         let mut entries: Vec<Entry<'t>> = self.table.iter().map(|(name, value)| entry(name, value)).collect();
         entries.sort_by_key(|entry| entry.key_range.start);
         entries
+    }
+}
+
+/// The first key in `[key]` or `[[key]]` that should be in `[key.NAME]`, with that name.
+fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
+    let tables = entry.items();
+    let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;
+    let name = lines.iter().find(|line| line.key == "name").and_then(|line| line.value.as_str());
+    let name = name.filter(|name| is_identifier(name)).unwrap_or("NAME").to_owned();
+    let flat = lines.iter().find(|line| matches!(&*line.key, "name" | "type") && line.lines().is_none())?;
+    let place = if tables.is_some() { &entry.key_range } else { &flat.key_range };
+    Some((place.clone(), name))
+}
+
+impl Key {
+    /// What is expected where the key is missing.
+    fn expected(&self) -> String {
+        match self.nested {
+            Nested::None => self.example.to_owned(),
+            Nested::Array(_) => "[{ ... }]".to_owned(),
+            _ => "{ ... }".to_owned(),
+        }
     }
 }
 

@@ -1,17 +1,18 @@
 //! TOML to a spanned syntax tree.
 //!
-//! Owns the tree ([`Manifest`]), which no schema edition shows through, and the reading of each edition (`v1`). A reader
-//! checks the form: keys, types of values, names, numbers on their own. What names mean, and expressions, is the next
-//! stage's ([`crate::resolve`]). Never reads a file: the text is given.
+//! Owns the tree ([`Manifest`]) and its reader ([`keys`]), which checks keys, types of values, names, and each number. What names
+//! and expressions mean is the next stage's ([`crate::resolve`]). Never reads a file: the text is given.
 
 mod compile;
+pub(crate) mod description;
 pub mod form;
+pub(crate) mod json;
 pub mod json_schema;
 pub mod keys;
 mod literal;
 mod syntax;
 mod table;
-mod v1;
+pub(crate) mod value_type;
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,12 +23,12 @@ use cubinder_model::{AttributeType, ShapeLimits};
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::rules;
 pub use compile::{CodeKind, CompileDecl, DriverVersion, Route};
+pub(crate) use keys::names::unknown_format;
+pub(crate) use keys::no_tensors_of;
+pub(crate) use keys::tables::size_error as table_size_error;
 pub use literal::Text;
 pub(crate) use table::MAX_TABLE_BYTES;
 pub use table::{TableData, TableType};
-pub(crate) use v1::names::unknown_format;
-pub(crate) use v1::no_tensors_of;
-pub(crate) use v1::tables::size_error as table_size_error;
 
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
@@ -437,7 +438,7 @@ pub struct PassedDecl {
 #[derive(Debug, Clone, PartialEq)]
 pub struct LaunchDecl {
     /// The CUDA file, relative to the manifest's folder; there where the manifest is right and has no `code`.
-    pub source: Option<Text>,
+    pub source: Option<Located<String>>,
     /// The kernel, with type parameters and constants as template arguments; there where the manifest is right and has no `code`.
     pub kernel: Option<Text>,
     /// The name of the `[[code]]` that is launched, in the place of source and kernel.
@@ -485,22 +486,20 @@ pub struct Read {
 #[must_use]
 pub fn read(source: &Arc<Source>) -> Read {
     let mut form = form::Form::new(source);
-    let document = form.parse();
+    let document = form.parse(Some(&keys::ROOT));
     let manifest = document.and_then(|document| {
-        let mut root = form::Section::root(document.get_ref());
-        match schema(&mut form, &mut root)? {
-            1 => Some(v1::read(&mut form, root)),
-            _ => None,
-        }
+        let root = form.root(document.get_ref(), &keys::ROOT);
+        schema(&mut form, &root)?;
+        keys::read(&mut form, root)
     });
     let manifest = manifest.filter(|_| form.is_whole());
     Read { manifest, diagnostics: form.into_diagnostics() }
 }
 
 /// The schema edition, if this version knows it.
-fn schema(form: &mut form::Form<'_>, root: &mut form::Section<'_>) -> Option<i64> {
+fn schema(form: &mut form::Form<'_>, root: &form::Section<'_>) -> Option<i64> {
     let known = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
-    let Some(entry) = root.take("schema") else {
+    let Some(entry) = root.entry("schema") else {
         let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
             .code(rules::SCHEMA_EDITION)
             .note(known);

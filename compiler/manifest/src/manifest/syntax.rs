@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::keys::{Form, PLUGIN, ROOT};
+use super::description::{Key, Nested, Table};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::rules;
 
@@ -47,10 +47,14 @@ impl What {
 }
 
 /// The messages for what the TOML reader found; none where it found nothing.
-pub(super) fn explain(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
+pub(super) fn explain(
+    source: &Arc<Source>,
+    root: Option<&'static Table>,
+    errors: &[toml::de::Error],
+) -> Vec<Diagnostic> {
     let start = |error: &toml::de::Error| error.span().map_or(0, |span| span.start);
     let is_twice = |error: &&toml::de::Error| error.message().starts_with("duplicate key");
-    let explainer = Explainer { source };
+    let explainer = Explainer { source, root };
     let first = errors.iter().filter(|error| !is_twice(error)).min_by_key(|error| start(error));
     match first {
         Some(first) => vec![explainer.syntax(first)],
@@ -60,6 +64,7 @@ pub(super) fn explain(source: &Arc<Source>, errors: &[toml::de::Error]) -> Vec<D
 
 struct Explainer<'s> {
     source: &'s Arc<Source>,
+    root: Option<&'static Table>,
 }
 
 impl Explainer<'_> {
@@ -290,10 +295,10 @@ impl Explainer<'_> {
         // Its parts are then read as a table of that name.
         let misspelt = self.header_before(first.start).filter(|range| {
             let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
-            !is_known(name) && suggest(name, [key]).is_some()
+            self.key(name).is_none() && suggest(name, [key]).is_some()
         });
         let diagnostic = diagnostic.related(Span::new(self.source, first), "the first time");
-        if !is_list(key) {
+        if !self.key(key).is_some_and(|key| matches!(key.nested, Nested::Array(_))) {
             return diagnostic;
         }
         match header.trim_matches(['[', ']']).split_once('.') {
@@ -306,6 +311,14 @@ impl Explainer<'_> {
             },
             _ => diagnostic.help(format!("write `[[{key}]]`, with two brackets, for each of them")),
         }
+    }
+
+    /// The key of this name, of the file or of a table in it.
+    fn key(&self, name: &str) -> Option<&'static Key> {
+        let keys = self.root?.keys;
+        let inner = keys.iter().filter(|key| matches!(key.nested, Nested::Table(_)));
+        let inner = inner.flat_map(|key| key.nested.tables()).flat_map(|table| table.keys);
+        keys.iter().chain(inner).find(|key| key.name == name)
     }
 
     /// The header that first names a table, before `end`.
@@ -369,17 +382,6 @@ impl Explainer<'_> {
     fn string_before(&self, range: &Range<usize>) -> Option<char> {
         self.text().get(..range.start)?.chars().next_back().filter(|c| matches!(c, '"' | '\''))
     }
-}
-
-/// Whether the manifest has several tables of this name.
-/// Whether a manifest or its plugin has this key.
-fn is_known(key: &str) -> bool {
-    ROOT.keys.iter().chain(PLUGIN.keys).any(|known| known.name == key)
-}
-
-fn is_list(key: &str) -> bool {
-    let mut all = ROOT.keys.iter().chain(PLUGIN.keys);
-    all.any(|known| known.name == key && matches!(known.form, Form::Tables(..) | Form::Kinds(..)))
 }
 
 const fn is_curly(c: char) -> bool {
@@ -481,7 +483,7 @@ mod tests {
     fn told(text: &str) -> String {
         let source = Source::new("m.toml", text);
         let (_, errors) = toml::de::DeTable::parse_recoverable(&source.text);
-        render(&explain(&source, &errors), Colour::Plain)
+        render(&explain(&source, Some(&crate::manifest::keys::ROOT), &errors), Colour::Plain)
     }
 
     #[test]

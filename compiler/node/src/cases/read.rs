@@ -26,7 +26,7 @@ pub fn read(source: &Arc<Source>) -> Result<Cases, Vec<Diagnostic>> {
 }
 
 pub(super) fn document(form: &mut Form<'_>, source: &Arc<Source>) -> Option<Cases> {
-    let document = form.parse()?;
+    let document = form.parse(None)?;
     let mut root = Section::root(document.get_ref());
     let subject = form.require(&mut root, "manifest", "\"../manifests/NAME.toml\"");
     let subject = subject.and_then(|entry| form.string(&entry));

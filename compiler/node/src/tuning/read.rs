@@ -29,7 +29,7 @@ pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
 }
 
 fn document(form: &mut Form<'_>) -> Option<(Tuning, Vec<Places>)> {
-    let document = form.parse()?;
+    let document = form.parse(None)?;
     let mut root = Section::root(document.get_ref());
     let schema = form.require(&mut root, "schema", &SCHEMA.to_string());
     let is_known = schema.is_none_or(|entry| edition(form, &entry));

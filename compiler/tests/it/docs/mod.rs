@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_expr::{DataType, Value};
-use cubinder_manifest::manifest::keys::{Form, Key, Presence, Table, tables};
+use cubinder_manifest::config::LIBRARY;
+use cubinder_manifest::manifest::keys::{Key, Nested, Presence, Table, tables};
 use cubinder_manifest::resolve::compile;
 use cubinder_model::{AttributeElement, AttributeType};
 use cubinder_source::diagnostic::{Colour, Source, render};
@@ -59,6 +60,7 @@ fn name(table: &Table) -> &str {
 #[test]
 fn the_references_tables_are_those_of_the_program() {
     hold("manifest.md", &generated());
+    hold("cubinder-toml.md", &[("<!-- keys: library -->".to_owned(), keys(&LIBRARY))]);
 }
 
 /// Holds what stands between markers of a page below `docs` against what is to stand there, or writes it.
@@ -108,16 +110,16 @@ fn keys(table: &Table) -> String {
             Presence::Optional => String::new(),
             Presence::Default(default) => format!("`{default}`"),
         };
-        row(&[&format!("`{}`", key.name), key.form.describe(), &default, key.doc, &example(key)])
+        row(&[&format!("`{}`", key.name), key.value, &default, key.doc, &example(key)])
     });
     head(&["key", "value", "default", "meaning", "example"]) + &rows.collect::<String>()
 }
 
 fn example(key: &Key) -> String {
-    match &key.form {
-        Form::Lines(_, naming) => format!("`{} = {}`", naming.example.0, naming.example.1),
-        _ if key.example.is_empty() => String::new(),
-        _ => format!("`{} = {}`", key.name, key.example),
+    match key.nested {
+        Nested::Lines { .. } => format!("`{}`", key.example),
+        Nested::None => format!("`{} = {}`", key.name, key.example),
+        _ => String::new(),
     }
 }
 

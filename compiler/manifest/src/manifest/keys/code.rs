@@ -1,70 +1,410 @@
-//! The tables of kernels that other compilers made: `[[code]]`, and the launches of them.
+//! `[[code]]`: kernels that other compilers made.
+//!
+//! A parameter is `name: type`, where the type is `[const] base[*]` or `base[length]`, and after it `aligned(n)` for a pointer and
+//! `multiple_of(n)` for an integer; or it is `name == value`.
 
-use super::launches::{ARGS, BLOCK, CLUSTER, COOPERATIVE, GRID, PROGRAMMATIC, SHARED_BYTES, WHEN};
-use super::{Form, Naming, Reserved, Table, optional, required};
+use std::ops::Range;
 
-/// `[[code]]`.
-pub static CODE: Table = Table {
-    path: "code[]",
-    title: "[[code]]",
-    doc: "A kernel that another compiler made.",
-    keys: &[
-        required("name", Form::Identifier, "\"pad\"", "What launches call it: `code = \"pad\"`."),
-        optional(
-            "for",
-            Form::Lines(
-                &Form::Choice,
-                Naming {
-                    what: "a choice of the variant",
-                    reserved: Reserved::None,
-                    example: ("T", "\"f16\""),
-                },
+use cubinder_expr::Value;
+use serde_json::json;
+use toml::de::DeValue;
+
+use super::{AnyText, CodeDecl, CodeKind, Declaration, Entry, Form, Kinds, Located, Nested, ParameterDecl};
+use super::{
+    ParameterKind, PassedDecl, Row, Section, ServeDecl, Text, ValueType, names_to, table, value_types,
+};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::form::{found, is_identifier};
+use crate::manifest::json;
+use crate::rules;
+
+/// The most that an address can be asked to be a multiple of: TensorRT and the workspace promise no more.
+const MAX_ALIGNMENT: u32 = 256;
+
+table! {
+    /// A kernel that another compiler made.
+    struct Code = CODE: "code[]" as "[[code]]" {
+        /// What launches call it: `code = "pad"`.
+        name: CodeName = Required, "\"pad\"";
+        /// The types, formats, constants and values of `specialize` that it is made for; of what is not named here, all. Several tables
+        /// of one name serve each variant exactly once.
+        serves "for": Serves = Optional, "T = \"f16\"";
+        /// The kernel's symbol in the files; of C++ also the name that it stands for, `perm<float, 1>`, where it is the only one of that
+        /// name. It can be left out where they have one kernel only.
+        kernel: Symbol = Optional, "\"circ_pad_kernel\"";
+        /// The kernel's parameters in its own order, each with a name for `args` and its type; and what the code was made for.
+        parameters: Parameters = Required,
+            "[\"x: const f16* aligned(16)\", \"y: f16*\", \"count: i32 multiple_of(16)\", \"pads: i64[4]\", \"BLOCK == 1024\"]";
+        /// Files of machine code, relative to the manifest's folder, one for each architecture, which is read from them.
+        cubin: Files = Optional, "[\"pad.sm_80.cubin\", \"pad.sm_90.cubin\"]";
+        /// Files of PTX, relative to the manifest's folder; what they are for is read from them.
+        ptx: Files = Optional, "[\"pad.ptx\"]";
+        /// What made them; `cubinder inspect` shows it.
+        made_by: AnyText = Optional, "\"triton 3.9.0\"";
+    }
+}
+
+value_types! {
+    /// The name of code.
+    CodeName -> Located<String>: "identifier", json::identifier(), code_name;
+    /// The symbol of a kernel in a file of code.
+    Symbol -> Located<String>: "symbol",
+        json!({ "type": "string", "pattern": "^(\\S+|[^\\t\\n\\r]*<[^\\t\\n\\r]*)$" }), symbol;
+    /// Parameters of a kernel that another compiler made.
+    Parameters -> Vec<ParameterDecl>: "array of `\"name: type\"` and `\"name == value\"`",
+        json!({ "type": "array", "items": { "type": "string", "pattern": json::parameter() } }), parameters;
+    /// Files, relative to the manifest's folder, each once.
+    Files -> Vec<Located<String>>: "array of paths", json!({
+        "type": "array", "items": { "type": "string", "pattern": "\\S" }, "minItems": 1, "uniqueItems": true,
+    }), paths;
+}
+
+/// What code is made for, by the names of types, formats, constants and attributes.
+enum Serves {}
+
+impl ValueType for Serves {
+    type Value<'t> = Vec<ServeDecl>;
+    const NAME: &'static str = "table: name to type, format, number or boolean";
+    const NESTED: Nested = Nested::Lines { strings: true };
+
+    fn schema() -> serde_json::Value {
+        names_to(&json!({ "type": ["string", "integer", "number", "boolean"] }), &[])
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<ServeDecl>> {
+        let section = form.table(entry, "for".to_owned())?;
+        let lines = section.entries().into_iter().filter(|line| !form.is_misplaced(line));
+        let lines: Vec<Entry<'t>> = lines.collect();
+        Some(lines.iter().filter_map(|line| serve(form, line)).collect())
+    }
+}
+
+impl Declaration for CodeDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&CODE], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CodeDecl> {
+        let range = section.range.clone();
+        let has_files = section.has("cubin") || section.has("ptx");
+        let before = form.count();
+        let Code { name, serves, kernel, parameters, cubin, ptx, made_by } = Row::read(form, &section);
+        let is_whole = form.count() == before;
+        form.finish(&section);
+        let cubins = cubin.into_iter().flatten().map(|path| (CodeKind::Cubin, path));
+        let files = cubins.chain(ptx.into_iter().flatten().map(|path| (CodeKind::Ptx, path))).collect();
+        Some(CodeDecl {
+            name: name?,
+            serves: serves.unwrap_or_default(),
+            kernel,
+            parameters: parameters.unwrap_or_default(),
+            is_whole,
+            files,
+            has_files,
+            made_by: made_by.unwrap_or_default(),
+            range,
+        })
+    }
+}
+
+fn code_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    let name = form.string(entry)?;
+    form.identifier(&name, "code");
+    Some(name)
+}
+
+/// A line of `for`.
+fn serve(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ServeDecl> {
+    let value = match line.value() {
+        DeValue::String(text) => Value::Str(text.clone().into_owned()),
+        DeValue::Integer(_) => form.integer(line).map(Value::Int)?,
+        DeValue::Float(_) => form.float(line).map(Value::Float)?,
+        DeValue::Boolean(value) => Value::Bool(*value),
+        _ => {
+            let diagnostic = form.misfit(line, "one type or format as a string, or one number or boolean");
+            form.report(diagnostic.help("several are several `[[code]]` tables of the same name"));
+            return None;
+        }
+    };
+    Some(ServeDecl { name: line.name(), value: Located { value, range: line.range.clone() } })
+}
+
+fn symbol(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    let name = form.string(entry)?;
+    // An instance of a template may have blanks behind its commas: `perm<float, 1>`.
+    let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
+    let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
+    if !is_symbol {
+        let diagnostic = Diagnostic::error("`kernel` must be the symbol of a kernel, as its file has it")
+            .code(rules::WRONG_VALUE)
+            .at(form.span(name.range.clone()), found(&name.value))
+            .help(
+                "`cuobjdump -symbols FILE` shows the symbols of a cubin; in PTX they stand behind `.entry`",
+            );
+        form.report(diagnostic);
+    }
+    is_symbol.then_some(name)
+}
+
+fn paths(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    if entry.items().is_some_and(|items| items.is_empty()) {
+        let diagnostic = Diagnostic::error(format!("`{}` must name at least one file", entry.key))
+            .code(rules::WRONG_VALUE)
+            .at(form.span(entry.range.clone()), "this is empty");
+        form.report(diagnostic);
+    }
+    let mut paths: Vec<Located<String>> = Vec::new();
+    for path in form.strings(entry)? {
+        if path.value.trim().is_empty() {
+            let diagnostic = Diagnostic::error(format!("`{}` must name files", entry.key))
+                .code(rules::WRONG_VALUE)
+                .at(form.span(path.range.clone()), "this is empty");
+            form.report(diagnostic);
+        } else if let Some(first) = paths.iter().find(|known| known.value == path.value) {
+            let diagnostic = Diagnostic::error("this file is named twice")
+                .code(rules::DECLARED_TWICE)
+                .at(form.span(path.range.clone()), "the second time")
+                .related(form.span(first.range.clone()), "the first time");
+            form.report(diagnostic);
+        } else {
+            paths.push(path);
+        }
+    }
+    Some(paths)
+}
+
+fn parameters(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<ParameterDecl>> {
+    let items = form.values(entry, "an array of strings such as `\"count: i32\"`")?;
+    let mut parameters: Vec<ParameterDecl> = Vec::new();
+    for item in &items {
+        let Some(text) = form.text(item) else { continue };
+        let read = match parameter(&text) {
+            Ok(read) => read,
+            Err(mistake) => {
+                form.report(told(form, &text, mistake));
+                continue;
+            }
+        };
+        if let Some(first) = parameters.iter().find(|known| known.name.value == read.name.value) {
+            let diagnostic = Diagnostic::error(format!("two parameters are called `{}`", read.name.value))
+                .code(rules::DECLARED_TWICE)
+                .at(form.span(read.name.range.clone()), "the second one")
+                .related(form.span(first.name.range.clone()), "the first one");
+            form.report(diagnostic);
+            continue;
+        }
+        parameters.push(read);
+    }
+    Some(parameters)
+}
+
+/// What is wrong with a parameter: bytes of the text, what, and how to mend it.
+struct Mistake {
+    part: Range<usize>,
+    message: &'static str,
+    help: &'static str,
+}
+
+const EXAMPLES: &str =
+    "write it as `x: const f32*`, `count: i32`, `pads: i64[4]`, `n: i32 multiple_of(16)` or `BLOCK == 1024`";
+
+fn told(form: &Form<'_>, text: &Text, mistake: Mistake) -> Diagnostic {
+    let part = text.value.get(mistake.part.clone()).unwrap_or_default();
+    Diagnostic::error(mistake.message)
+        .code(rules::WRONG_VALUE)
+        .at(form.span(text.locate(mistake.part)), found(part))
+        .help(mistake.help)
+}
+
+fn parameter(text: &Text) -> Result<ParameterDecl, Mistake> {
+    let whole = text.value.as_str();
+    let all = 0..whole.len();
+    if let Some((name, value)) = whole.split_once("==") {
+        let name = name_of(text, name)?;
+        let part = whole.len() - value.len()..whole.len();
+        let kind = ParameterKind::Fixed(fixed(value.trim()).ok_or(Mistake {
+            part,
+            message: "what a parameter was fixed to must be a number or a boolean",
+            help: EXAMPLES,
+        })?);
+        return Ok(ParameterDecl { name, range: text.range.clone(), kind });
+    }
+    let (name, ty) = whole.split_once(':').ok_or(Mistake {
+        part: all,
+        message: "a parameter must have a name and a type",
+        help: EXAMPLES,
+    })?;
+    let passed = passed(text, whole.len() - ty.len())?;
+    let name = name_of(text, name)?;
+    Ok(ParameterDecl { name, range: text.range.clone(), kind: ParameterKind::Passed(passed) })
+}
+
+fn name_of(text: &Text, name: &str) -> Result<Located<String>, Mistake> {
+    let start = name.len() - name.trim_start().len();
+    let part = start..start + name.trim().len();
+    match is_identifier(name.trim()) {
+        true => Ok(Located { value: name.trim().to_owned(), range: text.locate(part) }),
+        false => Err(Mistake {
+            part: 0..name.len(),
+            message: "the name of a parameter must be an identifier",
+            help: EXAMPLES,
+        }),
+    }
+}
+
+fn fixed(text: &str) -> Option<Value> {
+    match text {
+        "true" => Some(Value::Bool(true)),
+        "false" => Some(Value::Bool(false)),
+        _ => {
+            let float = || text.parse::<f64>().ok().filter(|value| value.is_finite()).map(Value::Float);
+            text.parse().ok().map(Value::Int).or_else(float)
+        }
+    }
+}
+
+/// A type with what is promised of the value, from byte `from` of the text on.
+fn passed(text: &Text, from: usize) -> Result<PassedDecl, Mistake> {
+    let whole = text.value.as_str();
+    let mistake = |part: Range<usize>, message, help| Mistake { part, message, help };
+    let mut end = whole.trim_end().len();
+    let mut multiple = None;
+    for word in ["aligned", "multiple_of"] {
+        let Some(at) = whole.get(from..end).and_then(|ty| ty.find(word)).map(|at| from + at) else {
+            continue;
+        };
+        let number = whole.get(at + word.len()..end).unwrap_or_default().trim();
+        let number = number.strip_prefix('(').and_then(|number| number.strip_suffix(')'));
+        let number = number.and_then(|number| number.trim().parse::<u32>().ok()).filter(|number| *number > 0);
+        let is_right = |number: &u32| word == "multiple_of" || is_alignment(*number);
+        multiple = Some((
+            word,
+            at,
+            number.filter(is_right).ok_or_else(|| {
+                mistake(
+                    at..end,
+                    "what a parameter is a multiple of must be a number in parentheses",
+                    "`aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
+                )
+            })?,
+        ));
+        end = whole.get(..at).map_or(at, |before| before.trim_end().len());
+        break;
+    }
+    let ty = whole.get(from..end).unwrap_or_default();
+    let (ty, len) = match ty.strip_suffix(']').and_then(|ty| ty.rsplit_once('[')) {
+        Some((ty, len)) => {
+            let len = len.trim().parse::<u32>().ok().filter(|len| (1..=4096).contains(len));
+            let len = len.ok_or_else(|| {
+                mistake(
+                    from..end,
+                    "the length of an array must be a number from 1 to 4096",
+                    "an array by value is written `i64[4]`",
+                )
+            })?;
+            (ty, Some(len))
+        }
+        None => (ty, None),
+    };
+    let (ty, is_pointer) = match ty.trim_end().strip_suffix('*') {
+        Some(ty) => (ty, true),
+        None => (ty, false),
+    };
+    let words: Vec<&str> = ty.split_whitespace().collect();
+    let is_const = words.contains(&"const");
+    let base: Vec<&str> = words.into_iter().filter(|word| *word != "const").collect();
+    let is_name = |word: &&str| is_identifier(word);
+    if base.is_empty() || !base.iter().all(is_name) || (is_pointer && len.is_some()) {
+        return Err(mistake(from..end.max(from), "this is no type of a parameter", EXAMPLES));
+    }
+    if let Some((word, at, _)) = multiple
+        && (word == "aligned") != is_pointer
+    {
+        let help = "`aligned(n)` is said of pointers, `multiple_of(n)` of integers";
+        return Err(mistake(at..whole.trim_end().len(), "this cannot be said of such a parameter", help));
+    }
+    let start = from + (ty.len() - ty.trim_start().len());
+    let range = text.locate(start..end.max(start));
+    Ok(PassedDecl {
+        base: Located { value: base.join(" "), range },
+        is_pointer,
+        is_const: is_const && is_pointer,
+        len,
+        multiple: multiple.map(|(_, _, number)| number),
+    })
+}
+
+fn is_alignment(number: u32) -> bool {
+    number.is_power_of_two() && number <= MAX_ALIGNMENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<ParameterDecl, (&'static str, String)> {
+        let text = Text::new("", 0..0, text.to_owned());
+        parameter(&text).map_err(|mistake| (mistake.message, text.value[mistake.part].to_owned()))
+    }
+
+    fn shown(text: &str) -> String {
+        let decl = read(text).unwrap();
+        match decl.kind {
+            ParameterKind::Fixed(value) => format!("{} is {value}", decl.name.value),
+            ParameterKind::Passed(passed) => format!(
+                "{} {}{}{} {:?} {:?}",
+                decl.name.value,
+                if passed.is_const { "const " } else { "" },
+                passed.base.value,
+                if passed.is_pointer { "*" } else { "" },
+                passed.len,
+                passed.multiple
             ),
-            "",
-            "The types, formats, constants and values of `specialize` that it is made for; of what is not named here, all. Several tables of one name serve each variant exactly once.",
-        ),
-        optional(
-            "kernel",
-            Form::Symbol,
-            "\"circ_pad_kernel\"",
-            "The kernel's symbol in the files; of C++ also the name that it stands for, `perm<float, 1>`, where it is the only one of that name. It can be left out where they have one kernel only.",
-        ),
-        required(
-            "parameters",
-            Form::Parameters,
-            "[\"x: const f16* aligned(16)\", \"y: f16*\", \"count: i32 multiple_of(16)\", \"pads: i64[4]\", \"BLOCK == 1024\"]",
-            "The kernel's parameters in its own order, each with a name for `args` and its type; and what the code was made for.",
-        ),
-        optional(
-            "cubin",
-            Form::Files,
-            "[\"pad.sm_80.cubin\", \"pad.sm_90.cubin\"]",
-            "Files of machine code, relative to the manifest's folder, one for each architecture, which is read from them.",
-        ),
-        optional(
-            "ptx",
-            Form::Files,
-            "[\"pad.ptx\"]",
-            "Files of PTX, relative to the manifest's folder; what they are for is read from them.",
-        ),
-        optional("made_by", Form::Text, "\"triton 3.9.0\"", "What made them; `cubinder inspect` shows it."),
-    ],
-};
+        }
+    }
 
-/// `[[launches]]` with `code`.
-pub static LAUNCH_OF_CODE: Table = Table {
-    path: "launches[].code",
-    title: "[[launches]] with code",
-    doc: "One launch of a kernel that another compiler made.",
-    keys: &[
-        required("code", Form::Identifier, "\"pad\"", "The name of a `[[code]]`."),
-        GRID,
-        BLOCK,
-        SHARED_BYTES,
-        CLUSTER,
-        COOPERATIVE,
-        PROGRAMMATIC,
-        WHEN,
-        ARGS,
-    ],
-};
+    #[test]
+    fn parameters_are_read() {
+        assert_eq!(shown("x: const f16* aligned(16)"), "x const f16* None Some(16)");
+        assert_eq!(shown(" y :__half * "), "y __half* None None");
+        assert_eq!(shown("z: unsigned int const *"), "z const unsigned int* None None");
+        assert_eq!(shown("n: i32 multiple_of( 16 )"), "n i32 None Some(16)");
+        assert_eq!(shown("pads: i64[4]"), "pads i64 Some(4) None");
+        assert_eq!(shown("BLOCK == 1024"), "BLOCK is 1024");
+        assert_eq!(shown("fast == true"), "fast is true");
+        assert_eq!(shown("alpha==0.5"), "alpha is 0.5");
+    }
+
+    #[test]
+    fn what_is_no_parameter_is_refused() {
+        let no_type = "this is no type of a parameter";
+        assert_eq!(read("x").unwrap_err().0, "a parameter must have a name and a type");
+        assert_eq!(read("x:").unwrap_err().0, no_type);
+        assert_eq!(read("x: f32**").unwrap_err().0, no_type);
+        assert_eq!(read("x: f32*[4]").unwrap_err().0, "this is no type of a parameter");
+        assert_eq!(read("2x: f32").unwrap_err().0, "the name of a parameter must be an identifier");
+        assert_eq!(
+            read("n: i32 aligned(16)").unwrap_err(),
+            ("this cannot be said of such a parameter", "aligned(16)".to_owned())
+        );
+        let number = "what a parameter is a multiple of must be a number in parentheses";
+        assert_eq!(read("x: f32* aligned(24)").unwrap_err().0, number);
+        assert_eq!(read("x: f32* aligned 16").unwrap_err().0, number);
+        assert_eq!(read("n: i32 multiple_of(0)").unwrap_err().0, number);
+        assert_eq!(
+            read("n == x").unwrap_err().0,
+            "what a parameter was fixed to must be a number or a boolean"
+        );
+        assert_eq!(
+            read("a: i64[0]").unwrap_err().0,
+            "the length of an array must be a number from 1 to 4096"
+        );
+    }
+
+    proptest::proptest!(
+        #[test]
+        fn any_text_is_answered(text in "[a-zé:=*\\[\\]() 0-9]{0,32}") {
+            if let Err((_, part)) = read(&text) {
+                proptest::prop_assert!(text.contains(&part));
+            }
+        }
+    );
+}

@@ -1,214 +1,298 @@
-//! The tables of what is done and how it is compiled: constant tables, scratch memory, steps, `[compile]`.
+//! `[[launches]]` and `[scratch]`: the steps, each a launch or memory to fill, and the memory that they share.
 
-use super::code::LAUNCH_OF_CODE;
-use super::{Form, Key, Kinds, Naming, Reserved, Table, optional, otherwise, required};
+use std::ops::Range;
 
-/// The kinds of steps.
-pub(super) static LAUNCHES: Kinds = Kinds {
-    keys: &["memset", "code"],
-    tables: &[&MEMSET, &LAUNCH_OF_CODE, &LAUNCH],
-    but_for: Some("memset"),
+use serde_json::json;
+use toml::de::DeValue;
+
+use super::{ArgDecl, Declaration, Entry, Expression, FilePath, FillDecl, Form, Identifier, Kinds};
+use super::{
+    LaunchDecl, Located, Named, Nested, Row, ScratchDecl, Section, StepDecl, Switch, Text, ValueType,
 };
+use super::{WorkDecl, names_to, table, value_types};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::json;
+use crate::rules;
 
-/// The kinds of tables of data.
-pub(super) static DATA_KINDS: Kinds = Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
+table! {
+    /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
+    struct Scratch = SCRATCH: "scratch.*" as "[scratch.NAME]" {
+        /// How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.
+        bytes: Expression = Required, "\"ceil_div(numel(x), BLOCK) * 4\"";
+    }
 
-/// `[tables.NAME]` with `file`.
-pub static DATA_FILE: Table = Table {
-    path: "tables.*(file)",
-    title: "[tables.NAME] with file",
-    doc: "A table whose elements are in a file.",
-    keys: &[
-        required("type", Form::TableType, "\"f32\"", "What its elements are."),
-        required(
-            "file",
-            Form::Path,
-            "\"window.bin\"",
-            "The file, relative to the manifest's folder: the elements one after the other, little-endian, without anything else. At least one and at most 1 MiB.",
-        ),
-    ],
-};
+    /// Memory that is filled with one byte.
+    struct Memset = MEMSET: "launches[].memset" as "[[launches]] with memset" {
+        /// What is filled, all of it.
+        memset: Memory = Required, "\"y\"";
+        /// What every byte becomes.
+        byte: Byte = Default("0"), "255";
+        /// Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left out.
+        when: Expression = Default("true"), "\"numel(x) > 0\"";
+    }
+}
 
-/// `[tables.NAME]`.
-pub static DATA: Table = Table {
-    path: "tables.*",
-    title: "[tables.NAME]",
-    doc: "A table: read-only data that kernels see as `manifest::NAME`.",
-    keys: &[
-        required("type", Form::TableType, "\"f32\"", "What its elements are."),
-        required(
-            "values",
-            Form::TableValues,
-            "\"[exp(-0.5 * float(i)) for i in range(256)]\"",
-            "Its elements, at least one and at most 1 MiB. An expression can use constants and functions.",
-        ),
-    ],
-};
+/// Declares the tables of launches: each has keys of its own for the code, and these.
+macro_rules! launches {
+    ($(
+        #[doc = $doc:literal]
+        $row:ident = $table:ident: $path:literal as $title:literal { $($code:tt)* }
+        => $launch:ident { $($field:ident: $value:expr),* };
+    )+) => {$(
+        table! {
+            #[doc = $doc]
+            struct $row = $table: $path as $title {
+                $($code)*
+                /// Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output,
+                /// refused otherwise.
+                grid: Extents = Required, "[\"ceil_div(numel(y), BLOCK * VEC)\"]";
+                /// Threads of a block in x, y and z; what is left out is 1.
+                block: Extents = Required, "[\"BLOCK\"]";
+                /// Dynamic shared memory of a block, in bytes.
+                shared_bytes: Expression = Default("0"), "\"BLOCK * sizeof(T)\"";
+                /// Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it.
+                /// Needs compute capability 9.0.
+                cluster: Extents = Optional, "[2]";
+                /// Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device
+                /// is refused.
+                cooperative: Switch = Default("false"), "false";
+                /// Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability
+                /// 9.0 begin it in its turn.
+                programmatic: Switch = Default("false"), "true";
+                /// Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left
+                /// out.
+                when: Expression = Default("true"), "\"numel(x) > 0\"";
+                /// What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.
+                args: Arguments = Required, "count = \"numel(y)\"";
+            }
+        }
 
-/// `[scratch.NAME]`.
-pub static SCRATCH: Table = Table {
-    path: "scratch.*",
-    title: "[scratch.NAME]",
-    doc: "A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.",
-    keys: &[required(
-        "bytes",
-        Form::Expression,
-        "\"ceil_div(numel(x), BLOCK) * 4\"",
-        "How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.",
-    )],
-};
+        impl $row<'_> {
+            fn into_step(self, range: Range<usize>, args_range: Range<usize>) -> StepDecl {
+                let $launch = self;
+                let launch = LaunchDecl {
+                    $($field: $value,)*
+                    grid: $launch.grid.unwrap_or_default(),
+                    block: $launch.block.unwrap_or_default(),
+                    shared_bytes: $launch.shared_bytes,
+                    cluster: $launch.cluster,
+                    cooperative: $launch.cooperative,
+                    programmatic: $launch.programmatic,
+                    args: $launch.args,
+                    args_range,
+                };
+                StepDecl { range, when: $launch.when, work: WorkDecl::Launch(Box::new(launch)) }
+            }
+        }
+    )+};
+}
 
-pub(super) const WHEN: Key = otherwise(
-    "when",
-    "true",
-    Form::Expression,
-    "\"numel(x) > 0\"",
-    "Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left out.",
-);
+launches! {
+    /// One launch of a kernel.
+    Launch = LAUNCH: "launches[]" as "[[launches]]" {
+        /// The CUDA C++ file, relative to the manifest's folder.
+        source: FilePath = Required, "\"../kernels/circ_pad.cu\"";
+        /// The kernel as C++ names it, with type parameters and constants as template arguments.
+        kernel: Kernel = Required, "\"circ_pad<T, VEC>\"";
+    } => row { source: row.source, kernel: row.kernel, code: None, is_of_code: false };
+    /// One launch of a kernel that another compiler made.
+    LaunchOfCode = LAUNCH_OF_CODE: "launches[].code" as "[[launches]] with code" {
+        /// The name of a `[[code]]`.
+        code: Identifier = Required, "\"pad\"";
+    } => row { source: None, kernel: None, code: row.code, is_of_code: true };
+}
 
-/// `[[launches]]` with `memset`.
-pub static MEMSET: Table = Table {
-    path: "launches[].memset",
-    title: "[[launches]] with memset",
-    doc: "Memory that is filled with one byte.",
-    keys: &[
-        required("memset", Form::Memory, "\"y\"", "What is filled, all of it."),
-        otherwise("byte", "0", Form::Byte, "255", "What every byte becomes."),
-        WHEN,
-    ],
-};
+value_types! {
+    /// The name of an output or a scratch buffer.
+    Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), Form::text;
+    /// A byte.
+    Byte -> u8: "integer from 0 to 255", json!({ "type": "integer", "minimum": 0, "maximum": 255 }), byte;
+    /// A kernel as C++ names it.
+    Kernel -> Text: "string, C++", json!({ "type": "string" }), Form::text;
+    /// One to three expressions: x, y and z.
+    Extents -> Vec<Text>: "array of one to three expressions",
+        json!({ "type": "array", "items": json::expression(), "minItems": 1, "maxItems": 3 }), extents;
+}
 
-pub(super) const GRID: Key = required(
-    "grid",
-    Form::Expressions,
-    "[\"ceil_div(numel(y), BLOCK * VEC)\"]",
-    "Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output, refused otherwise.",
-);
+/// Arguments by the names of the kernel's parameters.
+enum Arguments {}
 
-pub(super) const BLOCK: Key = required(
-    "block",
-    Form::Expressions,
-    "[\"BLOCK\"]",
-    "Threads of a block in x, y and z; what is left out is 1.",
-);
+impl ValueType for Arguments {
+    type Value<'t> = Vec<ArgDecl>;
+    const NAME: &'static str = "table: name to expression";
+    const NESTED: Nested = Nested::Lines { strings: true };
 
-pub(super) const SHARED_BYTES: Key = otherwise(
-    "shared_bytes",
-    "0",
-    Form::Expression,
-    "\"BLOCK * sizeof(T)\"",
-    "Dynamic shared memory of a block, in bytes.",
-);
+    fn schema() -> serde_json::Value {
+        names_to(&json::expression(), &[])
+    }
 
-pub(super) const CLUSTER: Key = optional(
-    "cluster",
-    Form::Expressions,
-    "[2]",
-    "Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it. Needs compute capability 9.0.",
-);
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<ArgDecl>> {
+        let Some(lines) = entry.lines() else {
+            let diagnostic = form.misfit(entry, "a table");
+            let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value().is_str()));
+            form.report(match is_list {
+                true => diagnostic
+                    .help("arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`"),
+                false => diagnostic,
+            });
+            return None;
+        };
+        let mut args = Vec::new();
+        for line in lines {
+            if !form.is_misplaced(&line) {
+                let name = line.name();
+                form.identifier(&name, "an argument");
+                args.push(ArgDecl { name, value: form.expression(&line) });
+            }
+        }
+        Some(args)
+    }
+}
 
-pub(super) const COOPERATIVE: Key = otherwise(
-    "cooperative",
-    "false",
-    Form::Switch,
-    "false",
-    "Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device is refused.",
-);
+impl Named for ScratchDecl {}
 
-pub(super) const PROGRAMMATIC: Key = otherwise(
-    "programmatic",
-    "false",
-    Form::Switch,
-    "true",
-    "Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability 9.0 begin it in its turn.",
-);
+impl Declaration for ScratchDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SCRATCH], but_for: None };
 
-pub(super) const ARGS: Key = required(
-    "args",
-    Form::Lines(
-        &Form::Expression,
-        Naming { what: "an argument", reserved: Reserved::None, example: ("count", "\"numel(y)\"") },
-    ),
-    "",
-    "What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.",
-);
+    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<ScratchDecl> {
+        form.identifier(&name, "a scratch buffer");
+        let Scratch { bytes } = Row::read_all(form, section);
+        Some(ScratchDecl { name, bytes })
+    }
+}
 
-/// `[[launches]]`.
-pub static LAUNCH: Table = Table {
-    path: "launches[]",
-    title: "[[launches]]",
-    doc: "One launch of a kernel.",
-    keys: &[
-        required(
-            "source",
-            Form::Path,
-            "\"../kernels/circ_pad.cu\"",
-            "The CUDA C++ file, relative to the manifest's folder.",
-        ),
-        required(
-            "kernel",
-            Form::Kernel,
-            "\"circ_pad<T, VEC>\"",
-            "The kernel as C++ names it, with type parameters and constants as template arguments.",
-        ),
-        GRID,
-        BLOCK,
-        SHARED_BYTES,
-        CLUSTER,
-        COOPERATIVE,
-        PROGRAMMATIC,
-        WHEN,
-        ARGS,
-    ],
-};
+impl Declaration for StepDecl {
+    const KINDS: &'static Kinds = &Kinds {
+        keys: &["memset", "code"],
+        tables: &[&MEMSET, &LAUNCH_OF_CODE, &LAUNCH],
+        but_for: Some("memset"),
+    };
 
-/// `[compile]`.
-pub static COMPILE: Table = Table {
-    path: "compile",
-    title: "[compile]",
-    doc: "How the kernels of this plugin are compiled.",
-    keys: &[
-        optional(
-            "targets",
-            Form::Targets,
-            "[\"sm_89\", \"compute_80\"]",
-            "What to compile for: `sm_*` is machine code, `compute_*` PTX. Otherwise what the library is compiled for.",
-        ),
-        optional(
-            "include",
-            Form::Paths,
-            "[\"../include\"]",
-            "Folders for `#include`, relative to the manifest's folder, before those of the library.",
-        ),
-        optional(
-            "options",
-            Form::Options,
-            "[\"--use_fast_math\"]",
-            "Options of NVRTC, after those of the library.",
-        ),
-        optional(
-            "code",
-            Form::CodeKinds,
-            "[\"cubin\", \"ptx\"]",
-            "Which kinds of the targets to embed. Otherwise all. What TensorRT launches itself is PTX, whatever this says.",
-        ),
-        optional(
-            "debug",
-            Form::Debug,
-            "\"line\"",
-            "Line information in the code, for profilers. Otherwise what the library says, which is none if it says nothing.",
-        ),
-        optional(
-            "min_driver",
-            Form::Driver,
-            "\"580.65.06\"",
-            "The oldest driver that must be able to load the code; checked against what NVRTC makes.",
-        ),
-        optional(
-            "route",
-            Form::Route,
-            "\"native\"",
-            "Who launches the kernel: a plugin library (`plugin`, which is meant where nothing is said), or TensorRT itself (`native`, experimental, full TensorRT alone).",
-        ),
-    ],
-};
+    fn read(form: &mut Form<'_>, _: Located<String>, mut section: Section<'_>) -> Option<StepDecl> {
+        let range = section.range.clone();
+        let is_of_code = section.has("code");
+        if let Some(memset) = section.entry("memset") {
+            if !is_of_code && !section.has("source") && !section.has("kernel") {
+                let Memset { memset: memory, byte, when } = Row::read_all(form, section);
+                let fill = FillDecl { memory, byte: byte.unwrap_or(0) };
+                return Some(StepDecl { range, when, work: WorkDecl::Fill(fill) });
+            }
+            section = form.reopen(section, if is_of_code { &LAUNCH_OF_CODE } else { &LAUNCH });
+            section.set_reported("memset");
+            section.set_reported("byte");
+            let diagnostic = Diagnostic::error("a memset and a launch in one step")
+                .code(rules::WRONG_VALUE)
+                .at(form.span(memset.key_range.start..memset.range.end), "the memset")
+                .note("steps run in the order in which they stand")
+                .help("make two steps of it: a `[[launches]]` table with the memset, and one for the launch behind it");
+            form.report(diagnostic);
+        }
+        let args_range = section.entry("args").map_or(0..0, |args| args.key_range);
+        if !is_of_code {
+            let launch: Launch<'_> = Row::read_all(form, section);
+            return Some(launch.into_step(range, args_range));
+        }
+        report_source(form, &mut section);
+        let launch: LaunchOfCode<'_> = Row::read_all(form, section);
+        Some(launch.into_step(range, args_range))
+    }
+}
+
+/// Reports steps among which there is no launch.
+pub(super) fn check_launches(form: &mut Form<'_>, steps: &[StepDecl]) {
+    let (place, label) = match steps.first() {
+        None => (0..0, "expected one `[[launches]]` table"),
+        Some(_) if steps.iter().any(|step| step.launch().is_some()) => return,
+        Some(first) => (first.range.clone(), "a memset, and there is no launch beside it"),
+    };
+    let diagnostic = Diagnostic::error("the manifest launches nothing")
+        .code(rules::MISSING_KEY)
+        .at(form.span(place), label)
+        .note("a launch names a CUDA source and a kernel in it, or code that another compiler made; grid, block and arguments");
+    form.report(diagnostic);
+}
+
+fn byte(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u8> {
+    let number = form.integer(entry)?;
+    let byte = u8::try_from(number).ok();
+    if byte.is_none() {
+        let diagnostic = Diagnostic::error("`byte` must be from 0 to 255")
+            .code(rules::WRONG_VALUE)
+            .at(form.span(entry.range.clone()), format!("found `{number}`"))
+            .note(
+                "memory is filled with one byte: numbers other than 0 are rarely what all of its bytes are",
+            );
+        form.report(diagnostic);
+    }
+    byte
+}
+
+/// Reports the source in a launch of code: one of both is meant.
+fn report_source(form: &mut Form<'_>, section: &mut Section<'_>) {
+    let entries: Vec<Entry<'_>> = ["source", "kernel"].iter().filter_map(|key| section.entry(key)).collect();
+    let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
+    entries.iter().for_each(|entry| section.set_reported(&entry.key));
+    let diagnostic = Diagnostic::error("a launch of code that is there already compiles nothing")
+        .code(rules::WRONG_VALUE)
+        .at(form.span(first.key_range.start..last.range.end), "this belongs to launches of CUDA sources");
+    form.report(match first.key.as_str() {
+        "kernel" => diagnostic.help("say `kernel` in the `[[code]]` that `code` names, or leave it out"),
+        _ => diagnostic.help("leave it out; or leave `code` out, and the source is compiled"),
+    });
+}
+
+/// One to three expressions. What is wrong with one does not hide what is wrong with the others.
+fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
+    const EXPECTED: &str = "an array of one to three expressions: x, y and z";
+    let Some(items) = entry.items() else {
+        let diagnostic = form.misfit(entry, EXPECTED);
+        let diagnostic = match in_brackets(form, entry) {
+            Some(value) => diagnostic.help(format!("write `{} = {value}`", entry.key)),
+            None => diagnostic,
+        };
+        form.report(diagnostic);
+        return None;
+    };
+    if items.is_empty() || items.len() > 3 {
+        let diagnostic =
+            Diagnostic::error(format!("`{}` must have one to three expressions: x, y and z", entry.key))
+                .code(rules::WRONG_VALUE)
+                .at(form.span(entry.range.clone()), format!("found {}", items.len()));
+        form.report(diagnostic);
+    }
+    Some(items.iter().filter_map(|item| form.expression(item)).collect())
+}
+
+/// The author's own value as the array that it was meant to be: `"64, 2"` is `["64", "2"]`.
+fn in_brackets(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
+    match entry.value() {
+        DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
+            let parts = top_level_parts(text);
+            // Brackets around the whole are meant as the array's.
+            let parts = match text.trim().strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+                Some(inner) if parts.len() == 1 => top_level_parts(inner),
+                _ => parts,
+            };
+            let parts: Vec<String> = parts.iter().map(|part| format!("\"{}\"", part.trim())).collect();
+            (parts.len() <= 3).then(|| format!("[{}]", parts.join(", ")))
+        }
+        DeValue::String(_) | DeValue::Integer(_) => {
+            form.written(&entry.range).map(|written| format!("[{written}]"))
+        }
+        _ => None,
+    }
+}
+
+/// The parts between commas that stand in no bracket.
+fn top_level_parts(text: &str) -> Vec<&str> {
+    let mut depth = 0_usize;
+    text.split(|c: char| {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        c == ',' && depth == 0
+    })
+    .collect()
+}

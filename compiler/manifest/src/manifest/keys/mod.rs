@@ -1,296 +1,87 @@
-//! The key table: every table and key of the newest schema edition, what its value is, and what it is for.
+//! The keys of manifests: one module a section, with its tables, the types of their values, and the reader of each.
 //!
-//! The JSON Schema ([`super::json_schema`]) and the tables of the reference (`docs/manifest.md`) are made from it. Tests hold
-//! it against the reader: both know the same keys, the same keys are required, and every example is read without a word.
-//! Never reads anything itself.
+//! A key is declared once, in a `table!`. Reader, reference (`docs/manifest.md`) and JSON Schema come from that declaration.
 
+mod attributes;
 mod code;
+mod combinations;
+mod compile;
+mod constraints;
 mod launches;
+pub(super) mod names;
 mod plugin;
+mod ranges;
+pub(super) mod tables;
 mod tensors;
+mod values;
 mod variants;
 
-pub use code::{CODE, LAUNCH_OF_CODE};
-pub use launches::{COMPILE, DATA, DATA_FILE, LAUNCH, MEMSET, SCRATCH};
-pub use plugin::{ATTRIBUTE, PLUGIN, REQUIRE, ROOT};
+use serde_json::json;
+
+pub use attributes::ATTRIBUTE;
+pub use code::CODE;
+pub use combinations::COMBINATION;
+pub use compile::COMPILE;
+pub use launches::{LAUNCH, LAUNCH_OF_CODE, MEMSET, SCRATCH};
+pub use names::FUNCTION;
+pub use plugin::{PLUGIN, REQUIRE};
+pub use tables::{DATA, DATA_FILE};
 pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TENSOR};
-pub use variants::{COMBINATION, FUNCTION, VARIANT};
+pub use variants::VARIANT;
 
-/// A table of a manifest.
-#[derive(Debug)]
-pub struct Table {
-    /// Its place in the manifest: `attributes.*`, `inputs[]`; empty for the file itself.
-    pub path: &'static str,
-    /// How errors call it; `NAME` stands for the author's name.
-    pub title: &'static str,
-    /// What it declares, in one sentence.
-    pub doc: &'static str,
-    /// Its keys, in the order in which the reference lists them.
-    pub keys: &'static [Key],
-}
+use super::description::table;
+pub use super::description::{Key, Kinds, Nested, Presence, Table};
+use super::form::{Entry, Form, Section, list};
+use super::value_type::{
+    AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
+    Named, NamedTables, Row, Switch, TableOf, ValueType, names_to, value_types,
+};
+use super::*;
+use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
+use names::{Constant, FormatParameter, TypeParameter};
 
-/// A key of a table.
-#[derive(Debug)]
-pub struct Key {
-    /// The key.
-    pub name: &'static str,
-    /// What its value is.
-    pub form: Form,
-    /// Whether it must be there.
-    pub presence: Presence,
-    /// What it is for, in one or two sentences.
-    pub doc: &'static str,
-    /// A value, as TOML; empty where the value is a table, whose keys have examples. All examples together are one manifest.
-    pub example: &'static str,
-}
-
-/// Whether a key must be there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Presence {
-    /// It must.
-    Required,
-    /// Nothing is meant where it is not there.
-    Optional,
-    /// This is meant where it is not there.
-    Default(&'static str),
-}
-
-/// What a value is.
-#[derive(Debug, Clone, Copy)]
-pub enum Form {
-    /// The schema edition.
-    Edition,
-    /// Any text.
-    Text,
-    /// A text that is not empty.
-    Message,
-    /// A name for expressions and C++.
-    Identifier,
-    /// Several of them.
-    Identifiers,
-    /// Identifiers with dots between them, or nothing.
-    Namespace,
-    /// Letters, digits, `.`, `_`, `+`, `-`.
-    Version,
-    /// An expression: text, or a number or boolean that stands for itself.
-    Expression,
-    /// An expression that can only be text.
-    ExpressionText,
-    /// One to three expressions: x, y and z.
-    Expressions,
-    /// An element type or a type parameter.
-    TensorType,
-    /// Element types, each once.
-    ElementTypes,
-    /// A memory layout or a format parameter.
-    TensorFormat,
-    /// Memory layouts, each once.
-    Formats,
-    /// Names of attributes, each once.
-    AttributeNames,
-    /// The type of an attribute.
-    AttributeType,
-    /// A value of the attribute's type.
-    AttributeValue,
-    /// Values of the attribute's type; of a list, of its elements.
-    AttributeValues,
-    /// A rank or a range of ranks.
-    Rank,
-    /// A size or a range of sizes.
-    Size,
-    /// A size, a range of sizes, or one for each dimension.
-    Sizes,
-    /// A number or a range of numbers of the attribute's type.
-    NumberRange,
-    /// A number or a boolean.
-    Constant,
-    /// An element type of tables.
-    TableType,
-    /// The elements of a table.
-    TableValues,
-    /// The number of a variant.
-    VariantId,
-    /// The name of an output or a scratch buffer.
-    Memory,
-    /// `i32` or `i64`.
-    Integers,
-    /// The rank of a shape input.
-    ShapeInputRank,
-    /// An integer or a range of integers.
-    IntegerRange,
-    /// Nothing but true.
-    True,
-    /// A byte.
-    Byte,
-    /// True or false.
-    Switch,
-    /// A file, relative to the manifest's folder.
-    Path,
-    /// Folders, relative to the manifest's folder.
-    Paths,
-    /// A kernel as C++ names it.
-    Kernel,
-    /// The symbol of a kernel in a file of code.
-    Symbol,
-    /// Files, relative to the manifest's folder, each once.
-    Files,
-    /// Parameters of a kernel that another compiler made.
-    Parameters,
-    /// The name of a type or a format, a number or a boolean.
-    Choice,
-    /// Options of NVRTC.
-    Options,
-    /// Targets, each once.
-    Targets,
-    /// Kinds of code, each once.
-    CodeKinds,
-    /// What is there for debuggers and profilers.
-    Debug,
-    /// A release of NVIDIA's driver.
-    Driver,
-    /// Who launches kernels.
-    Route,
-    /// A table.
-    Table(&'static Table),
-    /// An array of tables.
-    Tables(&'static Table),
-    /// An array of tables of several kinds.
-    Kinds(&'static Kinds),
-    /// A table of tables, each under a name of the author's.
-    Named(&'static Table, Naming),
-    /// The same, of several kinds.
-    NamedKinds(&'static Kinds, Naming),
-    /// A table whose keys are names of the author's.
-    Lines(&'static Form, Naming),
-}
-
-/// The kinds of the tables of an array, or of those under names.
-#[derive(Debug)]
-pub struct Kinds {
-    /// The keys that decide: a table that has one of them is of the kind at the same place; any other is of the last kind.
-    pub keys: &'static [&'static str],
-    /// The kinds; one more than there are keys.
-    pub tables: &'static [&'static Table],
-    /// There must be a table that does not have this key.
-    pub but_for: Option<&'static str>,
-}
-
-impl Kinds {
-    /// The place of the kind of a table that has the keys for which `has` says so.
-    pub fn of(&self, has: impl Fn(&str) -> bool) -> usize {
-        self.keys.iter().position(|key| has(key)).unwrap_or(self.keys.len())
+table! {
+    /// One plugin.
+    struct Root = ROOT: "" as "the file" {
+        /// The edition of this language. It stands before the first table.
+        schema: Edition = Required, "1";
+        /// Which operator it is.
+        plugin: TableOf<PluginDecl> = Required;
+        /// What a node can say.
+        attributes: NamedTables<AttributeDecl> = Optional, "pads";
+        /// The input tensors, in the node's order.
+        inputs: ArrayOf<InputDecl> = Optional;
+        /// The output tensors, in the node's order.
+        outputs: ArrayOf<OutputDecl> = Optional;
+        /// Type parameters and the element types that each can be; the plugin is compiled for every combination.
+        types: Lines<TypeParameter> = Optional, "T = [\"f32\", \"f16\"]";
+        /// Format parameters and the memory layouts that each can be; they are combined as types are.
+        formats: Lines<FormatParameter> = Optional, "F = [\"linear\", \"hwc8\"]";
+        /// Which combinations of types and formats there are: those of any of these tables. Without any there are all.
+        combinations: ArrayOf<CombinationDecl> = Optional;
+        /// Names for numbers, the same in every variant.
+        constants: Lines<Constant> = Optional, "BLOCK = 256";
+        /// Names for expressions with parameters.
+        functions: NamedTables<FunctionDecl> = Optional, "before";
+        /// Ways to compute the operator, the best one first. Without any there is one, with id 1.
+        variants: ArrayOf<VariantDecl> = Optional;
+        /// Read-only data that is compiled beside the code.
+        tables: NamedTables<TableDecl> = Optional, "window";
+        /// Memory that the steps of one run share and nobody else sees.
+        scratch: NamedTables<ScratchDecl> = Optional, "partial";
+        /// Kernels that other compilers made, as machine code or PTX.
+        code: ArrayOf<CodeDecl> = Optional;
+        /// What to do, one step after the other: kernels to launch and memory to fill.
+        launches: ArrayOf<StepDecl> = Required;
+        /// How the kernels are compiled, where it is not as `cubinder.toml` or the command line says.
+        compile: TableOf<CompileDecl> = Optional;
     }
 }
 
-/// The names that an author gives in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Naming {
-    /// What is named: `an attribute`.
-    pub what: &'static str,
-    /// Identifiers that cannot be names here.
-    pub reserved: Reserved,
-    /// A name with the value that it has in the example; no value where that is a table.
-    pub example: (&'static str, &'static str),
+value_types! {
+    /// The schema edition, which was read before.
+    Edition -> (): "the integer 1", json!({ "const": NEWEST_SCHEMA }), |_, _| Some(());
 }
-
-/// Which identifiers cannot be names in a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reserved {
-    /// None that the form knows of.
-    None,
-    /// Those of TensorRT's ONNX parser.
-    OnnxParser,
-    /// Those of the element types.
-    ElementTypes,
-    /// Those of the memory layouts.
-    Formats,
-}
-
-impl Form {
-    /// What the value is, for the reference.
-    #[must_use]
-    pub const fn describe(&self) -> &'static str {
-        match self {
-            Form::Edition => "the integer 1",
-            Form::Text => "string",
-            Form::Message => "string, not empty",
-            Form::Identifier => "identifier",
-            Form::Identifiers => "array of identifiers",
-            Form::Namespace => "identifiers with dots between them, or empty",
-            Form::Version => "string of letters, digits, `.`, `_`, `+`, `-`",
-            Form::Expression => "expression",
-            Form::ExpressionText => "expression (a string)",
-            Form::Expressions => "array of one to three expressions",
-            Form::TensorType => "element type or type parameter",
-            Form::ElementTypes => "array of element types",
-            Form::TensorFormat => "format or format parameter",
-            Form::Formats => "array of formats",
-            Form::AttributeNames => "array of names of attributes",
-            Form::AttributeType => "attribute type",
-            Form::AttributeValue => "value of the attribute's type",
-            Form::AttributeValues => "array of values",
-            Form::Rank => "integer or range from 0 to 8",
-            Form::Size => "integer or range",
-            Form::Sizes => "integer, range, or array of them",
-            Form::NumberRange => "number or range",
-            Form::Constant => "integer, float or boolean",
-            Form::TableType => "table type",
-            Form::TableValues => "array of numbers or booleans, or an expression",
-            Form::VariantId => "integer from 1 to 1000000",
-            Form::Memory => "name of an output or a scratch buffer",
-            Form::Integers => "`\"i32\"` or `\"i64\"`",
-            Form::ShapeInputRank => "0 or 1",
-            Form::IntegerRange => "integer or range",
-            Form::True => "`true`",
-            Form::Byte => "integer from 0 to 255",
-            Form::Switch => "boolean",
-            Form::Path => "path",
-            Form::Paths => "array of paths",
-            Form::Kernel => "string, C++",
-            Form::Symbol => "symbol",
-            Form::Files => "array of paths",
-            Form::Parameters => "array of `\"name: type\"` and `\"name == value\"`",
-            Form::Choice => "type, format, number or boolean",
-            Form::Options => "array of strings",
-            Form::Targets => "array of targets",
-            Form::CodeKinds => "array of `\"cubin\"` and `\"ptx\"`",
-            Form::Debug => "`\"line\"`",
-            Form::Driver => "string, a driver's release",
-            Form::Route => "`\"plugin\"` or `\"native\"`",
-            Form::Table(_) => "table",
-            Form::Tables(_) | Form::Kinds(..) => "array of tables",
-            Form::Named(..) | Form::NamedKinds(..) => "table of tables",
-            Form::Lines(of, _) => match of {
-                Form::ElementTypes => "table: name to array of element types",
-                Form::Formats => "table: name to array of formats",
-                Form::Constant => "table: name to constant",
-                Form::Choice => "table: name to type, format, number or boolean",
-                _ => "table: name to expression",
-            },
-        }
-    }
-}
-
-const fn required(name: &'static str, form: Form, example: &'static str, doc: &'static str) -> Key {
-    Key { name, form, presence: Presence::Required, doc, example }
-}
-
-const fn optional(name: &'static str, form: Form, example: &'static str, doc: &'static str) -> Key {
-    Key { name, form, presence: Presence::Optional, doc, example }
-}
-
-const fn otherwise(
-    name: &'static str,
-    default: &'static str,
-    form: Form,
-    example: &'static str,
-    doc: &'static str,
-) -> Key {
-    Key { name, form, presence: Presence::Default(default), doc, example }
-}
-
-const DOC: Key =
-    optional("doc", Form::Text, "\"what it is\"", "One sentence for people; `cubinder inspect` shows it.");
 
 /// Every table once, in the order of the reference.
 #[must_use]
@@ -321,16 +112,108 @@ pub fn tables() -> [&'static Table; 22] {
     ]
 }
 
-impl Form {
-    /// The tables of the keys that a value of this form has, directly or in arrays and tables of the author's names.
-    #[must_use]
-    pub fn tables(&self) -> &[&'static Table] {
-        match self {
-            Form::Table(inner) | Form::Tables(inner) | Form::Named(inner, _) => std::slice::from_ref(inner),
-            Form::Kinds(kinds) | Form::NamedKinds(kinds, _) => kinds.tables,
-            _ => &[],
-        }
+/// Reads everything but `schema`.
+pub(super) fn read(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Manifest> {
+    report_root_keys(form, &mut section);
+    let root: Root<'_> = Row::read(form, &section);
+    if !section.has("plugin") {
+        let diagnostic = Diagnostic::error("the manifest has no `[plugin]` table")
+            .code(rules::MISSING_KEY)
+            .at(form.span(0..0), "expected `[plugin]` with `name` and `namespace`");
+        form.report(diagnostic);
     }
+    if root.launches.is_some() || !section.has("launches") {
+        launches::check_launches(form, root.launches.as_deref().unwrap_or_default());
+    }
+    section.allow_missing();
+    form.finish(&section);
+    let inputs = root.inputs.unwrap_or_default();
+    let mut outputs = root.outputs.unwrap_or_default();
+    outputs.iter_mut().for_each(|output| tensors::inherit(output, &inputs));
+    let lists_variants =
+        section.entry("variants").is_some_and(|entry| entry.items().is_some_and(|items| !items.is_empty()));
+    let variants =
+        if lists_variants { root.variants.unwrap_or_default() } else { vec![variants::only_variant()] };
+    root.schema.map(|()| Manifest {
+        plugin: root.plugin.unwrap_or_default(),
+        attributes: root.attributes.unwrap_or_default(),
+        inputs,
+        outputs,
+        types: root.types.unwrap_or_default(),
+        formats: root.formats.unwrap_or_default(),
+        combinations: root.combinations.unwrap_or_default(),
+        constants: root.constants.unwrap_or_default(),
+        functions: root.functions.unwrap_or_default(),
+        variants,
+        tables: root.tables.unwrap_or_default(),
+        scratch: root.scratch.unwrap_or_default(),
+        code: root.code.unwrap_or_default(),
+        launches: root.launches.unwrap_or_default(),
+        compile: root.compile.unwrap_or_default(),
+        broken: std::mem::take(&mut form.broken),
+    })
+}
+
+/// Reports keys of the file that belong into a table; where one is a table of another name or place, nothing more is looked for.
+fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
+    for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
+        if let Some(header) = header_of(&entry.key) {
+            let diagnostic = Diagnostic::error(format!("unknown key `{}` in the file", entry.key))
+                .code(rules::UNKNOWN_KEY)
+                .at(form.span(entry.key_range), "not a key of this table");
+            form.report(diagnostic.help(format!("write `{header}`")));
+            root.set_reported(&entry.key);
+            form.explained.push(entry.key);
+        } else if suggest(&entry.key, ROOT.keys.iter().map(|key| key.name)).is_none() {
+            continue;
+        }
+        form.give_up();
+    }
+}
+
+/// The header of a table in one of the file's: `[launches.args]`.
+fn header_of(key: &str) -> Option<String> {
+    let outer = ROOT.keys.iter().filter(|outer| !matches!(outer.nested, Nested::Named(_)));
+    let mut inner = outer.flat_map(|outer| outer.nested.tables().iter().map(|table| (outer.name, *table)));
+    inner.find_map(|(outer, table)| match table.key(key)?.nested {
+        Nested::Table(_) | Nested::Lines { .. } => Some(format!("[{outer}.{key}]")),
+        Nested::Array(_) => Some(format!("[[{outer}.{key}]]")),
+        _ => None,
+    })
+}
+
+/// Why there are no tensors of a type that other languages have.
+pub(crate) fn no_tensors_of(lacking: &str) -> String {
+    match lacking {
+        "f4" => "TensorRT has tensors of 4-bit floats; Cubinder has none yet".to_owned(),
+        lacking => format!("TensorRT has no tensors of `{lacking}`"),
+    }
+}
+
+fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: &[&str]) {
+    let diagnostic = Diagnostic::error(format!("unknown {what} `{}`", name.value))
+        .code(rules::UNKNOWN_TYPE)
+        .at(
+            form.span(name.range.clone()),
+            format!("not {} {what}", if what.starts_with('a') || what.starts_with('e') { "an" } else { "a" }),
+        )
+        .note(format!("the {what}s are {}", list(known)));
+    if let Some(lacking) = lacking_type(&name.value, known.iter().copied()) {
+        let diagnostic = match what {
+            "attribute type" if lacking.starts_with('u') => {
+                diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
+            }
+            "attribute type" | "table type" => diagnostic,
+            _ => diagnostic.note(no_tensors_of(&lacking)),
+        };
+        form.report(diagnostic);
+        return;
+    }
+    let diagnostic = match suggest_type(&name.value, known.iter().copied()) {
+        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
+        None => diagnostic,
+    };
+    form.report(diagnostic);
 }
 
 #[cfg(test)]

@@ -1,145 +1,575 @@
-//! The tables of tensors: inputs, outputs and their kinds, `limits`.
+//! `[[inputs]]` and `[[outputs]]`: types, ranks, shapes and the limits of shapes.
 
-use super::{DOC, Form, Kinds, Table, optional, otherwise, required};
+use std::ops::Range;
 
-/// The kinds of inputs.
-pub(super) static INPUTS: Kinds =
-    Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], but_for: None };
+use cubinder_expr::{DataType, Interval};
+use cubinder_model::ShapeLimits;
+use cubinder_model::model::MAX_SHAPE_VALUES;
+use serde_json::json;
+use toml::de::DeValue;
 
-/// The kinds of outputs.
-pub(super) static OUTPUTS: Kinds =
-    Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], but_for: None };
+use super::ranges::{Sizes, counted};
+use super::{
+    AnyText, Declaration, Entry, Expression, Form, Identifier, InputDecl, Kinds, LimitsDecl, Located,
+};
+use super::{Nested, OutputDecl, Row, Section, SizeDecl, TableOf, Text, ValueType, table, value_types};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::{MAX_RANK, json};
+use crate::rules;
 
-/// `[[inputs]]` with `shape_input`.
-pub static SHAPE_INPUT: Table = Table {
-    path: "inputs[].shape_input",
-    title: "[[inputs]] with shape_input",
-    doc: "An input of a few integers that decide shapes. They are known when shapes are, as `NAME.values`.",
-    keys: &[
-        required("name", Form::Identifier, "\"target\"", "Its name in expressions."),
-        required("shape_input", Form::True, "true", "What makes it one."),
-        required("type", Form::Integers, "\"i64\"", "What its elements are."),
-        otherwise("rank", "1", Form::ShapeInputRank, "1", "1 for several values, 0 for one."),
-        optional(
-            "limits",
-            Form::Table(&LIMITS),
-            "",
-            "How many values it may have, 0 to 8 where nothing is said; any other number is refused.",
-        ),
-        optional(
-            "values",
-            Form::IntegerRange,
-            "\"0..=65536\"",
-            "What each value may be; any other one is refused. Proofs of launches rely on it.",
-        ),
-        DOC,
-    ],
+const RANK: Sizes<'_> = Sizes {
+    what: "a rank or a range of ranks from 0 to 8",
+    least: 0,
+    most: MAX_RANK as i64,
+    example: "\"1..=8\"",
 };
 
-/// `[[inputs]]`.
-pub static INPUT: Table = Table {
-    path: "inputs[]",
-    title: "[[inputs]]",
-    doc: "An input tensor.",
-    keys: &[
-        required("name", Form::Identifier, "\"x\"", "Its name in expressions and arguments."),
-        required("type", Form::TensorType, "\"T\"", "What its elements are."),
-        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
-        otherwise("rank", "\"0..=8\"", Form::Rank, "\"1..=8\"", "How many dimensions it may have."),
-        optional("limits", Form::Table(&LIMITS), "", "What its shape may be; any other one is refused."),
-        DOC,
-    ],
+const DIMS: Sizes<'_> = Sizes {
+    what: "a size, a range of sizes, or an array of them",
+    least: 0,
+    most: i64::MAX,
+    example: "\"1..=65535\"",
 };
 
-/// `[[outputs]]`.
-pub static OUTPUT: Table = Table {
-    path: "outputs[]",
-    title: "[[outputs]]",
-    doc: "An output tensor.",
-    keys: &[
-        required("name", Form::Identifier, "\"y\"", "Its name in the expressions and arguments of launches."),
-        required("type", Form::TensorType, "\"T\"", "What its elements are."),
-        otherwise("format", "\"linear\"", Form::TensorFormat, "\"F\"", "How it lies in memory."),
-        required(
-            "shape",
-            Form::ExpressionText,
-            "\"x.shape\"",
-            "Its shape: an array of integers over attributes and the inputs' shapes.",
-        ),
-        optional("limits", Form::Table(&LIMITS), "", "What its shape may come to; any other one is refused."),
-        DOC,
-    ],
+const NUMEL: Sizes<'_> = Sizes {
+    what: "a number of elements or a range of such numbers",
+    least: 0,
+    most: i64::MAX,
+    example: "\"..=2147483647\"",
 };
 
-/// `[[outputs]]` with `alias`.
-pub static ALIAS: Table = Table {
-    path: "outputs[].alias",
-    title: "[[outputs]] with alias",
-    doc: "An output that shares the memory of an input: the kernels change it in place. Type, format and shape are the input's.",
-    keys: &[
-        required(
-            "name",
-            Form::Identifier,
-            "\"in_place\"",
-            "Its name in the expressions and arguments of launches.",
-        ),
-        required("alias", Form::Identifier, "\"x\"", "The input; no shape input, and of no other output."),
-        DOC,
-    ],
+const SHAPE_INPUT_RANK: Sizes<'_> = Sizes { what: "0 or 1", least: 0, most: 1, example: "1" };
+
+/// Within what the input's type holds.
+const VALUES: Sizes<'_> = Sizes {
+    what: "an integer or a range of integers, of the input's type",
+    least: i64::MIN,
+    most: i64::MAX,
+    example: "\"0..=65536\"",
 };
 
-/// `[[outputs]]` with `size`.
-pub static SIZE_TENSOR: Table = Table {
-    path: "outputs[].size_tensor",
-    title: "[[outputs]] with size",
-    doc: "An output that holds a size which the kernels find out. Its name is a dimension in the shapes of other outputs.",
-    keys: &[
-        required(
-            "name",
-            Form::Identifier,
-            "\"count\"",
-            "Its name in shapes and in the arguments of launches.",
-        ),
-        required("type", Form::Integers, "\"i64\"", "What a kernel writes into it."),
-        required("size", Form::Table(&SIZE_BOUND), "", "What is known of the size beforehand."),
-        DOC,
-    ],
-};
+table! {
+    /// An input tensor.
+    struct Input = INPUT: "inputs[]" as "[[inputs]]" {
+        /// Its name in expressions and arguments.
+        name: InputName = Required, "\"x\"";
+        /// What its elements are.
+        ty "type": TensorType = Required, "\"T\"";
+        /// How it lies in memory.
+        format: TensorFormat = Default("\"linear\""), "\"F\"";
+        /// How many dimensions it may have.
+        rank: Rank = Default("\"0..=8\""), "\"1..=8\"";
+        /// What its shape may be; any other one is refused.
+        limits: TableOf<WrittenLimits> = Optional;
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
 
-/// `size` of an output.
-pub static SIZE_BOUND: Table = Table {
-    path: "outputs[].size",
-    title: "size",
-    doc: "What is known of a size before the kernels run, from attributes and the inputs' shapes.",
-    keys: &[
-        required(
-            "upper",
-            Form::Expression,
-            "\"numel(x)\"",
-            "The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.",
-        ),
-        optional(
-            "opt",
-            Form::Expression,
-            "\"numel(x) // 2\"",
-            "What TensorRT optimizes for; `upper` where it is not said.",
-        ),
-    ],
-};
+    /// An input of a few integers that decide shapes. They are known when shapes are, as `NAME.values`.
+    struct ShapeInput = SHAPE_INPUT: "inputs[].shape_input" as "[[inputs]] with shape_input" {
+        /// Its name in expressions.
+        name: InputName = Required, "\"target\"";
+        /// What makes it one.
+        shape_input: True = Required, "true";
+        /// What its elements are.
+        ty "type": ShapeInputType = Required, "\"i64\"";
+        /// 1 for several values, 0 for one.
+        rank: ShapeInputRank = Default("1"), "1";
+        /// How many values it may have, 0 to 8 where nothing is said; any other number is refused.
+        limits: TableOf<WrittenLimits> = Optional;
+        /// What each value may be; any other one is refused. Proofs of launches rely on it.
+        values: IntegerRange = Optional, "\"0..=65536\"";
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
 
-/// `limits` of a tensor.
-pub static LIMITS: Table = Table {
-    path: "inputs[].limits",
-    title: "limits",
-    doc: "What a tensor's shape may be, beside its rank. Proofs of launches rely on it.",
-    keys: &[
-        otherwise(
-            "dims",
-            "\"0..\"",
-            Form::Sizes,
-            "\"1..=65535\"",
-            "What every dimension may be; of an input of fixed rank also an array, one range for each dimension.",
-        ),
-        otherwise("numel", "\"0..\"", Form::Size, "\"..=2147483647\"", "How many elements it may have."),
-    ],
-};
+    /// An output tensor.
+    struct Output = OUTPUT: "outputs[]" as "[[outputs]]" {
+        /// Its name in the expressions and arguments of launches.
+        name: OutputName = Required, "\"y\"";
+        /// What its elements are.
+        ty "type": TensorType = Required, "\"T\"";
+        /// How it lies in memory.
+        format: TensorFormat = Default("\"linear\""), "\"F\"";
+        /// Its shape: an array of integers over attributes and the inputs' shapes.
+        shape: Shape = Required, "\"x.shape\"";
+        /// What its shape may come to; any other one is refused.
+        limits: TableOf<WrittenLimits> = Optional;
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
+
+    /// An output that shares the memory of an input: the kernels change it in place. Type, format and shape are the input's.
+    struct Alias = ALIAS: "outputs[].alias" as "[[outputs]] with alias" {
+        /// Its name in the expressions and arguments of launches.
+        name: OutputName = Required, "\"in_place\"";
+        /// The input; no shape input, and of no other output.
+        alias: Identifier = Required, "\"x\"";
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
+
+    /// An output that holds a size which the kernels find out. Its name is a dimension in the shapes of other outputs.
+    struct SizeTensor = SIZE_TENSOR: "outputs[].size_tensor" as "[[outputs]] with size" {
+        /// Its name in shapes and in the arguments of launches.
+        name: OutputName = Required, "\"count\"";
+        /// What a kernel writes into it.
+        ty "type": SizeType = Required, "\"i64\"";
+        /// What is known of the size beforehand.
+        size: SizeBound = Required;
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
+
+    /// What is known of a size before the kernels run, from attributes and the inputs' shapes.
+    struct Bound = SIZE_BOUND: "outputs[].size" as "size" {
+        /// The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.
+        upper: Expression = Required, "\"numel(x)\"";
+        /// What TensorRT optimizes for; `upper` where it is not said.
+        opt: Expression = Optional, "\"numel(x) // 2\"";
+    }
+
+    /// What a tensor's shape may be, beside its rank. Proofs of launches rely on it.
+    struct Limits = LIMITS: "inputs[].limits" as "limits" {
+        /// What every dimension may be; of an input of fixed rank also an array, one range for each dimension.
+        dims: Dimensions = Default("\"0..\""), "\"1..=65535\"";
+        /// How many elements it may have.
+        numel: Count = Default("\"0..\""), "\"..=2147483647\"";
+    }
+}
+
+value_types! {
+    /// The name of an input.
+    InputName -> Located<String>: "identifier", json::identifier(), |form, entry| tensor_name(form, entry, "an input");
+    /// The name of an output.
+    OutputName -> Located<String>: "identifier", json::identifier(), |form, entry| tensor_name(form, entry, "an output");
+    /// An element type or a type parameter.
+    TensorType -> Located<String>: "element type or type parameter", json::identifier(), tensor_type;
+    /// The type of a shape input, with the range of its integers.
+    ShapeInputType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
+        |form, entry| integer_type(form, entry, "a shape input");
+    /// The type of a size, with the range of its integers.
+    SizeType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
+        |form, entry| integer_type(form, entry, "a size");
+    /// A memory layout or a format parameter; `None` if it could not be read.
+    TensorFormat -> Option<Located<String>>: "format or format parameter", json::identifier(),
+        |form, entry| Some(tensor_format(form, entry));
+    /// A rank or a range of ranks.
+    Rank -> Located<Interval>: "integer or range from 0 to 8", json!({ "anyOf": [
+        { "type": "integer", "minimum": 0, "maximum": MAX_RANK },
+        { "type": "string", "pattern": json::range(&format!("[0-{MAX_RANK}]")) },
+    ] }), |form, entry| RANK.read(form, entry);
+    /// The rank of a shape input.
+    ShapeInputRank -> Located<u8>: "0 or 1", json!({ "type": "integer", "minimum": 0, "maximum": 1 }), single_rank;
+    /// Nothing but true.
+    True -> (): "`true`", json!({ "const": true }), only_true;
+    /// An integer or a range of integers; read when the type is known.
+    IntegerRange -> Entry<'t>: "integer or range",
+        json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), Form::unread;
+    /// The expression of a shape.
+    Shape -> Text: "expression (a string)", json!({ "type": "string" }), shape;
+    /// A size, a range of sizes, or one for each dimension.
+    Dimensions -> WrittenDimensions: "integer, range, or array of them", json!({ "anyOf": [
+        { "type": "integer", "minimum": 0 },
+        { "type": "string", "pattern": json::range(json::SIZE) },
+        { "type": "array", "items": json::size(), "maxItems": MAX_RANK },
+    ] }), dimensions;
+    /// A size or a range of sizes.
+    Count -> Located<Interval>: "integer or range", json::size(), |form, entry| NUMEL.read(form, entry);
+}
+
+/// `size` of an output. An expression instead of the table is explained.
+enum SizeBound {}
+
+impl ValueType for SizeBound {
+    type Value<'t> = Located<SizeDecl>;
+    const NAME: &'static str = TableOf::<SizeDecl>::NAME;
+    const NESTED: Nested = TableOf::<SizeDecl>::NESTED;
+
+    fn schema() -> serde_json::Value {
+        TableOf::<SizeDecl>::schema()
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Located<SizeDecl>> {
+        if matches!(entry.value(), DeValue::String(_) | DeValue::Integer(_)) {
+            let diagnostic = form.misfit(entry, "a table");
+            let written = form.written(&entry.range).unwrap_or("\"...\"");
+            form.report(diagnostic.help(format!("write `size = {{ upper = {written} }}`")));
+            return None;
+        }
+        let value = TableOf::<SizeDecl>::read(form, entry)?;
+        Some(Located { value, range: entry.range.clone() })
+    }
+}
+
+impl Declaration for SizeDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SIZE_BOUND], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<SizeDecl> {
+        let Bound { upper, opt } = Row::read_all(form, section);
+        Some(SizeDecl { upper: upper?, opt })
+    }
+}
+
+/// `dims` of `limits`.
+enum WrittenDimensions {
+    Every(Interval),
+    Single(Located<Vec<Interval>>),
+}
+
+/// `limits` before they are compared with the ranks.
+struct WrittenLimits {
+    dims: Option<WrittenDimensions>,
+    numel: Option<Located<Interval>>,
+    range: Range<usize>,
+}
+
+impl Declaration for WrittenLimits {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&LIMITS], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<WrittenLimits> {
+        let range = section.value_range.clone();
+        let Limits { dims, numel } = Row::read_all(form, section);
+        Some(WrittenLimits { dims, numel, range })
+    }
+}
+
+/// The ranks of a tensor and where they are given.
+struct Ranks {
+    lowest: u8,
+    highest: u8,
+    range: Option<Range<usize>>,
+}
+
+impl Declaration for InputDecl {
+    const KINDS: &'static Kinds =
+        &Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<InputDecl> {
+        if section.has("shape_input") {
+            return shape_input(form, section);
+        }
+        let Input { name, ty, format, rank, limits, doc } = Row::read_all(form, section);
+        let ranks = ranks(rank.as_ref());
+        let limits = check_limits(form, limits, Some(&ranks));
+        let (name, doc) = (name?, doc.unwrap_or_default());
+        let rank = (ranks.lowest, ranks.highest);
+        let (Some(ty), None | Some(Some(_))) = (ty, &format) else { return form.mark_broken(name) };
+        let (format, rank_range) = (format.flatten(), ranks.range);
+        Some(InputDecl { name, ty, format, rank, rank_range, limits, values: None, doc })
+    }
+}
+
+impl Declaration for OutputDecl {
+    const KINDS: &'static Kinds =
+        &Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<OutputDecl> {
+        if section.has("alias") {
+            return in_place(form, section);
+        }
+        if section.has("size") {
+            return size_tensor(form, section);
+        }
+        let Output { name, ty, format, shape, limits, doc } = Row::read_all(form, section);
+        let limits = check_limits(form, limits, None);
+        let (name, doc) = (name?, doc.unwrap_or_default());
+        let (Some(ty), None | Some(Some(_)), Some(shape)) = (ty, &format, shape) else {
+            return form.mark_broken(name);
+        };
+        let format = format.flatten();
+        Some(OutputDecl { name, ty, format, shape, limits, alias: None, size: None, doc })
+    }
+}
+
+/// An input whose values are known when shapes are.
+fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
+    let ShapeInput { name, shape_input, ty, rank, limits, values, doc } = Row::read_all(form, section);
+    let single = rank.as_ref().map_or(1, |rank| rank.value);
+    let ranks = Ranks { lowest: single, highest: single, range: rank.map(|rank| rank.range) };
+    let mut limits = check_limits(form, limits, Some(&ranks));
+    limit_count(form, &mut limits, &ranks);
+    let all = ty.as_ref().map_or(VALUES, |(_, all)| Sizes { least: all.min, most: all.max, ..VALUES });
+    let values = values.and_then(|entry| all.read(form, &entry));
+    let name = name?;
+    let (Some(()), Some((ty, all))) = (shape_input, ty) else { return form.mark_broken(name) };
+    let values = Some(values.unwrap_or(Located { value: all, range: 0..0 }));
+    let (rank, doc) = ((single, single), doc.unwrap_or_default());
+    Some(InputDecl { name, ty, format: None, rank, rank_range: ranks.range, limits, values, doc })
+}
+
+fn only_true(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<()> {
+    if entry.value().as_bool() != Some(true) {
+        let diagnostic = form.misfit(entry, "`true`");
+        form.report(diagnostic.help("leave it out where the input is none"));
+        return None;
+    }
+    Some(())
+}
+
+/// 0 or 1.
+fn single_rank(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<u8>> {
+    let rank = SHAPE_INPUT_RANK.read(form, entry)?;
+    if rank.value.min != rank.value.max {
+        let diagnostic = Diagnostic::error("the rank of a shape input must be one number")
+            .code(rules::BAD_RANGE)
+            .at(form.span(rank.range), "found a range")
+            .help("write `rank = 1` for several values, `rank = 0` for one");
+        form.report(diagnostic);
+        return None;
+    }
+    Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
+}
+
+/// Limits a shape input to as many values as TensorRT passes on.
+fn limit_count(form: &mut Form<'_>, limits: &mut LimitsDecl, ranks: &Ranks) {
+    let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
+    let shape = &mut limits.limits;
+    if ranks.highest == 0 {
+        return;
+    }
+    if shape.dim(0).min > MAX_SHAPE_VALUES || shape.numel.min > MAX_SHAPE_VALUES {
+        let diagnostic = Diagnostic::error(format!("a shape input has at most {MAX_SHAPE_VALUES} values"))
+            .code(rules::BAD_RANGE)
+            .at(form.span(limits.range.clone()), "these are more")
+            .note("TensorRT tells plugins of no more when it asks for the outputs' shapes");
+        form.report(diagnostic);
+        *shape = ShapeLimits::default();
+    }
+    shape.every = most(shape.every);
+    shape.dims.iter_mut().for_each(|dim| *dim = most(*dim));
+}
+
+/// The type of a shape input or a size, and its integers.
+fn integer_type(form: &mut Form<'_>, entry: &Entry<'_>, what: &str) -> Option<(Located<String>, Interval)> {
+    let ty = tensor_type(form, entry)?;
+    let all = match DataType::from_name(&ty.value) {
+        Some(DataType::I64) => Interval { min: i64::MIN, max: i64::MAX },
+        Some(DataType::I32) => Interval { min: i32::MIN.into(), max: i32::MAX.into() },
+        _ => {
+            let diagnostic = Diagnostic::error(format!("{what} holds `i32` or `i64`"))
+                .code(rules::UNKNOWN_TYPE)
+                .at(form.span(ty.range), format!("found `{}`", ty.value))
+                .note("TensorRT takes integers of 32 and of 64 bits there");
+            form.report(diagnostic);
+            return None;
+        }
+    };
+    Some((ty, all))
+}
+
+/// An output that shares the memory of an input. Its type and shape are known once the inputs are: [`inherit`].
+fn in_place(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
+    for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
+        let diagnostic = Diagnostic::error(format!("an output in place has no `{}` of its own", entry.key))
+            .code(rules::ALIAS)
+            .at(form.span(entry.key_range), "it is the input's");
+        form.report(diagnostic.help("leave it out"));
+    }
+    let Alias { name, alias, doc } = Row::read_all(form, section);
+    let name = name?;
+    let Some(alias) = alias else { return form.mark_broken(name) };
+    let ty = Located { value: String::new(), range: alias.range.clone() };
+    let shape = Text::stands_for(alias.range.clone(), "[]".to_owned());
+    let (limits, doc) = (LimitsDecl::default(), doc.unwrap_or_default());
+    Some(OutputDecl { name, ty, format: None, shape, limits, alias: Some(alias), size: None, doc })
+}
+
+/// The keys that only other outputs have, which are then reported.
+fn foreign_keys<'t>(section: &mut Section<'t>, keys: &[&str]) -> Vec<Entry<'t>> {
+    let found: Vec<Entry<'t>> = keys.iter().filter_map(|key| section.entry(key)).collect();
+    found.iter().for_each(|entry| section.set_reported(&entry.key));
+    found
+}
+
+/// Gives an output in place the type, the format and the shape of its input. Where there is no such input, which is told later, stand-ins.
+pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
+    let Some(alias) = &output.alias else { return };
+    let input = inputs.iter().find(|input| input.name.value == alias.value);
+    output.ty.value = input.map_or_else(|| DataType::F32.name().to_owned(), |input| input.ty.value.clone());
+    if let Some(input) = input {
+        output.format.clone_from(&input.format);
+        output.shape = Text::stands_for(alias.range.clone(), format!("{}.shape", alias.value));
+    }
+}
+
+/// An output that holds a size.
+fn size_tensor(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
+    for entry in foreign_keys(&mut section, &["shape", "limits", "format"]) {
+        let diagnostic = Diagnostic::error(format!("an output that holds a size has no `{}`", entry.key))
+            .code(rules::SIZE_TENSOR)
+            .at(form.span(entry.key_range), "it is a single number: its shape is `[]`");
+        form.report(diagnostic.help("leave it out; the name of this output is a dimension of other outputs"));
+    }
+    let SizeTensor { name, ty, size, doc } = Row::read_all(form, section);
+    let name = name?;
+    let (Some((ty, _)), Some(size)) = (ty, size) else { return form.mark_broken(name) };
+    let shape = Text::stands_for(size.range, "[]".to_owned());
+    let (limits, doc) = (LimitsDecl::default(), doc.unwrap_or_default());
+    Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size.value), doc })
+}
+
+/// A format; several are a format parameter's.
+fn tensor_format(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    if entry.items().is_some() {
+        return several(form, entry, "[formats]", "F");
+    }
+    form.string(entry)
+}
+
+/// A type; several are a type parameter's.
+fn tensor_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    if entry.items().is_some() {
+        return several(form, entry, "[types]", "T");
+    }
+    form.string(entry)
+}
+
+fn several<T>(form: &mut Form<'_>, entry: &Entry<'_>, table: &str, name: &str) -> Option<T> {
+    let diagnostic = form.misfit(entry, "a string");
+    let (key, written) = (&entry.key, form.written(&entry.range).unwrap_or("[...]"));
+    form.report(diagnostic.help(format!(
+        "`{table}` gives several a name: `{name} = {written}` there, and `{key} = \"{name}\"` here"
+    )));
+    None
+}
+
+/// The expression of a shape; an array of TOML's is meant as one.
+fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Text> {
+    let Some(items) = entry.items() else { return form.text(entry) };
+    let part = |item: &Entry<'_>| match item.value() {
+        DeValue::String(text) if !text.contains(['"', '\\', '\n']) => Some(text.to_string()),
+        DeValue::Integer(integer) => Some(integer.to_string()),
+        _ => None,
+    };
+    let diagnostic = form.misfit(entry, "a string with an expression");
+    let parts: Option<Vec<String>> = items.iter().map(part).collect();
+    form.report(match parts {
+        Some(parts) => diagnostic.help(format!("write `shape = \"[{}]\"`", parts.join(", "))),
+        None => diagnostic.help("write `shape = \"[...]\"`"),
+    });
+    None
+}
+
+fn tensor_name(form: &mut Form<'_>, entry: &Entry<'_>, what: &str) -> Option<Located<String>> {
+    let name = form.string(entry)?;
+    form.identifier(&name, what);
+    Some(name)
+}
+
+/// Any rank where none is given, or one that could not be read.
+fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
+    let fits = |size: i64| u8::try_from(size).unwrap_or(MAX_RANK);
+    Ranks {
+        lowest: rank.map_or(0, |rank| fits(rank.value.min)),
+        highest: rank.map_or(MAX_RANK, |rank| fits(rank.value.max)),
+        range: rank.map(|rank| rank.range.clone()),
+    }
+}
+
+fn dimensions(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<WrittenDimensions> {
+    let Some(items) = entry.items() else {
+        return DIMS.read(form, entry).map(|size| WrittenDimensions::Every(size.value));
+    };
+    let sizes: Vec<Option<Located<Interval>>> = items.iter().map(|item| DIMS.read(form, item)).collect();
+    let value = sizes.into_iter().map(|size| Some(size?.value)).collect::<Option<Vec<_>>>()?;
+    Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
+}
+
+/// The limits of a tensor; `ranks` are those of an input, and absent for an output.
+fn check_limits(form: &mut Form<'_>, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
+    let Some(written) = written else { return LimitsDecl::default() };
+    let mut limits = ShapeLimits::default();
+    match written.dims {
+        Some(WrittenDimensions::Every(size)) => limits.every = size,
+        Some(WrittenDimensions::Single(sizes)) => single_dimensions(form, sizes, ranks, &mut limits),
+        None => {}
+    }
+    if let Some(numel) = written.numel {
+        limits.numel = numel.value;
+        check_possible(form, &numel, &limits, ranks);
+    }
+    LimitsDecl { limits, range: written.range }
+}
+
+/// `dims = [...]`: one range for each dimension.
+fn single_dimensions(
+    form: &mut Form<'_>,
+    written: Located<Vec<Interval>>,
+    ranks: Option<&Ranks>,
+    limits: &mut ShapeLimits,
+) {
+    let sizes = written.value;
+    let Some(ranks) = ranks.filter(|ranks| ranks.lowest == ranks.highest) else {
+        let diagnostic = Diagnostic::error("single dimensions can be limited only where the rank is fixed")
+            .code(rules::BAD_RANGE)
+            .at(
+                form.span(written.range),
+                format!("ranges for {}", counted(sizes.len() as u64, "dimension", "dimensions")),
+            );
+        let diagnostic = match ranks {
+            None => diagnostic.note("the rank of an output follows from its `shape`"),
+            Some(Ranks { range: Some(range), lowest, highest }) => {
+                let label = format!("this input has {lowest} to {highest} dimensions");
+                diagnostic.related(form.span(range.clone()), label)
+            }
+            Some(_) => diagnostic.note("an input without `rank` may have 0 to 8 dimensions"),
+        };
+        let help = match ranks {
+            None => "write one range for all dimensions: `dims = \"1..=65535\"`".to_owned(),
+            Some(_) => {
+                format!("write `rank = {}` in this input, or one range for all dimensions", sizes.len())
+            }
+        };
+        form.report(diagnostic.help(help));
+        return;
+    };
+    if sizes.len() != usize::from(ranks.lowest) {
+        let diagnostic = Diagnostic::error("`dims` must have one range for each dimension")
+            .code(rules::BAD_RANGE)
+            .at(form.span(written.range), format!("found {}", sizes.len()));
+        let related = ranks.range.clone().map(|range| (range, format!("the rank is {}", ranks.lowest)));
+        form.report(match related {
+            Some((range, label)) => diagnostic.related(form.span(range), label),
+            None => diagnostic,
+        });
+        return;
+    }
+    limits.dims = sizes;
+    let least = limits.dims.iter().map(|size| size.min).min();
+    let most = limits.dims.iter().map(|size| size.max).max();
+    if let Some((min, max)) = least.zip(most) {
+        limits.every = Interval { min, max };
+    }
+}
+
+/// Reports limits that no shape can meet.
+fn check_possible(
+    form: &mut Form<'_>,
+    numel: &Located<Interval>,
+    limits: &ShapeLimits,
+    ranks: Option<&Ranks>,
+) {
+    let (lowest, highest) = ranks.map_or((0, MAX_RANK), |ranks| (ranks.lowest, ranks.highest));
+    let product = |rank: u8, end: fn(Interval) -> i64| {
+        (0..usize::from(rank)).fold(1_i64, |numel, axis| match end(limits.dim(axis)) {
+            0 => 0,
+            size => numel.saturating_mul(size),
+        })
+    };
+    let ranks = || lowest..=highest;
+    let least = ranks().map(|rank| product(rank, |size| size.min)).min().unwrap_or(0);
+    let most = ranks().map(|rank| product(rank, |size| size.max)).max().unwrap_or(i64::MAX);
+    if least <= numel.value.max && numel.value.min <= most {
+        return;
+    }
+    let bound = if least > numel.value.max {
+        format!("such dimensions make at least {}", counted(least, "element", "elements"))
+    } else {
+        format!("such dimensions make at most {}", counted(most, "element", "elements"))
+    };
+    let diagnostic = Diagnostic::error("no shape can meet both `dims` and `numel`")
+        .code(rules::BAD_RANGE)
+        .at(form.span(numel.range.clone()), bound);
+    form.report(diagnostic);
+}

@@ -1,6 +1,6 @@
-//! The key table against the reader.
+//! The description of keys against examples.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use cubinder_expr::{DataType, Format};
 use cubinder_model::AttributeType;
@@ -8,7 +8,7 @@ use toml::{Table as Toml, Value};
 
 use super::*;
 use crate::diagnostic::{Colour, Source, render};
-use crate::manifest::{CodeKind, form, read, v1};
+use crate::manifest::{CodeKind, read};
 
 /// A TOML value.
 fn parsed(text: &str) -> Value {
@@ -32,28 +32,22 @@ fn example(table: &Table, keep: &dyn Fn(&Table, &Key) -> bool) -> Toml {
 }
 
 fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
-    let named =
-        |naming: &Naming, value| Value::Table([(naming.example.0.to_owned(), value)].into_iter().collect());
-    match &key.form {
-        Form::Table(inner) => Value::Table(example(inner, keep)),
-        Form::Tables(inner) => Value::Array(vec![Value::Table(example(inner, keep))]),
-        Form::Kinds(kinds) => {
-            Value::Array(kinds.tables.iter().map(|inner| Value::Table(example(inner, keep))).collect())
-        }
-        Form::Named(inner, naming) => named(naming, Value::Table(example(inner, keep))),
-        Form::NamedKinds(kinds, naming) => {
+    let tables = key.nested.tables().iter();
+    let mut tables = tables.map(|inner| Value::Table(example(inner, keep)));
+    match key.nested {
+        Nested::Table(_) => tables.next().unwrap(),
+        Nested::Array(_) => Value::Array(tables.collect()),
+        Nested::Named(kinds) => {
             // The last kind has the plain name.
             let last = kinds.tables.len() - 1;
-            let name = |at: usize| {
-                let (name, number) = (naming.example.0, at.to_string());
-                format!("{name}{}", if at == last { "" } else { &number })
+            let name = |index: usize| {
+                let number = if index == last { String::new() } else { index.to_string() };
+                format!("{}{number}", key.example)
             };
-            let tables = kinds.tables.iter().enumerate();
-            let tables = tables.map(|(at, inner)| (name(at), Value::Table(example(inner, keep))));
-            Value::Table(tables.collect())
+            Value::Table(tables.enumerate().map(|(index, table)| (name(index), table)).collect())
         }
-        Form::Lines(_, naming) => named(naming, parsed(naming.example.1)),
-        _ => parsed(key.example),
+        Nested::Lines { .. } => Value::Table(toml::from_str(key.example).unwrap()),
+        Nested::None => parsed(key.example),
     }
 }
 
@@ -78,7 +72,7 @@ fn every_example_is_accepted_on_its_own() {
         for key in table.keys {
             let ways: BTreeSet<*const Table> = ways_to(table).into_iter().map(std::ptr::from_ref).collect();
             let keep = |of: &Table, other: &Key| {
-                let mut inner = other.form.tables().iter();
+                let mut inner = other.nested.tables().iter();
                 let leads_there = inner.any(|inner| ways.contains(&std::ptr::from_ref(*inner)));
                 other.presence == Presence::Required
                     || leads_there
@@ -93,48 +87,13 @@ fn every_example_is_accepted_on_its_own() {
 fn ways_to(table: &'static Table) -> Vec<&'static Table> {
     let mut way = vec![table];
     for outer in tables() {
-        let mut inner = outer.keys.iter().flat_map(|key| key.form.tables());
+        let mut inner = outer.keys.iter().flat_map(|key| key.nested.tables());
         let holds = inner.any(|inner| std::ptr::eq(*inner, table));
         if holds {
             way.extend(ways_to(outer));
         }
     }
     way
-}
-
-#[test]
-fn the_reader_asks_for_the_keys_of_the_table() {
-    let text = toml::to_string(&example(&ROOT, &|_, _| true)).unwrap();
-    let source = Source::new("m.toml", text);
-    let mut form = form::Form::new(&source);
-    let document = form.parse().unwrap();
-    let mut root = form::Section::root(document.get_ref());
-    root.take("schema");
-    v1::read(&mut form, root);
-    let names: BTreeMap<&str, &str> = [
-        ("[attributes.pads]", "[attributes.NAME]"),
-        ("functions.before", "functions.NAME"),
-        ("[tables.window]", "[tables.NAME]"),
-        ("[scratch.partial]", "[scratch.NAME]"),
-        ("", "the file"),
-    ]
-    .into();
-    let mut seen: BTreeSet<&str> = BTreeSet::new();
-    for asked in &form.asked {
-        let title = names.get(asked.name.as_str()).copied().unwrap_or(&asked.name);
-        let table = tables().into_iter().find(|table| table.title == title).expect(title);
-        seen.insert(table.title);
-        let of_table = |keep: &dyn Fn(&Key) -> bool| -> BTreeSet<&str> {
-            table.keys.iter().filter(|key| keep(key)).map(|key| key.name).collect()
-        };
-        assert_eq!(asked.keys.iter().copied().collect::<BTreeSet<_>>(), of_table(&|_| true), "{title}");
-        // What the file itself must have is said in other words, so it is not asked for in this way.
-        if !std::ptr::eq(table, &raw const ROOT) {
-            let required = of_table(&|key| key.presence == Presence::Required);
-            assert_eq!(asked.required.iter().copied().collect::<BTreeSet<_>>(), required, "{title}");
-        }
-    }
-    assert_eq!(seen, tables().iter().map(|table| table.title).collect());
 }
 
 /// The file without one of the keys that it must have.
@@ -199,20 +158,15 @@ fn collect(table: &Table, value: &Toml, used: &mut BTreeSet<String>) {
     for key in table.keys {
         let Some(value) = value.get(key.name) else { continue };
         used.insert(path_of(table, key));
-        let inner: Vec<(&Table, &Value)> = match (key.form, value) {
-            (Form::Table(inner), value) => vec![(inner, value)],
-            (Form::Tables(inner), Value::Array(items)) => items.iter().map(|item| (inner, item)).collect(),
-            (Form::Kinds(kinds), Value::Array(items)) => items
-                .iter()
-                .map(|item| (kinds.tables[kinds.of(|key| item.get(key).is_some())], item))
-                .collect(),
-            (Form::Named(inner, _), Value::Table(items)) => {
-                items.values().map(|item| (inner, item)).collect()
+        let kind = |kinds: &Kinds, item: &Value| kinds.select(|key| item.get(key).is_some()).unwrap();
+        let inner: Vec<(&Table, &Value)> = match (key.nested, value) {
+            (Nested::Table(kinds), value) => vec![(kind(kinds, value), value)],
+            (Nested::Array(kinds), Value::Array(items)) => {
+                items.iter().map(|item| (kind(kinds, item), item)).collect()
             }
-            (Form::NamedKinds(kinds, _), Value::Table(items)) => items
-                .values()
-                .map(|item| (kinds.tables[kinds.of(|key| item.get(key).is_some())], item))
-                .collect(),
+            (Nested::Named(kinds), Value::Table(items)) => {
+                items.values().map(|item| (kind(kinds, item), item)).collect()
+            }
             _ => Vec::new(),
         };
         for (inner, value) in inner {

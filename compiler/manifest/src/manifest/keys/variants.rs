@@ -1,76 +1,75 @@
-//! The tables that say which ways there are to compute an operator: functions, combinations, variants.
+//! `[[variants]]`: the rows of the table, in order of preference.
 
-use super::plugin::{CONSTANT_NAMES, FORMAT_NAMES, TYPE_NAMES};
-use super::{Form, Naming, Table, optional, otherwise, required};
+use cubinder_model::MAX_VARIANT_ID;
+use serde_json::json;
 
-/// One line of `[functions]`.
-pub static FUNCTION: Table = Table {
-    path: "functions.*",
-    title: "functions.NAME",
-    doc: "A helper function for expressions.",
-    keys: &[
-        required(
-            "params",
-            Form::Identifiers,
-            "[\"i\"]",
-            "The names of its parameters: values, tensors or types.",
-        ),
-        required("body", Form::Expression, "\"get(pads, 2 * i, 0)\"", "The expression it stands for."),
-    ],
-};
+use super::names::{Constant, ElementTypes, Formats};
+use super::{Declaration, Entry, Expression, Form, Kinds, Lines, Located, Row, Section, VariantDecl};
+use super::{table, value_types};
+use crate::diagnostic::Diagnostic;
+use crate::rules;
 
-/// `[[combinations]]`.
-pub static COMBINATION: Table = Table {
-    path: "combinations[]",
-    title: "[[combinations]]",
-    doc: "Types and formats that there are together.",
-    keys: &[
-        optional(
-            "types",
-            Form::Lines(&Form::ElementTypes, Naming { example: ("T", "[\"f16\"]"), ..TYPE_NAMES }),
-            "",
-            "Alternatives of type parameters; all of those that are not named here.",
-        ),
-        optional(
-            "formats",
-            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"linear\", \"hwc8\"]"), ..FORMAT_NAMES }),
-            "",
-            "Alternatives of format parameters; all of those that are not named here.",
-        ),
-    ],
-};
+table! {
+    /// One way to compute the operator.
+    struct Variant = VARIANT: "variants[]" as "[[variants]]" {
+        /// Its number, TensorRT's tactic id; each once.
+        id: VariantId = Required, "1";
+        /// When it may run: a boolean over attributes, the shapes of all tensors and the alignment of their addresses.
+        guard: Expression = Default("true"), "\"numel(y) % 4 == 0 and aligned(x, 16)\"";
+        /// Which alternatives of the type parameters it serves; all of those that are not named here.
+        types: Lines<ElementTypes> = Optional, "T = [\"f16\"]";
+        /// Which alternatives of the format parameters it serves; all of those that are not named here.
+        formats: Lines<Formats> = Optional, "F = [\"hwc8\"]";
+        /// Constants of this variant.
+        constants: Lines<Constant> = Optional, "VEC = 4";
+    }
+}
 
-/// `[[variants]]`.
-pub static VARIANT: Table = Table {
-    path: "variants[]",
-    title: "[[variants]]",
-    doc: "One way to compute the operator.",
-    keys: &[
-        required("id", Form::VariantId, "1", "Its number, TensorRT's tactic id; each once."),
-        otherwise(
-            "guard",
-            "true",
-            Form::Expression,
-            "\"numel(y) % 4 == 0 and aligned(x, 16)\"",
-            "When it may run: a boolean over attributes, the shapes of all tensors and the alignment of their addresses.",
-        ),
-        optional(
-            "types",
-            Form::Lines(&Form::ElementTypes, Naming { example: ("T", "[\"f16\"]"), ..TYPE_NAMES }),
-            "",
-            "Which alternatives of the type parameters it serves; all of those that are not named here.",
-        ),
-        optional(
-            "formats",
-            Form::Lines(&Form::Formats, Naming { example: ("F", "[\"hwc8\"]"), ..FORMAT_NAMES }),
-            "",
-            "Which alternatives of the format parameters it serves; all of those that are not named here.",
-        ),
-        optional(
-            "constants",
-            Form::Lines(&Form::Constant, Naming { example: ("VEC", "4"), ..CONSTANT_NAMES }),
-            "",
-            "Constants of this variant.",
-        ),
-    ],
-};
+value_types! {
+    /// The number of a variant.
+    VariantId -> Located<i32>: "integer from 1 to 1000000",
+        json!({ "type": "integer", "minimum": 1, "maximum": MAX_VARIANT_ID }), id;
+}
+
+/// The variant of a manifest without `[[variants]]`.
+pub(super) fn only_variant() -> VariantDecl {
+    VariantDecl {
+        id: Located { value: 1, range: 0..0 },
+        types: Vec::new(),
+        formats: Vec::new(),
+        guard: None,
+        constants: Vec::new(),
+        range: 0..0,
+    }
+}
+
+impl Declaration for VariantDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&VARIANT], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<VariantDecl> {
+        let range = section.range.clone();
+        let Variant { id, guard, types, formats, constants } = Row::read_all(form, section);
+        Some(VariantDecl {
+            id: id?,
+            types: types.unwrap_or_default(),
+            formats: formats.unwrap_or_default(),
+            guard,
+            constants: constants.unwrap_or_default(),
+            range,
+        })
+    }
+}
+
+fn id(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<i32>> {
+    let number = form.integer(entry)?;
+    let id = i32::try_from(number).ok().filter(|id| (1..=MAX_VARIANT_ID).contains(id));
+    if id.is_none() {
+        let diagnostic =
+            Diagnostic::error(format!("the `id` of a variant must be from 1 to {MAX_VARIANT_ID}"))
+                .code(rules::VARIANT_ID)
+                .at(form.span(entry.range.clone()), format!("found `{number}`"))
+                .note("it is TensorRT's tactic number; TensorRT keeps 0, and Cubinder keeps the highest");
+        form.report(diagnostic);
+    }
+    id.map(|value| Located { value, range: entry.range.clone() })
+}

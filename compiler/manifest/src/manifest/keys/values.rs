@@ -6,7 +6,7 @@ use cubinder_expr::Value;
 use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
-use super::super::form::Entry;
+use super::Entry;
 
 /// Why a value is not of a type, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]

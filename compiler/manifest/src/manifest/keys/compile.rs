@@ -3,36 +3,93 @@
 use std::ops::Range;
 
 use cubinder_model::Target;
+use serde_json::json;
 use toml::de::DeValue;
 
-use super::super::form::{Entry, Form, Section, found};
-use super::super::{CodeKind, CompileDecl, DriverVersion, Located, Route, Text};
+use super::{
+    CodeKind, CompileDecl, Debug, Declaration, DriverVersion, Entry, Form, Kinds, Located, Route, Row,
+};
+use super::{Section, Text, table, value_types};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::form::found;
+use crate::manifest::json::{DRIVER, TARGET};
 use crate::rules;
 
-/// The table; all as the library has it where there is none.
-pub(super) fn read(form: &mut Form<'_>, root: &mut Section<'_>) -> CompileDecl {
-    let section = root.take("compile").and_then(|entry| form.table(&entry, "[compile]".to_owned()));
-    let Some(mut section) = section else { return CompileDecl::default() };
-    let before = form.count();
-    let targets = section.take("targets").map(|entry| targets(form, &entry)).unwrap_or_default();
-    let code = section.take("code").map(|entry| code(form, &entry)).unwrap_or_default();
-    let targets_are_broken = form.count() > before;
-    let decl = CompileDecl {
-        targets,
-        code,
-        targets_are_broken,
-        include: section.take("include").map(|entry| include(form, &entry)).unwrap_or_default(),
-        line_information: section
-            .take("debug")
-            .and_then(|entry| form.line_information(&entry))
-            .unwrap_or_default(),
-        options: section.take("options").map(|entry| options(form, &entry)).unwrap_or_default(),
-        min_driver: section.take("min_driver").and_then(|entry| min_driver(form, &entry)),
-        route: section.take("route").and_then(|entry| route(form, &entry)),
-    };
-    form.finish(&section);
-    decl
+table! {
+    /// How the kernels of this plugin are compiled.
+    struct Compile = COMPILE: "compile" as "[compile]" {
+        /// What to compile for: `sm_*` is machine code, `compute_*` PTX. Otherwise what the library is compiled for.
+        targets: Targets = Optional, "[\"sm_89\", \"compute_80\"]";
+        /// Folders for `#include`, relative to the manifest's folder, before those of the library.
+        include: Folders = Optional, "[\"../include\"]";
+        /// Options of NVRTC, after those of the library.
+        options: Options = Optional, "[\"--use_fast_math\"]";
+        /// Which kinds of the targets to embed. Otherwise all. What TensorRT launches itself is PTX, whatever this says.
+        code: CodeKinds = Optional, "[\"cubin\", \"ptx\"]";
+        /// Line information in the code, for profilers. Otherwise what the library says, which is none if it says nothing.
+        debug: Debug = Optional, "\"line\"";
+        /// The oldest driver that must be able to load the code; checked against what NVRTC makes.
+        min_driver: Driver = Optional, "\"580.65.06\"";
+        /// Who launches the kernel: a plugin library (`plugin`, which is meant where nothing is said), or TensorRT itself (`native`,
+        /// experimental, full TensorRT alone).
+        route: RouteName = Optional, "\"native\"";
+    }
+}
+
+value_types! {
+    /// Targets, each once.
+    Targets -> Checked<Located<Target>>: "array of targets", json!({
+        "type": "array", "items": { "type": "string", "pattern": TARGET }, "minItems": 1, "uniqueItems": true,
+    }), |form: &mut Form<'_>, entry| Some(Checked::of(form, entry, targets));
+    /// Folders, relative to the manifest's folder.
+    Folders -> Vec<Text>: "array of paths",
+        json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }), include;
+    /// Options of NVRTC.
+    Options -> Vec<Located<String>>: "array of strings",
+        json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }), options;
+    /// Kinds of code, each once.
+    CodeKinds -> Checked<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
+        "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
+    }), |form: &mut Form<'_>, entry| Some(Checked::of(form, entry, code));
+    /// A release of NVIDIA's driver.
+    Driver -> Located<DriverVersion>: "string, a driver's release", json!({ "type": "string", "pattern": DRIVER }), min_driver;
+    /// Who launches kernels.
+    RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
+}
+
+/// Values, and whether all could be read.
+struct Checked<T> {
+    values: Vec<T>,
+    is_broken: bool,
+}
+
+impl<T> Checked<T> {
+    fn of(form: &mut Form<'_>, entry: &Entry<'_>, read: fn(&mut Form<'_>, &Entry<'_>) -> Vec<T>) -> Self {
+        let before = form.count();
+        let values = read(form, entry);
+        Checked { values, is_broken: form.count() > before }
+    }
+}
+
+impl Declaration for CompileDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&COMPILE], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CompileDecl> {
+        let Compile { targets, include, options, code, debug, min_driver, route } =
+            Row::read_all(form, section);
+        let is_broken = |broken: Option<bool>| broken.unwrap_or(false);
+        Some(CompileDecl {
+            targets_are_broken: is_broken(targets.as_ref().map(|targets| targets.is_broken))
+                || is_broken(code.as_ref().map(|code| code.is_broken)),
+            targets: targets.map(|targets| targets.values).unwrap_or_default(),
+            code: code.map(|code| code.values).unwrap_or_default(),
+            include: include.unwrap_or_default(),
+            line_information: debug.unwrap_or_default(),
+            options: options.unwrap_or_default(),
+            min_driver,
+            route,
+        })
+    }
 }
 
 fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
@@ -90,8 +147,8 @@ fn meant_target(text: &str) -> Option<Target> {
     format!("{kind}_{arch}").parse().ok()
 }
 
-fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Text> {
-    let items = form.values(entry, "an array of folders").unwrap_or_default();
+fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
+    let items = form.values(entry, "an array of folders")?;
     let folders: Vec<Text> = items.iter().filter_map(|item| form.text(item)).collect();
     for folder in folders.iter().filter(|folder| folder.value.trim().is_empty()) {
         let diagnostic = Diagnostic::error("`include` must name folders")
@@ -100,11 +157,11 @@ fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Text> {
             .help("the manifest's own folder is `.`");
         form.report(diagnostic);
     }
-    folders
+    Some(folders)
 }
 
-fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<String>> {
-    let options = form.strings(entry).unwrap_or_default();
+fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let options = form.strings(entry)?;
     for option in options.iter().filter(|option| !option.value.starts_with('-')) {
         let diagnostic = Diagnostic::error("an option of NVRTC begins with `-`")
             .code(rules::WRONG_VALUE)
@@ -115,7 +172,7 @@ fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<String>> {
             false => diagnostic,
         });
     }
-    options
+    Some(options)
 }
 
 fn code(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<CodeKind>> {

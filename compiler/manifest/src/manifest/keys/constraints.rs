@@ -11,10 +11,9 @@ use cubinder_expr::{Interval, Value};
 use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
-use super::super::Located;
-use super::super::form::{Entry, Form, Section};
 use super::ranges::{self, Ends, Mistake, Sizes};
 use super::values;
+use super::{Entry, Form, Located};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::rules;
 
@@ -38,14 +37,6 @@ impl Constraints {
     }
 }
 
-/// The keys as they stand in the file.
-pub(super) struct Keys<'t> {
-    length: Option<Entry<'t>>,
-    range: Option<Entry<'t>>,
-    one_of: Option<Entry<'t>>,
-    specialize: Option<Entry<'t>>,
-}
-
 /// An attribute's name and its type with its place.
 #[derive(Clone, Copy)]
 pub(super) struct Subject<'a> {
@@ -57,39 +48,26 @@ pub(super) struct Subject<'a> {
 const LENGTH: Sizes<'_> =
     Sizes { what: "a length or a range of lengths", least: 0, most: i64::MAX, example: "\"1..=16\"" };
 
-/// Asks for the keys; they are read when the type is known.
-pub(super) fn take<'t>(section: &mut Section<'t>) -> Keys<'t> {
-    Keys {
-        length: section.take("length"),
-        range: section.take("range"),
-        one_of: section.take("one_of"),
-        specialize: section.take("specialize"),
+/// Reads the constraints of an attribute: `length`, `range`, `one_of` and `specialize`.
+pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: Subject<'_>) -> Constraints {
+    let [lengths, bounds, values, specialized] = keys;
+    let length = lengths.and_then(|entry| length(form, entry, subject));
+    let range = bounds.and_then(|entry| range(form, entry, subject));
+    let mut constraints = Constraints { length, range, ..Constraints::default() };
+    constraints.one_of = values.and_then(|entry| one_of(form, entry, subject, &constraints));
+    constraints.specialize = specialized.and_then(|entry| specialize(form, entry, subject, &constraints));
+    if let (Some(one_of), Some(entry)) = (values, specialized) {
+        let diagnostic = Diagnostic::error("`specialize` and `one_of` say the same thing twice")
+            .code(rules::BAD_CONSTRAINT)
+            .at(
+                form.span(entry.key_range.clone()),
+                "code is compiled for these values, and others are refused",
+            )
+            .related(form.span(one_of.key_range.clone()), "this says what is refused, too")
+            .help("leave `one_of` out");
+        form.report(diagnostic);
     }
-}
-
-impl Keys<'_> {
-    /// Reads the constraints of an attribute.
-    pub(super) fn read(&self, form: &mut Form<'_>, subject: Subject<'_>) -> Constraints {
-        let length = self.length.as_ref().and_then(|entry| length(form, entry, subject));
-        let range = self.range.as_ref().and_then(|entry| range(form, entry, subject));
-        let mut constraints = Constraints { length, range, ..Constraints::default() };
-        constraints.one_of =
-            self.one_of.as_ref().and_then(|entry| one_of(form, entry, subject, &constraints));
-        constraints.specialize =
-            self.specialize.as_ref().and_then(|entry| specialize(form, entry, subject, &constraints));
-        if let (Some(one_of), Some(entry)) = (&self.one_of, &self.specialize) {
-            let diagnostic = Diagnostic::error("`specialize` and `one_of` say the same thing twice")
-                .code(rules::BAD_CONSTRAINT)
-                .at(
-                    form.span(entry.key_range.clone()),
-                    "code is compiled for these values, and others are refused",
-                )
-                .related(form.span(one_of.key_range.clone()), "this says what is refused, too")
-                .help("leave `one_of` out");
-            form.report(diagnostic);
-        }
-        constraints
-    }
+    constraints
 }
 
 /// What one of `one_of`'s values is: of a list an element.

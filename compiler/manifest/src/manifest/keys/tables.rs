@@ -1,58 +1,69 @@
 //! `[tables]`: read-only data that is compiled beside the code.
 
 use cubinder_expr::Value;
+use serde_json::json;
 use toml::de::DeValue;
 
-use super::super::form::{Entry, Form, Section};
-use super::super::keys::DATA_FILE;
-use super::super::table::MAX_TABLE_BYTES;
-use super::super::{Located, TableData, TableDecl, TableType, TableValues};
-use super::unknown_type;
+use super::{Declaration, Entry, FilePath, Form, Kinds, Located, Named, Row, Section, TableData, TableDecl};
+use super::{TableType, TableValues, table, unknown_type, value_types};
 use crate::diagnostic::Diagnostic;
+use crate::manifest::MAX_TABLE_BYTES;
 use crate::rules;
 
-/// A table.
-pub(super) fn table(
-    form: &mut Form<'_>,
-    name: Located<String>,
-    mut section: Section<'_>,
-) -> Option<TableDecl> {
-    form.identifier(&name, "a table");
-    if section.has(FILE) {
-        return of_file(form, name, section.called(DATA_FILE.title));
+table! {
+    /// A table: read-only data that kernels see as `manifest::NAME`.
+    struct Data = DATA: "tables.*" as "[tables.NAME]" {
+        /// What its elements are.
+        ty "type": TypeOfElements = Required, "\"f32\"";
+        /// Its elements, at least one and at most 1 MiB. An expression can use constants and functions.
+        values: Elements = Required, "\"[exp(-0.5 * float(i)) for i in range(256)]\"";
     }
-    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| element_type(form, &entry));
-    let values = form.require(&mut section, "values", "[...]");
-    // Without the type nothing can be said of them.
-    let values = ty.as_ref().zip(values).and_then(|(ty, entry)| values_of(form, ty, &entry));
-    form.finish(&section);
-    Some(TableDecl { name, ty: ty?, values: values? })
+
+    /// A table whose elements are in a file.
+    struct DataFile = DATA_FILE: "tables.*(file)" as "[tables.NAME] with file" {
+        /// What its elements are.
+        ty "type": TypeOfElements = Required, "\"f32\"";
+        /// The file, relative to the manifest's folder: the elements one after the other, little-endian, without anything else.
+        /// At least one and at most 1 MiB.
+        file: FilePath = Required, "\"window.bin\"";
+    }
 }
 
-/// The key that makes a table one of a file.
-const FILE: &str = "file";
+value_types! {
+    /// An element type of tables.
+    TypeOfElements -> Located<TableType>: "table type", json!({ "enum": TableType::ALL.map(TableType::name) }), element_type;
+    /// The elements of a table.
+    Elements -> Entry<'t>: "array of numbers or booleans, or an expression",
+        json!({ "anyOf": [
+            { "type": "string" },
+            { "type": "array", "items": { "type": ["integer", "number", "boolean"] }, "minItems": 1 },
+        ] }), Form::unread;
+}
 
-/// A table whose elements are in a file.
-fn of_file(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
-    let ty = form.require(&mut section, "type", "\"f32\"").and_then(|entry| element_type(form, &entry));
-    let file = form.require(&mut section, FILE, "\"window.bin\"").and_then(|entry| form.string(&entry));
-    if let Some(file) = file.as_ref().filter(|file| file.value.trim().is_empty()) {
-        let diagnostic = Diagnostic::error("`file` must name a file")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(file.range.clone()), "this is empty");
-        form.report(diagnostic);
+impl Named for TableDecl {}
+
+impl Declaration for TableDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
+
+    fn read(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
+        form.identifier(&name, "a table");
+        if section.has("file") {
+            if let Some(values) = section.entry("values") {
+                let diagnostic = Diagnostic::error("a table has `values` or `file`, and not both")
+                    .code(rules::WRONG_VALUE)
+                    .at(form.span(values.key_range.clone()), "the elements are in a file")
+                    .help("leave one of both out");
+                form.report(diagnostic);
+                section.set_reported("values");
+            }
+            let DataFile { ty, file } = Row::read_all(form, section);
+            return Some(TableDecl { name, ty: ty?, values: TableValues::File(file?) });
+        }
+        let Data { ty, values } = Row::read_all(form, section);
+        let ty = ty?;
+        let values = values_of(form, &ty, &values?)?;
+        Some(TableDecl { name, ty, values })
     }
-    let values = section.entries().into_iter().find(|entry| entry.key == "values");
-    if let Some(values) = &values {
-        let diagnostic = Diagnostic::error("a table has `values` or `file`, and not both")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(values.key_range.clone()), "the elements are in a file")
-            .help("leave one of both out");
-        form.report(diagnostic);
-    }
-    form.finish_except(&section, if values.is_some() { &["values"] } else { &[] });
-    let file = file.filter(|file| !file.value.trim().is_empty())?;
-    Some(TableDecl { name, ty: ty?, values: TableValues::File(file) })
 }
 
 fn element_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<TableType>> {

@@ -3,8 +3,7 @@
 use cubinder_expr::Interval;
 use toml::de::DeValue;
 
-use super::super::Located;
-use super::super::form::{Entry, Form};
+use super::{Entry, Form, Located};
 use crate::diagnostic::Diagnostic;
 use crate::rules;
 

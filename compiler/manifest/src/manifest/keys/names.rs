@@ -2,18 +2,86 @@
 
 use std::ops::Range;
 
-use cubinder_expr::Value;
+use cubinder_expr::{DataType, Format, Value};
+use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
-use super::super::form::list;
-use super::super::form::{Entry, Form};
-use super::super::{Alternative, ConstantDecl, FunctionDecl, Parameter};
-use super::unknown_type;
+use super::{
+    Alternative, ConstantDecl, Declaration, Entry, Expression, Form, FormatDecl, FunctionDecl, Kinds,
+};
+use super::{Line, Located, Named, Parameter, Row, Section, TypeDecl, table, unknown_type, value_types};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::form::list;
+use crate::manifest::json;
 use crate::rules;
 
+table! {
+    /// A helper function for expressions.
+    struct Function = FUNCTION: "functions.*" as "functions.NAME" {
+        /// The names of its parameters: values, tensors or types.
+        params: Identifiers = Required, "[\"i\"]";
+        /// The expression it stands for.
+        body: Expression = Required, "\"get(pads, 2 * i, 0)\"";
+    }
+}
+
+value_types! {
+    /// Names for expressions.
+    Identifiers -> Located<Vec<Located<String>>>: "array of identifiers",
+        json!({ "type": "array", "items": json::word(), "uniqueItems": true }), identifiers;
+}
+
+/// Declares lines of tables: what reading yields; the name for the reference; reserved names; the JSON Schema; the reader.
+macro_rules! lines {
+    ($(#[doc = $doc:literal] $name:ident -> $value:ty: $text:literal, $reserved:expr, $schema:expr, $read:expr;)+) => {$(
+        #[doc = $doc]
+        pub(super) enum $name {}
+
+        impl Line for $name {
+            type Value = $value;
+            const NAME: &'static str = $text;
+
+            fn reserved() -> Vec<&'static str> {
+                $reserved
+            }
+
+            fn schema() -> Json {
+                $schema
+            }
+
+            fn read(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<$value> {
+                $read(form, entry)
+            }
+        }
+    )+};
+}
+
+lines! {
+    /// A line of `[types]`.
+    TypeParameter -> TypeDecl: "table: name to array of element types",
+        words::<DataType>(), schema::<DataType>(), parameter;
+    /// A line of `[formats]`.
+    FormatParameter -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), parameter;
+    /// A line of a variant's or combination's `types`.
+    ElementTypes -> TypeDecl: "table: name to array of element types",
+        words::<DataType>(), schema::<DataType>(), alternatives;
+    /// A line of a variant's or combination's `formats`.
+    Formats -> FormatDecl: "table: name to array of formats", words::<Format>(), schema::<Format>(), alternatives;
+    /// A line of `[constants]`, or of a variant's `constants`.
+    Constant -> ConstantDecl: "table: name to constant",
+        Vec::new(), json!({ "type": ["integer", "number", "boolean"] }), constant;
+}
+
+fn words<T: Alternative>() -> Vec<&'static str> {
+    T::EACH.iter().map(|each| each.word()).collect()
+}
+
+fn schema<T: Alternative>() -> Json {
+    json!({ "type": "array", "items": { "enum": words::<T>() }, "minItems": 1, "uniqueItems": true })
+}
+
 /// A line of `[types]` or `[formats]`.
-pub(super) fn parameter<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
+fn parameter<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     form.identifier(&name, &format!("a {} parameter", T::WHAT));
     if T::EACH.iter().any(|known| known.word() == name.value) {
@@ -26,9 +94,8 @@ pub(super) fn parameter<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) 
     alternatives(form, entry)
 }
 
-/// A parameter with what it can be: a line of `[types]` or `[formats]`, or of a variant's or combination's `types` or `formats`. The
-/// reader of names decides what the name may be.
-pub(super) fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
+/// A parameter with what it can be. The reader of names decides what the name may be.
+fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
     let items = form.values(entry, &format!("an array of {}", T::MANY))?;
     if items.is_empty() {
@@ -64,7 +131,7 @@ fn alternative<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option
     let name = form.string(entry)?;
     let known = T::EACH.iter().copied().find(|known| known.word() == name.value);
     if known.is_none() {
-        let names: Vec<&str> = T::EACH.iter().map(|known| known.word()).collect();
+        let names = words::<T>();
         match T::WHAT {
             "type" => unknown_type(form, &name, "element type", &names),
             _ => {
@@ -103,7 +170,7 @@ fn meant_format(name: &str) -> Option<&'static str> {
 }
 
 /// A line of `[constants]`, or of a variant's `constants`.
-pub(super) fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ConstantDecl> {
+fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ConstantDecl> {
     let name = entry.name();
     form.identifier(&name, "a constant");
     let value = match entry.value() {
@@ -122,27 +189,33 @@ pub(super) fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Constan
     Some(ConstantDecl { name, value, value_range: entry.range.clone() })
 }
 
-/// A line of `[functions]`.
-pub(super) fn function(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<FunctionDecl> {
-    let name = entry.name();
-    form.identifier(&name, "a function");
-    let mut section = form.table(entry, format!("functions.{}", name.value))?;
-    let params = form.require(&mut section, "params", "[\"...\"]");
-    let params_range = params.as_ref().map_or(0..0, |entry| entry.range.clone());
-    let params = params.and_then(|entry| form.strings(&entry));
-    let body = form.require(&mut section, "body", "\"...\"").and_then(|entry| form.expression(&entry));
-    form.finish(&section);
-    let (params, body) = (params?, body?);
-    for (index, param) in params.iter().enumerate() {
-        form.identifier(param, "a parameter");
-        if let Some(first) = params.iter().take(index).find(|first| first.value == param.value) {
-            let diagnostic =
-                Diagnostic::error(format!("`{}` has two parameters `{}`", name.value, param.value))
+impl Named for FunctionDecl {
+    const HAS_HEADER: bool = false;
+}
+
+impl Declaration for FunctionDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&FUNCTION], but_for: None };
+
+    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<FunctionDecl> {
+        form.identifier(&name, "a function");
+        let Function { params, body } = Row::read_all(form, section);
+        let (params, body) = (params?, body?);
+        for (index, param) in params.value.iter().enumerate() {
+            form.identifier(param, "a parameter");
+            let earlier = params.value.iter().take(index);
+            if let Some(first) = earlier.into_iter().find(|first| first.value == param.value) {
+                let message = format!("`{}` has two parameters `{}`", name.value, param.value);
+                let diagnostic = Diagnostic::error(message)
                     .code(rules::DECLARED_TWICE)
                     .at(form.span(param.range.clone()), "the second one")
                     .related(form.span(first.range.clone()), "the first one");
-            form.report(diagnostic);
+                form.report(diagnostic);
+            }
         }
+        Some(FunctionDecl { name, params: params.value, params_range: params.range, body })
     }
-    Some(FunctionDecl { name, params, params_range, body })
+}
+
+fn identifiers(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {
+    Some(Located { value: form.strings(entry)?, range: entry.range.clone() })
 }

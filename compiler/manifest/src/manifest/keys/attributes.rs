@@ -1,0 +1,102 @@
+//! `[attributes.NAME]`: what a node can say.
+
+use cubinder_model::AttributeType;
+use serde_json::json;
+
+use super::constraints::{self, Subject};
+use super::{AnyText, AttributeDecl, Declaration, Entry, Form, Kinds, Located, Named, Row, Section};
+use super::{table, unknown_type, value_types};
+use crate::diagnostic::Diagnostic;
+use crate::manifest::json;
+use crate::rules;
+
+/// Names of ONNX attributes that TensorRT's ONNX parser keeps for itself (TensorRT-RTX 1.7).
+const RESERVED: [&str; 4] =
+    ["aot", "plugin_namespace", "plugin_version", "tensorrt_plugin_shape_input_indices"];
+
+table! {
+    /// An attribute of the ONNX node.
+    struct Attribute = ATTRIBUTE: "attributes.*" as "[attributes.NAME]" {
+        /// What it holds.
+        ty "type": TypeOfAttribute = Required, "\"i32[]\"";
+        /// What it is where the node does not say. A node that lacks an attribute without a default is refused.
+        default: AttributeValue = Optional, "[1, 1]";
+        /// How many elements a list may have, or how many bytes a string (as UTF-8) or `bytes`.
+        length: Length = Optional, "\"..=16\"";
+        /// The least and the greatest number; of a list, for each element.
+        range: NumberRange = Optional, "\"0..=1024\"";
+        /// The only values; of a list, for each element. Not for `bytes`.
+        one_of: AttributeValues = Optional, "[0, 1, 2, 4]";
+        /// The code is compiled for each of these integers or booleans, and others are refused; in guards and launches it is a constant.
+        /// Not for lists.
+        specialize: AttributeValues = Optional, "[3, 5, 7]";
+        /// One sentence for people; `cubinder inspect` shows it.
+        doc: AnyText = Optional, "\"what it is\"";
+    }
+}
+
+// All but the type are read when that is known: `constraints`.
+value_types! {
+    /// The type of an attribute.
+    TypeOfAttribute -> Located<AttributeType>: "attribute type",
+        json!({ "enum": AttributeType::all().map(AttributeType::name).collect::<Vec<_>>() }), attribute_type;
+    /// A value of the attribute's type.
+    AttributeValue -> Entry<'t>: "value of the attribute's type",
+        json!({ "type": ["integer", "number", "boolean", "string", "array"] }), Form::unread;
+    /// Values of the attribute's type; of a list, of its elements.
+    AttributeValues -> Entry<'t>: "array of values",
+        json!({ "type": "array", "minItems": 1, "uniqueItems": true }), Form::unread;
+    /// A length or a range of lengths.
+    Length -> Entry<'t>: "integer or range", json::size(), Form::unread;
+    /// A number or a range of numbers of the attribute's type.
+    NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), Form::unread;
+}
+
+impl Named for AttributeDecl {
+    fn reserved() -> Vec<&'static str> {
+        RESERVED.to_vec()
+    }
+}
+
+impl Declaration for AttributeDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&ATTRIBUTE], but_for: None };
+
+    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
+        form.identifier(&name, "an attribute");
+        if RESERVED.contains(&name.value.as_str()) {
+            let diagnostic = Diagnostic::error(format!("an attribute cannot be called `{}`", name.value))
+                .code(rules::BAD_NAME)
+                .at(
+                    form.span(name.range.clone()),
+                    "TensorRT's ONNX parser gives this name a meaning of its own",
+                );
+            form.report(diagnostic);
+        }
+        let Attribute { ty, default, length, range, one_of, specialize, doc } = Row::read_all(form, section);
+        let ty = ty?;
+        let subject = Subject { name: &name.value, ty: ty.value, type_range: &ty.range };
+        let keys = [length.as_ref(), range.as_ref(), one_of.as_ref(), specialize.as_ref()];
+        let constraints = constraints::read(form, keys, subject);
+        let default = default.and_then(|entry| constraints::default(form, &entry, subject, &constraints));
+        let constraints::Constraints { length, range, one_of, specialize } = constraints;
+        let (ty, doc) = (ty.value, doc.unwrap_or_default());
+        Some(AttributeDecl { name, ty, default, length, range, one_of, specialize, doc })
+    }
+}
+
+fn attribute_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<AttributeType>> {
+    if let Some(first) = entry.items().and_then(|items| items.first()?.value().as_str().map(str::to_owned)) {
+        let diagnostic = form.misfit(entry, "a string");
+        form.report(
+            diagnostic.help(format!("write `type = \"{}[]\"` for a list", first.trim_end_matches("[]"))),
+        );
+        return None;
+    }
+    let ty = form.string(entry)?;
+    let known = AttributeType::from_name(&ty.value);
+    if known.is_none() {
+        let names: Vec<&str> = AttributeType::all().map(AttributeType::name).collect();
+        unknown_type(form, &ty, "attribute type", &names);
+    }
+    known.map(|value| Located { value, range: ty.range })
+}

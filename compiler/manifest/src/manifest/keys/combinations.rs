@@ -1,0 +1,28 @@
+//! `[[combinations]]`: which choices of types and formats there are.
+
+use super::names::{ElementTypes, Formats};
+use super::{CombinationDecl, Declaration, Form, Kinds, Lines, Located, Row, Section, table};
+
+table! {
+    /// Types and formats that there are together.
+    struct Combination = COMBINATION: "combinations[]" as "[[combinations]]" {
+        /// Alternatives of type parameters; all of those that are not named here.
+        types: Lines<ElementTypes> = Optional, "T = [\"f16\"]";
+        /// Alternatives of format parameters; all of those that are not named here.
+        formats: Lines<Formats> = Optional, "F = [\"linear\", \"hwc8\"]";
+    }
+}
+
+impl Declaration for CombinationDecl {
+    const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&COMBINATION], but_for: None };
+
+    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CombinationDecl> {
+        let range = section.range.clone();
+        let Combination { types, formats } = Row::read_all(form, section);
+        Some(CombinationDecl {
+            types: types.unwrap_or_default(),
+            formats: formats.unwrap_or_default(),
+            range,
+        })
+    }
+}

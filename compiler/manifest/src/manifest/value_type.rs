@@ -1,0 +1,239 @@
+//! The types of keys' values: each says how a value is read, and what the reference and the JSON Schema say of it.
+
+use std::marker::PhantomData;
+
+use serde_json::{Value as Json, json};
+
+use super::description::{Kinds, Nested};
+use super::form::{Entry, Form, Section};
+use super::{Located, Text, json};
+use crate::rules;
+
+/// A type of values.
+pub(crate) trait ValueType {
+    /// What reading yields.
+    type Value<'t>;
+    /// What a value is, for the reference.
+    const NAME: &'static str;
+    /// The tables that a value consists of.
+    const NESTED: Nested = Nested::None;
+
+    /// The JSON Schema of values.
+    fn schema() -> Json;
+
+    /// Reads a value. One that cannot be used is reported.
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Self::Value<'t>>;
+}
+
+/// The values of a table's keys.
+pub(crate) trait Row<'t>: Sized {
+    /// Reads the keys that are there.
+    fn read(form: &mut Form<'_>, section: &Section<'t>) -> Self;
+
+    /// Reads the keys that are there, and reports unknown and missing ones.
+    fn read_all(form: &mut Form<'_>, section: Section<'t>) -> Self {
+        let row = Self::read(form, &section);
+        form.finish(&section);
+        row
+    }
+}
+
+impl<'t> Section<'t> {
+    /// Reads the value of a key.
+    pub(crate) fn get<T: ValueType>(&self, form: &mut Form<'_>, key: &str) -> Option<T::Value<'t>> {
+        let entry = self.entry(key)?;
+        let outer = std::mem::replace(&mut form.above, self.description);
+        let value = T::read(form, &entry);
+        form.above = outer;
+        value
+    }
+}
+
+/// What a table declares.
+pub(crate) trait Declaration: Sized {
+    /// The kinds of its tables.
+    const KINDS: &'static Kinds;
+
+    /// Reads a table; `name` is the key that it is under.
+    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<Self>;
+}
+
+/// What a line of a table with the author's names declares.
+pub(crate) trait Line {
+    /// What reading yields.
+    type Value;
+    /// What the table is, for the reference.
+    const NAME: &'static str;
+    /// Whether a line can have a string.
+    const STRINGS: bool = false;
+
+    /// Identifiers that cannot be names.
+    fn reserved() -> Vec<&'static str> {
+        Vec::new()
+    }
+
+    /// The JSON Schema of a line's value.
+    fn schema() -> Json;
+
+    /// Reads a line.
+    fn read(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Self::Value>;
+}
+
+/// A table.
+pub(crate) struct TableOf<T>(PhantomData<T>);
+
+impl<T: Declaration> ValueType for TableOf<T> {
+    type Value<'t> = T;
+    const NAME: &'static str = "table";
+    const NESTED: Nested = Nested::Table(T::KINDS);
+
+    fn schema() -> Json {
+        T::KINDS.schema()
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<T> {
+        let section = form.open(entry, T::KINDS)?;
+        T::read(form, entry.name(), section)
+    }
+}
+
+/// An array of tables.
+pub(crate) struct ArrayOf<T>(PhantomData<T>);
+
+impl<T: Declaration> ValueType for ArrayOf<T> {
+    type Value<'t> = Vec<T>;
+    const NAME: &'static str = "array of tables";
+    const NESTED: Nested = Nested::Array(T::KINDS);
+
+    fn schema() -> Json {
+        T::KINDS.array_schema()
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<T>> {
+        let path = T::KINDS.tables.last().map_or("", |table| table.path.trim_end_matches("[]"));
+        let items = form.tables_of(entry, path)?;
+        Some(items.iter().filter_map(|item| TableOf::<T>::read(form, item)).collect())
+    }
+}
+
+/// A table of tables, each under a name of the author's.
+pub(crate) struct NamedTables<T>(PhantomData<T>);
+
+impl<T: Declaration + Named> ValueType for NamedTables<T> {
+    type Value<'t> = Vec<T>;
+    const NAME: &'static str = "table of tables";
+    const NESTED: Nested = Nested::Named(T::KINDS);
+
+    fn schema() -> Json {
+        names_to(&T::KINDS.schema(), &T::reserved())
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<T>> {
+        if T::HAS_HEADER && form.report_flat(entry) {
+            return None;
+        }
+        form.lines_of(entry, TableOf::<T>::read)
+    }
+}
+
+/// A declaration under a name of the author's.
+pub(crate) trait Named {
+    /// Whether each has a header of its own in the file, such as `[attributes.NAME]`.
+    const HAS_HEADER: bool = true;
+
+    /// Identifiers that cannot be names.
+    fn reserved() -> Vec<&'static str> {
+        Vec::new()
+    }
+}
+
+/// A table whose keys are names of the author's.
+pub(crate) struct Lines<L>(PhantomData<L>);
+
+impl<L: Line> ValueType for Lines<L> {
+    type Value<'t> = Vec<L::Value>;
+    const NAME: &'static str = L::NAME;
+    const NESTED: Nested = Nested::Lines { strings: L::STRINGS };
+
+    fn schema() -> Json {
+        names_to(&L::schema(), &L::reserved())
+    }
+
+    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<L::Value>> {
+        form.lines_of(entry, L::read)
+    }
+}
+
+/// The JSON Schema of a table whose keys are names of the author's.
+pub(crate) fn names_to(value: &Json, reserved: &[&str]) -> Json {
+    let mut names = json!({ "pattern": format!("^{}$", json::IDENTIFIER) });
+    if !reserved.is_empty() {
+        names["not"] = json!({ "enum": reserved });
+    }
+    json!({ "type": "object", "propertyNames": names, "additionalProperties": value })
+}
+
+/// Declares types of values: what reading yields; the name for the reference; the JSON Schema; the reader.
+macro_rules! value_types {
+    ($($(#[doc = $doc:literal])+ $vis:vis $name:ident -> $value:ty: $text:literal, $schema:expr, $read:expr;)+) => {$(
+        $(#[doc = $doc])+
+        $vis enum $name {}
+
+        impl $crate::manifest::value_type::ValueType for $name {
+            type Value<'t> = $value;
+            const NAME: &'static str = $text;
+
+            fn schema() -> serde_json::Value {
+                $schema
+            }
+
+            fn read<'t>(
+                form: &mut $crate::manifest::form::Form<'_>,
+                entry: &$crate::manifest::form::Entry<'t>,
+            ) -> Option<$value> {
+                $read(form, entry)
+            }
+        }
+    )+};
+}
+pub(crate) use value_types;
+
+value_types! {
+    /// A text.
+    pub(crate) AnyText -> String: "string", json!({ "type": "string" }), |form: &mut Form<'_>, entry| Some(form.string(entry)?.value);
+    /// A name for expressions and C++.
+    pub(crate) Identifier -> Located<String>: "identifier", json::identifier(), Form::string;
+    /// An expression: a string, or a number or boolean that stands for itself.
+    pub(crate) Expression -> Text: "expression", json::expression(), Form::expression;
+    /// An expression that can only be a string.
+    pub(crate) ExpressionText -> Text: "expression (a string)", json!({ "type": "string" }), Form::text;
+    /// A file, relative to the manifest's folder.
+    pub(crate) FilePath -> Located<String>: "path", json!({ "type": "string", "pattern": "\\S" }), file_path;
+    /// `true` or `false`.
+    pub(crate) Switch -> Located<bool>: "boolean", json!({ "type": "boolean" }), switch;
+    /// Line information for profilers.
+    pub(crate) Debug -> bool: "`\"line\"`", json!({ "enum": ["line"] }), Form::line_information;
+}
+
+fn file_path(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
+    let file = form.string(entry)?;
+    if file.value.trim().is_empty() {
+        let what = if entry.key == "source" { "a CUDA file" } else { "a file" };
+        let diagnostic = crate::diagnostic::Diagnostic::error(format!("`{}` must name {what}", entry.key))
+            .code(rules::WRONG_VALUE)
+            .at(form.span(file.range), "this is empty");
+        form.report(diagnostic);
+        return None;
+    }
+    Some(file)
+}
+
+/// A boolean that is written out, at its key and value.
+fn switch(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<bool>> {
+    let Some(value) = entry.value().as_bool() else {
+        let diagnostic = form.misfit(entry, "`true` or `false`");
+        form.report(diagnostic);
+        return None;
+    };
+    Some(Located { value, range: entry.key_range.start..entry.range.end })
+}

@@ -15,7 +15,9 @@ use crate::file_kind::{self, Kind};
 use crate::library_name::check_name;
 use crate::manifest::Located;
 use crate::manifest::description::{Kinds, table};
+use crate::manifest::errors::{BadPattern, EmptyArray, EmptyPath, NoLibrary, OutsideOfLibrary};
 use crate::manifest::form::{Entry, Form, Section};
+use crate::manifest::keys::parse_targets;
 use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, value_types};
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
@@ -138,10 +140,7 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
     let config = document.and_then(|document| {
         let mut root = form.root(document.get_ref(), &FILE);
         if !root.has("library") {
-            let diagnostic = Diagnostic::error("the file has no `[library]` table")
-                .code(rules::MISSING_KEY)
-                .at(form.span(0..0), "expected `[library]` with `name` and `targets`");
-            form.report(diagnostic);
+            form.report(NoLibrary { place: form.span(0..0) });
         }
         root.allow_missing();
         report_root_keys(&mut form, &mut root);
@@ -158,11 +157,7 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
 /// Reports keys of `[library]` that are outside of it.
 fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| LIBRARY.key(&entry.key).is_some()) {
-        let diagnostic = Diagnostic::error(format!("`{}` stands outside of `[library]`", entry.key))
-            .code(rules::UNKNOWN_KEY)
-            .at(form.span(entry.key_range), "this key belongs into that table")
-            .help("move it below the line `[library]`");
-        form.report(diagnostic);
+        form.report(OutsideOfLibrary { key: entry.key.clone(), place: form.span(entry.key_range) });
         root.set_reported(&entry.key);
     }
 }
@@ -205,10 +200,9 @@ fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
 fn manifest_patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
     let patterns = patterns(form, entry)?;
     if patterns.is_empty() {
-        let diagnostic = Diagnostic::error("`manifests` names no manifest")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), "expected at least one path or pattern");
-        form.report(diagnostic);
+        let (message, label) = ("`manifests` names no manifest", "expected at least one path or pattern");
+        let place = form.span(entry);
+        form.report(EmptyArray { message: message.to_owned(), label, place, note: None });
     }
     Some(patterns)
 }
@@ -217,10 +211,8 @@ fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String
     let patterns = form.strings(entry)?;
     for pattern in &patterns {
         if let Err(error) = glob::Pattern::new(&pattern.value) {
-            let diagnostic = Diagnostic::error(format!("`{}` is no pattern of paths", pattern.value))
-                .code(rules::WRONG_VALUE)
-                .at(form.span(pattern.range.clone()), error.msg.to_owned());
-            form.report(diagnostic);
+            let place = form.span(pattern);
+            form.report(BadPattern { pattern: pattern.value.clone(), why: error.msg, place });
         }
     }
     Some(patterns)
@@ -229,33 +221,12 @@ fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String
 fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<Target>>> {
     let names = form.strings(entry)?;
     if names.is_empty() {
-        let diagnostic = Diagnostic::error("`targets` is empty")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), "expected at least one target, such as `\"sm_80\"`");
-        form.report(diagnostic);
+        let label = "expected at least one target, such as `\"sm_80\"`";
+        let (message, place) = ("`targets` is empty".to_owned(), form.span(entry));
+        form.report(EmptyArray { message, label, place, note: None });
     }
-    let mut targets: Vec<Located<Target>> = Vec::new();
-    for name in names {
-        match name.value.parse::<Target>() {
-            Err(error) => {
-                let diagnostic = Diagnostic::error(error.to_string())
-                    .code(rules::WRONG_VALUE)
-                    .at(form.span(name.range), "this is no target");
-                form.report(diagnostic);
-            }
-            Ok(target) => match targets.iter().find(|known| known.value == target) {
-                Some(first) => {
-                    let diagnostic = Diagnostic::error(format!("the target `{target}` is listed twice"))
-                        .code(rules::DECLARED_TWICE)
-                        .at(form.span(name.range), "the second time")
-                        .related(form.span(first.range.clone()), "the first time");
-                    form.report(diagnostic);
-                }
-                None => targets.push(Located { value: target, range: name.range }),
-            },
-        }
-    }
-    Some(targets)
+    let targets = parse_targets(form, names);
+    Some(form.each_once(targets, |target| format!("the target `{target}` is listed twice")))
 }
 
 fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<String>> {
@@ -270,10 +241,8 @@ fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<String>> {
 fn output(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let output = form.string(entry)?;
     if output.value.is_empty() {
-        let diagnostic = Diagnostic::error("`output` must name a folder")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(output.range.clone()), "this is empty");
-        form.report(diagnostic);
+        let (key, what) = (entry.key.clone(), "a folder");
+        form.report(EmptyPath { key, what, place: form.span(&output), help: None });
     }
     Some(output.value)
 }

@@ -9,9 +9,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::description::{Key, Kinds, Nested, Presence, Table};
+use super::errors::{
+    IntegerTooLarge, MisplacedKey, MissingKey, NotFinite, NotIdentifier, Repeated, TableWithoutName,
+    UnknownKey, WrongType,
+};
 use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
-use crate::rules;
 
 /// The longest text of the author's that a help repeats, in bytes.
 const LONGEST_QUOTE: usize = 120;
@@ -101,8 +104,8 @@ impl<'s> Form<'s> {
     }
 
     /// The span of a byte range of the document.
-    pub fn span(&self, range: Range<usize>) -> Span {
-        Span::new(self.source, range)
+    pub fn span(&self, range: impl Into<Range<usize>>) -> Span {
+        Span::new(self.source, range.into())
     }
 
     /// What the author wrote there, where it is short enough to be repeated in a message.
@@ -126,7 +129,7 @@ impl<'s> Form<'s> {
     /// Opens a table of one of these kinds.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
         let DeValue::Table(table) = entry.value else {
-            self.not_a_table(entry);
+            self.report_no_table(entry);
             return None;
         };
         let description = kinds.select(|key| table.contains_key(key))?;
@@ -185,32 +188,25 @@ impl<'s> Form<'s> {
             if section.known.contains(&entry.key.as_str()) || section.reported.contains(&entry.key) {
                 continue;
             }
-            let diagnostic = Diagnostic::error(format!("unknown key `{}` in {}", entry.key, section.title()))
-                .code(rules::UNKNOWN_KEY)
-                .at(self.span(entry.key_range), "not a key of this table");
+            let (mut note, mut help) = (None, None);
             if let Some(parent) = section.above.filter(|table| table.key(&entry.key).is_some()) {
-                let help = self.belongs_above(&entry.key, parent, section.range.start);
-                self.report(diagnostic.help(help));
-                continue;
+                help = Some(self.belongs_above(&entry.key, parent, section.range.start));
+            } else if let Some(known) = suggest(&entry.key, section.known.iter().copied()) {
+                explained.push(known);
+                help = Some(format!("did you mean `{known}`?"));
+            } else {
+                note = Some(format!("the keys are {}", list(&section.known)));
             }
-            let diagnostic = match suggest(&entry.key, section.known.iter().copied()) {
-                Some(known) => {
-                    explained.push(known);
-                    diagnostic.help(format!("did you mean `{known}`?"))
-                }
-                None => diagnostic.note(format!("the keys are {}", list(&section.known))),
-            };
-            self.report(diagnostic);
+            let (table, place) = (section.title(), self.span(entry.key_range));
+            self.report(UnknownKey { key: entry.key, table, place, note, help });
         }
         for (key, expected) in &section.missing {
             let is_explained = explained.contains(key) || self.explained.iter().any(|other| other == key);
             if is_explained || section.is_in_nested_table(key) {
                 continue;
             }
-            let diagnostic = Diagnostic::error(format!("{} has no `{key}`", section.title()))
-                .code(rules::MISSING_KEY)
-                .at(self.span(section.range.clone()), format!("expected `{key} = {expected}` in this table"));
-            self.report(diagnostic);
+            let (table, place) = (section.title(), self.span(section.range.clone()));
+            self.report(MissingKey { table, key, expected: expected.clone(), place });
         }
     }
 
@@ -248,12 +244,13 @@ impl<'s> Form<'s> {
                 }
                 section.missing.retain(|(missing, _)| *missing != line.key);
                 self.misplaced.push(line.key_range.start);
-                let label = format!("in `{}`, and `{}` has none", child.key, table.header());
-                let diagnostic = Diagnostic::error(format!("`{}` stands in the wrong table", line.key))
-                    .code(rules::UNKNOWN_KEY)
-                    .at(self.span(line.key_range), label)
-                    .help(self.belongs_above(&line.key, table, child.key_range.start));
-                self.report(diagnostic);
+                self.report(MisplacedKey {
+                    help: self.belongs_above(&line.key, table, child.key_range.start),
+                    place: self.span(line.key_range),
+                    key: line.key,
+                    table: child.key.clone(),
+                    parent: table.header(),
+                });
             }
         }
     }
@@ -263,16 +260,16 @@ impl<'s> Form<'s> {
         self.section_lost = true;
     }
 
-    fn wrong_type(&mut self, entry: &Entry<'_>, expected: &str) {
-        let diagnostic = self.misfit(entry, expected);
-        self.report(diagnostic);
-    }
-
-    /// The error for a value of another type than its key takes.
-    pub fn misfit(&self, entry: &Entry<'_>, expected: &str) -> Diagnostic {
-        Diagnostic::error(format!("`{}` must be {expected}", entry.key))
-            .code(rules::WRONG_VALUE)
-            .at(self.span(entry.range.clone()), format!("found {}", describe(entry.value)))
+    /// The error for a value of another type than its key has.
+    pub(crate) fn wrong_type(&self, entry: &Entry<'_>, expected: impl Into<String>) -> WrongType {
+        WrongType {
+            key: entry.key.clone(),
+            expected: expected.into(),
+            found: describe(entry.value),
+            place: self.span(entry),
+            note: None,
+            help: None,
+        }
     }
 
     /// A string with its place in the file.
@@ -282,7 +279,7 @@ impl<'s> Form<'s> {
                 Some(Text::new(&self.source.text, entry.range.clone(), value.clone().into_owned()))
             }
             _ => {
-                self.wrong_type(entry, "a string");
+                self.report(self.wrong_type(entry, "a string"));
                 None
             }
         }
@@ -308,11 +305,10 @@ impl<'s> Form<'s> {
             }
             DeValue::Boolean(value) => Some(Text::stands_for(entry.range.clone(), value.to_string())),
             _ => {
-                let found = self.misfit(entry, "an expression: a string, a number or a boolean");
-                self.report(match entry.value {
-                    DeValue::Array(_) => found.help("an array is written as an expression: `\"[1, 2, 3]\"`"),
-                    _ => found,
-                });
+                let help = "an array is written as an expression: `\"[1, 2, 3]\"`";
+                let help = matches!(entry.value, DeValue::Array(_)).then(|| help.to_owned());
+                let expected = "an expression: a string, a number or a boolean";
+                self.report(WrongType { help, ..self.wrong_type(entry, expected) });
                 None
             }
         }
@@ -321,16 +317,12 @@ impl<'s> Form<'s> {
     /// An integer.
     pub fn integer(&mut self, entry: &Entry<'_>) -> Option<i64> {
         let DeValue::Integer(integer) = entry.value else {
-            self.wrong_type(entry, "an integer");
+            self.report(self.wrong_type(entry, "an integer"));
             return None;
         };
         let value = i64::from_str_radix(integer.as_str(), integer.radix()).ok();
         if value.is_none() {
-            let diagnostic =
-                Diagnostic::error(format!("`{}` is too large for an integer of 64 bits", entry.key))
-                    .code(rules::WRONG_VALUE)
-                    .at(self.span(entry.range.clone()), "");
-            self.report(diagnostic);
+            self.report(IntegerTooLarge { key: entry.key.clone(), place: self.span(entry) });
         }
         value
     }
@@ -338,15 +330,12 @@ impl<'s> Form<'s> {
     /// A finite float.
     pub fn float(&mut self, entry: &Entry<'_>) -> Option<f64> {
         let DeValue::Float(float) = entry.value else {
-            self.wrong_type(entry, "a float");
+            self.report(self.wrong_type(entry, "a float"));
             return None;
         };
         let value = float.as_str().parse::<f64>().ok().filter(|value| value.is_finite());
         if value.is_none() {
-            let diagnostic = Diagnostic::error(format!("`{}` must be finite", entry.key))
-                .code(rules::WRONG_VALUE)
-                .at(self.span(entry.range.clone()), "not a number that a double can hold");
-            self.report(diagnostic);
+            self.report(NotFinite { key: entry.key.clone(), place: self.span(entry) });
         }
         value
     }
@@ -354,29 +343,27 @@ impl<'s> Form<'s> {
     /// A table; errors call it `name`.
     pub fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
         let DeValue::Table(table) = entry.value else {
-            self.not_a_table(entry);
+            self.report_no_table(entry);
             return None;
         };
         Some(Section { name, range: entry.key_range.clone(), ..Section::root(table) })
     }
 
-    fn not_a_table(&mut self, entry: &Entry<'_>) {
-        let diagnostic = self.misfit(entry, "a table");
-        let header = self.header(entry.key_range.start);
-        let inner = header.and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
-        self.report(match inner {
-            Some(inner) if matches!(entry.value, DeValue::Array(_)) => {
-                diagnostic.help(format!("write `[{inner}]`, with one bracket"))
-            }
-            _ => diagnostic,
-        });
+    /// Reports a value that is no table.
+    pub(crate) fn report_no_table(&mut self, entry: &Entry<'_>) {
+        let inner = self
+            .header(entry.key_range.start)
+            .and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
+        let inner = inner.filter(|_| matches!(entry.value, DeValue::Array(_)));
+        let help = inner.map(|inner| format!("write `[{inner}]`, with one bracket"));
+        self.report(WrongType { help, ..self.wrong_type(entry, "a table") });
     }
 
     /// The elements of an array.
     pub fn array<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
-            self.wrong_type(entry, expected);
+            self.report(self.wrong_type(entry, expected));
         }
         items
     }
@@ -385,12 +372,10 @@ impl<'s> Form<'s> {
     pub fn values<'t>(&mut self, entry: &Entry<'t>, expected: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
-            let mut diagnostic = self.misfit(entry, expected);
             let alone = !matches!(entry.value, DeValue::Table(_) | DeValue::Datetime(_));
-            if let Some(written) = self.written(&entry.range).filter(|_| alone) {
-                diagnostic = diagnostic.help(format!("write `{} = [{written}]`", entry.key));
-            }
-            self.report(diagnostic);
+            let written = self.written(&entry.range).filter(|_| alone);
+            let help = written.map(|written| format!("write `{} = [{written}]`", entry.key));
+            self.report(WrongType { help, ..self.wrong_type(entry, expected) });
         }
         items
     }
@@ -405,14 +390,11 @@ impl<'s> Form<'s> {
     pub(crate) fn tables_of<'t>(&mut self, entry: &Entry<'t>, path: &str) -> Option<Vec<Entry<'t>>> {
         let items = entry.items();
         if items.is_none() {
-            let diagnostic =
-                self.misfit(entry, &format!("an array of tables, each beginning with `[[{path}]]`"));
-            self.report(match self.header(entry.key_range.start) {
-                Some(header) if header == format!("[{path}]") => {
-                    diagnostic.help(format!("write `[[{path}]]`, with two brackets"))
-                }
-                _ => diagnostic,
-            });
+            let expected = format!("an array of tables, each beginning with `[[{path}]]`");
+            let header = self.header(entry.key_range.start);
+            let is_single = header.is_some_and(|header| header == format!("[{path}]"));
+            let help = is_single.then(|| format!("write `[[{path}]]`, with two brackets"));
+            self.report(WrongType { help, ..self.wrong_type(entry, expected) });
             self.section_lost = true;
         }
         items
@@ -426,7 +408,7 @@ impl<'s> Form<'s> {
     fn entries_of<'t>(&mut self, entry: &Entry<'t>) -> Option<Vec<Entry<'t>>> {
         let lines = entry.lines();
         if lines.is_none() {
-            self.not_a_table(entry);
+            self.report_no_table(entry);
             self.section_lost = true;
         }
         lines
@@ -468,13 +450,7 @@ impl<'s> Form<'s> {
     /// Reports `[key]` or `[[key]]` that has the keys of `[key.NAME]`.
     pub(crate) fn report_flat(&mut self, entry: &Entry<'_>) -> bool {
         let Some((place, name)) = flat(entry) else { return false };
-        let key = &entry.key;
-        let diagnostic =
-            Diagnostic::error(format!("`{key}` must be made of tables, each beginning with `[{key}.NAME]`"))
-                .code(rules::WRONG_VALUE)
-                .at(self.span(place), format!("not in a table `[{key}.NAME]`"))
-                .help(format!("write `[{key}.{name}]` before its keys"));
-        self.report(diagnostic);
+        self.report(TableWithoutName { key: entry.key.clone(), name, place: self.span(place) });
         self.give_up();
         true
     }
@@ -490,25 +466,54 @@ impl<'s> Form<'s> {
         if entry.value.as_str() == Some("line") {
             return Some(true);
         }
-        let diagnostic = self.misfit(entry, "`\"line\"`");
-        self.report(
-            diagnostic.note(
-                "it asks for line information in the code, for profilers; without the key there is none",
-            ),
-        );
+        let note = "it asks for line information in the code, for profilers; without the key there is none";
+        self.report(WrongType { note: Some(note.to_owned()), ..self.wrong_type(entry, "`\"line\"`") });
         None
+    }
+
+    /// Reports items that are listed before, and drops them.
+    pub(crate) fn each_once<T: PartialEq>(
+        &mut self,
+        items: Vec<Located<T>>,
+        message: impl Fn(&T) -> String,
+    ) -> Vec<Located<T>> {
+        let mut kept: Vec<Located<T>> = Vec::with_capacity(items.len());
+        for item in items {
+            match kept.iter().find(|known| known.value == item.value) {
+                Some(first) => {
+                    let (second, first) = (self.span(&item), self.span(first));
+                    self.report(Repeated { message: message(&item.value), ordinal: "time", second, first });
+                }
+                None => kept.push(item),
+            }
+        }
+        kept
     }
 
     /// Checks that a name can stand in expressions and in C++. A wrong one is reported and used as it is.
     pub fn identifier(&mut self, name: &Located<String>, what: &str) {
-        if is_identifier(&name.value) {
-            return;
+        if !is_identifier(&name.value) {
+            let (found, place) = (found(&name.value), self.span(name));
+            self.report(NotIdentifier { what: what.to_owned(), found, place });
         }
-        let diagnostic = Diagnostic::error(format!("the name of {what} must be an identifier"))
-            .code(rules::BAD_NAME)
-            .at(self.span(name.range.clone()), found(&name.value))
-            .note("an identifier is made of ASCII letters, digits and `_`, and does not begin with a digit");
-        self.report(diagnostic);
+    }
+}
+
+impl From<&Entry<'_>> for Range<usize> {
+    fn from(entry: &Entry<'_>) -> Range<usize> {
+        entry.range.clone()
+    }
+}
+
+impl<T> From<&Located<T>> for Range<usize> {
+    fn from(located: &Located<T>) -> Range<usize> {
+        located.range.clone()
+    }
+}
+
+impl From<&Text> for Range<usize> {
+    fn from(text: &Text) -> Range<usize> {
+        text.range.clone()
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod compile;
 pub(crate) mod description;
+pub(crate) mod errors;
 pub mod form;
 pub(crate) mod json;
 pub mod json_schema;
@@ -21,7 +22,6 @@ use cubinder_expr::{DataType, Format, Interval, Value};
 use cubinder_model::{AttributeType, ShapeLimits};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
-use crate::rules;
 pub use compile::{CodeKind, CompileDecl, DriverVersion, Route};
 pub(crate) use keys::names::unknown_format;
 pub(crate) use keys::no_tensors_of;
@@ -498,17 +498,18 @@ pub fn read(source: &Arc<Source>) -> Read {
 
 /// The schema edition, if this version knows it.
 fn schema(form: &mut form::Form<'_>, root: &form::Section<'_>) -> Option<i64> {
-    let known = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
+    let note = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.entry("schema") else {
-        let diagnostic = Diagnostic::error("the manifest does not say which schema edition it follows")
-            .code(rules::SCHEMA_EDITION)
-            .note(known);
-        let misspelt = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
-        form.report(match misspelt {
+        let near = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
+        form.report(match near {
             Some(entry) => {
-                diagnostic.at(form.span(entry.key_range), "no key of the file").help("did you mean `schema`?")
+                let (place, label) = (form.span(entry.key_range), "no key of the file");
+                errors::NoSchema { place, label, note, near: Some("schema") }
             }
-            None => diagnostic.at(form.span(0..0), "expected `schema = 1` before the first table"),
+            None => {
+                let label = "expected `schema = 1` before the first table";
+                errors::NoSchema { place: form.span(0..0), label, note, near: None }
+            }
         });
         return None;
     };
@@ -516,14 +517,8 @@ fn schema(form: &mut form::Form<'_>, root: &form::Section<'_>) -> Option<i64> {
     if (1..=NEWEST_SCHEMA).contains(&edition) {
         return Some(edition);
     }
-    let mut diagnostic = Diagnostic::error(format!("schema edition {edition} is not known"))
-        .code(rules::SCHEMA_EDITION)
-        .at(form.span(entry.range), "this edition")
-        .note(known);
-    if edition > NEWEST_SCHEMA {
-        diagnostic = diagnostic.help("a newer version of cubinder may understand it");
-    }
-    form.report(diagnostic);
+    let help = (edition > NEWEST_SCHEMA).then_some("a newer version of cubinder may understand it");
+    form.report(errors::UnknownSchema { edition, place: form.span(&entry), note, help });
     None
 }
 

@@ -5,9 +5,9 @@ use std::marker::PhantomData;
 use serde_json::{Value as Json, json};
 
 use super::description::{Kinds, Nested};
+use super::errors::EmptyPath;
 use super::form::{Entry, Form, Section};
 use super::{Located, Text, json};
-use crate::rules;
 
 /// A type of values.
 pub(crate) trait ValueType {
@@ -132,12 +132,17 @@ impl<T: Declaration + Named> ValueType for NamedTables<T> {
         if T::HAS_HEADER && form.report_flat(entry) {
             return None;
         }
-        form.lines_of(entry, TableOf::<T>::read)
+        form.lines_of(entry, |form, entry| {
+            form.identifier(&entry.name(), T::WHAT);
+            TableOf::<T>::read(form, entry)
+        })
     }
 }
 
 /// A declaration under a name of the author's.
 pub(crate) trait Named {
+    /// What is named: `an attribute`.
+    const WHAT: &'static str;
     /// Whether each has a header of its own in the file, such as `[attributes.NAME]`.
     const HAS_HEADER: bool = true;
 
@@ -219,10 +224,7 @@ fn file_path(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> 
     let file = form.string(entry)?;
     if file.value.trim().is_empty() {
         let what = if entry.key == "source" { "a CUDA file" } else { "a file" };
-        let diagnostic = crate::diagnostic::Diagnostic::error(format!("`{}` must name {what}", entry.key))
-            .code(rules::WRONG_VALUE)
-            .at(form.span(file.range), "this is empty");
-        form.report(diagnostic);
+        form.report(EmptyPath { key: entry.key.clone(), what, place: form.span(&file), help: None });
         return None;
     }
     Some(file)
@@ -231,8 +233,7 @@ fn file_path(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> 
 /// A boolean that is written out, at its key and value.
 fn switch(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<bool>> {
     let Some(value) = entry.value().as_bool() else {
-        let diagnostic = form.misfit(entry, "`true` or `false`");
-        form.report(diagnostic);
+        form.report(form.wrong_type(entry, "`true` or `false`"));
         return None;
     };
     Some(Located { value, range: entry.key_range.start..entry.range.end })

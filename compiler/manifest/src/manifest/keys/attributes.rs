@@ -6,9 +6,8 @@ use serde_json::json;
 use super::constraints::{self, Subject};
 use super::{AnyText, AttributeDecl, Declaration, Entry, Form, Kinds, Located, Named, Row, Section};
 use super::{table, unknown_type, value_types};
-use crate::diagnostic::Diagnostic;
+use crate::manifest::errors::{ReservedName, WrongType};
 use crate::manifest::json;
-use crate::rules;
 
 /// Names of ONNX attributes that TensorRT's ONNX parser keeps for itself (TensorRT-RTX 1.7).
 const RESERVED: [&str; 4] =
@@ -53,6 +52,8 @@ value_types! {
 }
 
 impl Named for AttributeDecl {
+    const WHAT: &'static str = "an attribute";
+
     fn reserved() -> Vec<&'static str> {
         RESERVED.to_vec()
     }
@@ -62,15 +63,10 @@ impl Declaration for AttributeDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&ATTRIBUTE], but_for: None };
 
     fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
-        form.identifier(&name, "an attribute");
         if RESERVED.contains(&name.value.as_str()) {
-            let diagnostic = Diagnostic::error(format!("an attribute cannot be called `{}`", name.value))
-                .code(rules::BAD_NAME)
-                .at(
-                    form.span(name.range.clone()),
-                    "TensorRT's ONNX parser gives this name a meaning of its own",
-                );
-            form.report(diagnostic);
+            let why = "TensorRT's ONNX parser gives this name a meaning of its own".to_owned();
+            let (what, place) = ("an attribute".to_owned(), form.span(&name));
+            form.report(ReservedName { what, name: name.value.clone(), why, place });
         }
         let Attribute { ty, default, length, range, one_of, specialize, doc } = Row::read_all(form, section);
         let ty = ty?;
@@ -86,10 +82,8 @@ impl Declaration for AttributeDecl {
 
 fn attribute_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<AttributeType>> {
     if let Some(first) = entry.items().and_then(|items| items.first()?.value().as_str().map(str::to_owned)) {
-        let diagnostic = form.misfit(entry, "a string");
-        form.report(
-            diagnostic.help(format!("write `type = \"{}[]\"` for a list", first.trim_end_matches("[]"))),
-        );
+        let help = Some(format!("write `type = \"{}[]\"` for a list", first.trim_end_matches("[]")));
+        form.report(WrongType { help, ..form.wrong_type(entry, "a string") });
         return None;
     }
     let ty = form.string(entry)?;

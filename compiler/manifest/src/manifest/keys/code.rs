@@ -13,10 +13,9 @@ use super::{AnyText, CodeDecl, CodeKind, Declaration, Entry, Form, Kinds, Locate
 use super::{
     ParameterKind, PassedDecl, Row, Section, ServeDecl, Text, ValueType, names_to, table, value_types,
 };
-use crate::diagnostic::Diagnostic;
+use crate::manifest::errors::{BadParameter, BadSymbol, EmptyArray, EmptyPath, Repeated, WrongType};
 use crate::manifest::form::{found, is_identifier};
 use crate::manifest::json;
-use crate::rules;
 
 /// The most that an address can be asked to be a multiple of: TensorRT and the workspace promise no more.
 const MAX_ALIGNMENT: u32 = 256;
@@ -119,8 +118,9 @@ fn serve(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ServeDecl> {
         DeValue::Float(_) => form.float(line).map(Value::Float)?,
         DeValue::Boolean(value) => Value::Bool(*value),
         _ => {
-            let diagnostic = form.misfit(line, "one type or format as a string, or one number or boolean");
-            form.report(diagnostic.help("several are several `[[code]]` tables of the same name"));
+            let help = Some("several are several `[[code]]` tables of the same name".to_owned());
+            let expected = "one type or format as a string, or one number or boolean";
+            form.report(WrongType { help, ..form.wrong_type(line, expected) });
             return None;
         }
     };
@@ -133,42 +133,24 @@ fn symbol(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
     let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
     let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
     if !is_symbol {
-        let diagnostic = Diagnostic::error("`kernel` must be the symbol of a kernel, as its file has it")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(name.range.clone()), found(&name.value))
-            .help(
-                "`cuobjdump -symbols FILE` shows the symbols of a cubin; in PTX they stand behind `.entry`",
-            );
-        form.report(diagnostic);
+        form.report(BadSymbol { found: found(&name.value), place: form.span(&name) });
     }
     is_symbol.then_some(name)
 }
 
 fn paths(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
     if entry.items().is_some_and(|items| items.is_empty()) {
-        let diagnostic = Diagnostic::error(format!("`{}` must name at least one file", entry.key))
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), "this is empty");
-        form.report(diagnostic);
+        let message = format!("`{}` must name at least one file", entry.key);
+        let (label, place) = ("this is empty", form.span(entry));
+        form.report(EmptyArray { message, label, place, note: None });
     }
-    let mut paths: Vec<Located<String>> = Vec::new();
-    for path in form.strings(entry)? {
-        if path.value.trim().is_empty() {
-            let diagnostic = Diagnostic::error(format!("`{}` must name files", entry.key))
-                .code(rules::WRONG_VALUE)
-                .at(form.span(path.range.clone()), "this is empty");
-            form.report(diagnostic);
-        } else if let Some(first) = paths.iter().find(|known| known.value == path.value) {
-            let diagnostic = Diagnostic::error("this file is named twice")
-                .code(rules::DECLARED_TWICE)
-                .at(form.span(path.range.clone()), "the second time")
-                .related(form.span(first.range.clone()), "the first time");
-            form.report(diagnostic);
-        } else {
-            paths.push(path);
-        }
+    let (empty, paths): (Vec<_>, Vec<_>) =
+        form.strings(entry)?.into_iter().partition(|path| path.value.trim().is_empty());
+    for path in &empty {
+        let (key, what) = (entry.key.clone(), "files");
+        form.report(EmptyPath { key, what, place: form.span(path), help: None });
     }
-    Some(paths)
+    Some(form.each_once(paths, |_| "this file is named twice".to_owned()))
 }
 
 fn parameters(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<ParameterDecl>> {
@@ -178,17 +160,17 @@ fn parameters(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<ParameterDec
         let Some(text) = form.text(item) else { continue };
         let read = match parameter(&text) {
             Ok(read) => read,
-            Err(mistake) => {
-                form.report(told(form, &text, mistake));
+            Err(error) => {
+                let found = found(text.value.get(error.part.clone()).unwrap_or_default());
+                let (message, place) = (error.message, form.span(text.locate(error.part)));
+                form.report(BadParameter { message, found, place, help: error.help });
                 continue;
             }
         };
         if let Some(first) = parameters.iter().find(|known| known.name.value == read.name.value) {
-            let diagnostic = Diagnostic::error(format!("two parameters are called `{}`", read.name.value))
-                .code(rules::DECLARED_TWICE)
-                .at(form.span(read.name.range.clone()), "the second one")
-                .related(form.span(first.name.range.clone()), "the first one");
-            form.report(diagnostic);
+            let message = format!("two parameters are called `{}`", read.name.value);
+            let (second, first) = (form.span(&read.name), form.span(&first.name));
+            form.report(Repeated { message, ordinal: "one", second, first });
             continue;
         }
         parameters.push(read);
@@ -196,8 +178,8 @@ fn parameters(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<ParameterDec
     Some(parameters)
 }
 
-/// What is wrong with a parameter: bytes of the text, what, and how to mend it.
-struct Mistake {
+/// A part of a text that is no parameter, and how to fix it.
+struct ParameterError {
     part: Range<usize>,
     message: &'static str,
     help: &'static str,
@@ -206,28 +188,20 @@ struct Mistake {
 const EXAMPLES: &str =
     "write it as `x: const f32*`, `count: i32`, `pads: i64[4]`, `n: i32 multiple_of(16)` or `BLOCK == 1024`";
 
-fn told(form: &Form<'_>, text: &Text, mistake: Mistake) -> Diagnostic {
-    let part = text.value.get(mistake.part.clone()).unwrap_or_default();
-    Diagnostic::error(mistake.message)
-        .code(rules::WRONG_VALUE)
-        .at(form.span(text.locate(mistake.part)), found(part))
-        .help(mistake.help)
-}
-
-fn parameter(text: &Text) -> Result<ParameterDecl, Mistake> {
+fn parameter(text: &Text) -> Result<ParameterDecl, ParameterError> {
     let whole = text.value.as_str();
     let all = 0..whole.len();
     if let Some((name, value)) = whole.split_once("==") {
         let name = name_of(text, name)?;
         let part = whole.len() - value.len()..whole.len();
-        let kind = ParameterKind::Fixed(fixed(value.trim()).ok_or(Mistake {
+        let kind = ParameterKind::Fixed(fixed(value.trim()).ok_or(ParameterError {
             part,
             message: "what a parameter was fixed to must be a number or a boolean",
             help: EXAMPLES,
         })?);
         return Ok(ParameterDecl { name, range: text.range.clone(), kind });
     }
-    let (name, ty) = whole.split_once(':').ok_or(Mistake {
+    let (name, ty) = whole.split_once(':').ok_or(ParameterError {
         part: all,
         message: "a parameter must have a name and a type",
         help: EXAMPLES,
@@ -237,12 +211,12 @@ fn parameter(text: &Text) -> Result<ParameterDecl, Mistake> {
     Ok(ParameterDecl { name, range: text.range.clone(), kind: ParameterKind::Passed(passed) })
 }
 
-fn name_of(text: &Text, name: &str) -> Result<Located<String>, Mistake> {
+fn name_of(text: &Text, name: &str) -> Result<Located<String>, ParameterError> {
     let start = name.len() - name.trim_start().len();
     let part = start..start + name.trim().len();
     match is_identifier(name.trim()) {
         true => Ok(Located { value: name.trim().to_owned(), range: text.locate(part) }),
-        false => Err(Mistake {
+        false => Err(ParameterError {
             part: 0..name.len(),
             message: "the name of a parameter must be an identifier",
             help: EXAMPLES,
@@ -262,9 +236,9 @@ fn fixed(text: &str) -> Option<Value> {
 }
 
 /// A type with what is promised of the value, from byte `from` of the text on.
-fn passed(text: &Text, from: usize) -> Result<PassedDecl, Mistake> {
+fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
     let whole = text.value.as_str();
-    let mistake = |part: Range<usize>, message, help| Mistake { part, message, help };
+    let error = |part: Range<usize>, message, help| ParameterError { part, message, help };
     let mut end = whole.trim_end().len();
     let mut multiple = None;
     for word in ["aligned", "multiple_of"] {
@@ -279,7 +253,7 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, Mistake> {
             word,
             at,
             number.filter(is_right).ok_or_else(|| {
-                mistake(
+                error(
                     at..end,
                     "what a parameter is a multiple of must be a number in parentheses",
                     "`aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
@@ -294,7 +268,7 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, Mistake> {
         Some((ty, len)) => {
             let len = len.trim().parse::<u32>().ok().filter(|len| (1..=4096).contains(len));
             let len = len.ok_or_else(|| {
-                mistake(
+                error(
                     from..end,
                     "the length of an array must be a number from 1 to 4096",
                     "an array by value is written `i64[4]`",
@@ -313,13 +287,13 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, Mistake> {
     let base: Vec<&str> = words.into_iter().filter(|word| *word != "const").collect();
     let is_name = |word: &&str| is_identifier(word);
     if base.is_empty() || !base.iter().all(is_name) || (is_pointer && len.is_some()) {
-        return Err(mistake(from..end.max(from), "this is no type of a parameter", EXAMPLES));
+        return Err(error(from..end.max(from), "this is no type of a parameter", EXAMPLES));
     }
     if let Some((word, at, _)) = multiple
         && (word == "aligned") != is_pointer
     {
         let help = "`aligned(n)` is said of pointers, `multiple_of(n)` of integers";
-        return Err(mistake(at..whole.trim_end().len(), "this cannot be said of such a parameter", help));
+        return Err(error(at..whole.trim_end().len(), "this cannot be said of such a parameter", help));
     }
     let start = from + (ty.len() - ty.trim_start().len());
     let range = text.locate(start..end.max(start));
@@ -342,7 +316,7 @@ mod tests {
 
     fn read(text: &str) -> Result<ParameterDecl, (&'static str, String)> {
         let text = Text::new("", 0..0, text.to_owned());
-        parameter(&text).map_err(|mistake| (mistake.message, text.value[mistake.part].to_owned()))
+        parameter(&text).map_err(|error| (error.message, text.value[error.part].to_owned()))
     }
 
     fn shown(text: &str) -> String {

@@ -1,7 +1,5 @@
 //! `[compile]`: how this plugin's kernels are compiled, where it is not as the library's.
 
-use std::ops::Range;
-
 use cubinder_model::Target;
 use serde_json::json;
 use toml::de::DeValue;
@@ -10,10 +8,12 @@ use super::{
     CodeKind, CompileDecl, Debug, Declaration, DriverVersion, Entry, Form, Kinds, Located, Route, Row,
 };
 use super::{Section, Text, table, value_types};
-use crate::diagnostic::{Diagnostic, suggest};
+use crate::diagnostic::suggest;
+use crate::manifest::errors::{
+    BadDriver, BadTarget, EmptyArray, EmptyPath, NotOption, UnknownWord, WrongType,
+};
 use crate::manifest::form::found;
 use crate::manifest::json::{DRIVER, TARGET};
-use crate::rules;
 
 table! {
     /// How the kernels of this plugin are compiled.
@@ -103,28 +103,28 @@ fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
             })
             .map(|target| format!("\"{target}\""))
             .collect();
-        let diagnostic = form.misfit(entry, "an array of strings such as `\"sm_89\"`");
-        form.report(diagnostic.help(format!("write `targets = [{}]`", targets.join(", "))));
+        let help = Some(format!("write `targets = [{}]`", targets.join(", ")));
+        form.report(WrongType { help, ..form.wrong_type(entry, "an array of strings such as `\"sm_89\"`") });
         return Vec::new();
     }
     let names = form.strings(entry).unwrap_or_default();
     not_empty(form, entry, "targets of the library are meant where this key is not there");
+    let targets = parse_targets(form, names);
+    form.each_once(targets, |_| "this target is named twice".to_owned())
+}
+
+/// The targets of these names. Others are reported.
+pub(crate) fn parse_targets(form: &mut Form<'_>, names: Vec<Located<String>>) -> Vec<Located<Target>> {
     let mut targets = Vec::new();
     for name in names {
         match name.value.parse::<Target>() {
             Ok(value) => targets.push(Located { value, range: name.range }),
             Err(error) => {
-                let diagnostic = Diagnostic::error(error.to_string())
-                    .code(rules::WRONG_VALUE)
-                    .at(form.span(name.range.clone()), "this is no target");
-                form.report(match meant_target(&name.value) {
-                    Some(meant) => diagnostic.help(format!("did you mean `{meant}`?")),
-                    None => diagnostic,
-                });
+                let near = meant_target(&name.value).map(|near| near.to_string());
+                form.report(BadTarget { message: error.to_string(), place: form.span(&name), near });
             }
         }
     }
-    once(form, &targets, "target");
     targets
 }
 
@@ -151,11 +151,9 @@ fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
     let items = form.values(entry, "an array of folders")?;
     let folders: Vec<Text> = items.iter().filter_map(|item| form.text(item)).collect();
     for folder in folders.iter().filter(|folder| folder.value.trim().is_empty()) {
-        let diagnostic = Diagnostic::error("`include` must name folders")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(folder.range.clone()), "this is empty")
-            .help("the manifest's own folder is `.`");
-        form.report(diagnostic);
+        let (key, what) = (entry.key.clone(), "folders");
+        let help = Some("the manifest's own folder is `.`");
+        form.report(EmptyPath { key, what, place: form.span(folder), help });
     }
     Some(folders)
 }
@@ -163,14 +161,9 @@ fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
 fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
     let options = form.strings(entry)?;
     for option in options.iter().filter(|option| !option.value.starts_with('-')) {
-        let diagnostic = Diagnostic::error("an option of NVRTC begins with `-`")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(option.range.clone()), found(&option.value));
-        let word = !option.value.is_empty() && !option.value.contains(char::is_whitespace);
-        form.report(match word {
-            true => diagnostic.help(format!("write `--{}`", option.value)),
-            false => diagnostic,
-        });
+        let is_word = !option.value.is_empty() && !option.value.contains(char::is_whitespace);
+        let help = is_word.then(|| format!("write `--{}`", option.value));
+        form.report(NotOption { found: found(&option.value), place: form.span(option), help });
     }
     Some(options)
 }
@@ -180,83 +173,57 @@ fn code(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<CodeKind>> {
     not_empty(form, entry, "all kinds are meant where this key is not there");
     let mut kinds = Vec::new();
     for name in names {
-        match CodeKind::from_name(&name.value) {
-            Some(value) => kinds.push(Located { value, range: name.range }),
-            None => {
-                let all = CodeKind::ALL.map(CodeKind::name);
-                let diagnostic = Diagnostic::error(format!("unknown kind of code `{}`", name.value))
-                    .code(rules::WRONG_VALUE)
-                    .at(form.span(name.range.clone()), "expected `cubin` or `ptx`");
-                form.report(match suggest(&name.value, all) {
-                    Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-                    None => diagnostic,
-                });
-            }
-        }
+        let kind = CodeKind::from_name(&name.value);
+        let kind =
+            word(form, name, "kind of code", "`cubin` or `ptx`", &CodeKind::ALL.map(CodeKind::name), kind);
+        kinds.extend(kind);
     }
-    once(form, &kinds, "kind of code");
-    kinds
+    form.each_once(kinds, |_| "this kind of code is named twice".to_owned())
 }
 
-fn not_empty(form: &mut Form<'_>, entry: &Entry<'_>, otherwise: &str) {
+/// What a word stands for. One that stands for nothing is reported.
+fn word<T>(
+    form: &mut Form<'_>,
+    word: Located<String>,
+    what: &'static str,
+    expected: &'static str,
+    words: &[&'static str],
+    value: Option<T>,
+) -> Option<Located<T>> {
+    if value.is_none() {
+        let (near, place) = (suggest(&word.value, words.iter().copied()), form.span(&word));
+        form.report(UnknownWord { what, word: word.value, expected, place, near });
+    }
+    value.map(|value| Located { value, range: word.range })
+}
+
+fn not_empty(form: &mut Form<'_>, entry: &Entry<'_>, otherwise: &'static str) {
     if entry.items().is_some_and(|items| items.is_empty()) {
-        let diagnostic = Diagnostic::error(format!("`{}` must name at least one", entry.key))
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), "this is empty")
-            .note(otherwise);
-        form.report(diagnostic);
-    }
-}
-
-/// Reports each item that stands there before.
-fn once<T: PartialEq>(form: &mut Form<'_>, items: &[Located<T>], what: &str) {
-    for (index, item) in items.iter().enumerate() {
-        if let Some(first) = items.iter().take(index).find(|first| first.value == item.value) {
-            let diagnostic = Diagnostic::error(format!("this {what} is named twice"))
-                .code(rules::DECLARED_TWICE)
-                .at(form.span(item.range.clone()), "the second time")
-                .related(form.span(first.range.clone()), "the first time");
-            form.report(diagnostic);
-        }
+        let message = format!("`{}` must name at least one", entry.key);
+        let (label, place) = ("this is empty", form.span(entry));
+        form.report(EmptyArray { message, label, place, note: Some(otherwise) });
     }
 }
 
 fn route(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Route>> {
     let name = form.string(entry)?;
     let route = Route::from_name(&name.value);
-    if route.is_none() {
-        let diagnostic = Diagnostic::error(format!("unknown route `{}`", name.value))
-            .code(rules::WRONG_VALUE)
-            .at(form.span(name.range.clone()), "expected `plugin` or `native`");
-        form.report(match suggest(&name.value, Route::ALL.map(Route::name)) {
-            Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-            None => diagnostic,
-        });
-    }
-    route.map(|value| Located { value, range: name.range })
+    word(form, name, "route", "`plugin` or `native`", &Route::ALL.map(Route::name), route)
 }
 
 fn min_driver(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<DriverVersion>> {
     let DeValue::String(text) = entry.value() else {
-        let diagnostic = form.misfit(entry, "a string");
         let number = matches!(entry.value(), DeValue::Integer(_) | DeValue::Float(_));
-        let written = form.written(&entry.range).filter(|_| number);
-        form.report(match written {
-            Some(written) => diagnostic.help(format!("write `min_driver = \"{written}\"`")),
-            None => diagnostic.help("write `min_driver = \"580.65.06\"`"),
-        });
+        let written = form.written(&entry.range).filter(|_| number).unwrap_or("580.65.06");
+        let help = Some(format!("write `min_driver = \"{written}\"`"));
+        form.report(WrongType { help, ..form.wrong_type(entry, "a string") });
         return None;
     };
     let version = driver_version(text);
     if version.is_none() {
-        let diagnostic = Diagnostic::error("`min_driver` must be a release of NVIDIA's driver")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), found(text))
-            .help("write it as `nvidia-smi` shows it: `580.65.06`, `580.65` or `580`");
-        form.report(diagnostic);
+        form.report(BadDriver { found: found(text), place: form.span(entry) });
     }
-    let range: Range<usize> = entry.range.clone();
-    version.map(|value| Located { value, range })
+    version.map(|value| Located { value, range: entry.range.clone() })
 }
 
 /// One to three numbers with dots between them.

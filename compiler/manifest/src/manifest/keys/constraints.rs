@@ -11,11 +11,14 @@ use cubinder_expr::{Interval, Value};
 use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
-use super::ranges::{self, Ends, Mistake, Sizes};
+use super::ranges::{self, Ends, Sizes};
 use super::values;
 use super::{Entry, Form, Located};
-use crate::diagnostic::{Diagnostic, suggest};
-use crate::rules;
+use crate::diagnostic::suggest;
+use crate::manifest::errors::{
+    BadRange, ConstraintOfOtherType, DefaultType, EmptyRange, ListedLength, ListedOutsideRange,
+    ListedValueType, NoValueLeft, RangeBeyondType, RejectedDefault, Repeated, TwoLists, WrongType,
+};
 
 /// The least and the greatest number, each where it is given.
 pub(super) type Bounds = (Option<Value>, Option<Value>);
@@ -57,15 +60,8 @@ pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: 
     constraints.one_of = values.and_then(|entry| one_of(form, entry, subject, &constraints));
     constraints.specialize = specialized.and_then(|entry| specialize(form, entry, subject, &constraints));
     if let (Some(one_of), Some(entry)) = (values, specialized) {
-        let diagnostic = Diagnostic::error("`specialize` and `one_of` say the same thing twice")
-            .code(rules::BAD_CONSTRAINT)
-            .at(
-                form.span(entry.key_range.clone()),
-                "code is compiled for these values, and others are refused",
-            )
-            .related(form.span(one_of.key_range.clone()), "this says what is refused, too")
-            .help("leave `one_of` out");
-        form.report(diagnostic);
+        let (place, one_of) = (form.span(entry.key_range.clone()), form.span(one_of.key_range.clone()));
+        form.report(TwoLists { place, one_of });
     }
     constraints
 }
@@ -82,20 +78,21 @@ fn has_length(ty: AttributeType) -> bool {
 
 fn length(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Interval>> {
     if !has_length(subject.ty) {
-        contradicts_type(
-            form,
-            entry,
-            subject,
-            "`length` is for lists, strings and bytes",
-            "this has no length",
-        );
+        let rule = "`length` is for lists, strings and bytes";
+        contradicts_type(form, entry, subject, rule, "this has no length");
         return None;
     }
     LENGTH.read(form, entry)
 }
 
 /// Reports a constraint that makes no sense for the attribute's type.
-fn contradicts_type(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>, rule: &str, label: &str) {
+fn contradicts_type(
+    form: &mut Form<'_>,
+    entry: &Entry<'_>,
+    subject: Subject<'_>,
+    rule: &'static str,
+    label: &'static str,
+) {
     let help = match (entry.key.as_str(), subject.ty.element) {
         ("length", _) => "`range` limits numbers, and `one_of` lists the only values",
         (_, AttributeElement::Bytes) => "`length` limits how many there may be",
@@ -104,15 +101,9 @@ fn contradicts_type(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>
         }
         _ => "`one_of` lists the only values",
     };
-    let diagnostic = Diagnostic::error(rule)
-        .code(rules::BAD_CONSTRAINT)
-        .at(form.span(entry.key_range.clone()), label)
-        .related(
-            form.span(subject.type_range.clone()),
-            format!("`{}` is of type `{}`", subject.name, subject.ty.name()),
-        )
-        .help(help);
-    form.report(diagnostic);
+    let (name, ty) = (subject.name.to_owned(), subject.ty.name());
+    let (place, declared) = (form.span(entry.key_range.clone()), form.span(subject.type_range.clone()));
+    form.report(ConstraintOfOtherType { rule, label, name, ty, help, place, declared });
 }
 
 fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Bounds>> {
@@ -121,62 +112,33 @@ fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option
         contradicts_type(form, entry, subject, "`range` is for numbers", "this is no number");
         return None;
     }
-    let number = |text: &str| match element.is_float() {
-        // An integer that stands for a float is exactly it, here as in `default`.
-        true => ranges::integer(text).map(Number::Int).or_else(|| ranges::float(text).map(Number::Float)),
-        false => ranges::integer(text).map(Number::Int),
-    };
+    let is_float = element.is_float();
+    // An integer that stands for a float is exactly it, here as in `default`.
+    let float = |text: &str| ranges::float(text).filter(|_| is_float).map(Value::Float);
+    let number = |text: &str| ranges::integer(text).map(Value::Int).or_else(|| float(text));
+    let (kind, one, example) =
+        if is_float { ("numbers", "number", "0.0..=1.0") } else { ("integers", "integer", "1..=16") };
+    let single = |number: Value| Ok(Ends { min: Some(number.clone()), max: Some(number) });
     let ends = match entry.value() {
-        DeValue::Integer(_) => form.integer(entry).map(Number::Int).map(Ok),
-        DeValue::Float(_) if element.is_float() => form.float(entry).map(Number::Float).map(Ok),
-        DeValue::String(text) => Some(Err(text)),
+        DeValue::Integer(_) => single(form.integer(entry).map(Value::Int)?),
+        DeValue::Float(_) if is_float => single(form.float(entry).map(Value::Float)?),
+        DeValue::String(text) => ranges::ends(text, one, number),
         _ => {
-            let example = if element.is_float() { "0.0..=1.0" } else { "1..=16" };
             let example = ranges::from_two(entry).unwrap_or_else(|| example.to_owned());
-            let kind = if element.is_float() { "numbers" } else { "integers" };
-            let diagnostic = form.misfit(entry, &format!("a range of {kind}"));
-            form.report(diagnostic.help(format!("write `range = \"{example}\"`")));
-            None
+            let help = Some(format!("write `range = \"{example}\"`"));
+            form.report(WrongType { help, ..form.wrong_type(entry, format!("a range of {kind}")) });
+            return None;
         }
-    };
-    let ends = match ends? {
-        Ok(number) => Ok(Ends { min: Some(number), max: Some(number) }),
-        Err(text) => ranges::ends(text, if element.is_float() { "number" } else { "integer" }, number),
     };
     match ends {
         Ok(ends) => bounds(form, entry, subject, ends),
-        Err(mistake) => {
-            unreadable(form, entry, element, mistake);
+        Err(error) => {
+            let example = format!("\"{}\"", error.meant.unwrap_or_else(|| example.to_owned()));
+            let (key, expected, place) = (entry.key.clone(), format!("a range of {kind}"), form.span(entry));
+            form.report(BadRange { key, expected, label: error.label, example, place });
             None
         }
     }
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Number {
-    Int(i64),
-    Float(f64),
-}
-
-impl Number {
-    const fn value(self) -> Value {
-        match self {
-            Number::Int(value) => Value::Int(value),
-            Number::Float(value) => Value::Float(value),
-        }
-    }
-}
-
-fn unreadable(form: &mut Form<'_>, entry: &Entry<'_>, element: AttributeElement, mistake: Mistake) {
-    let kind = if element.is_float() { "numbers" } else { "integers" };
-    let example = mistake
-        .meant
-        .unwrap_or_else(|| if element.is_float() { "0.0..=1.0".to_owned() } else { "1..=16".to_owned() });
-    let diagnostic = Diagnostic::error(format!("`range` must be a range of {kind}"))
-        .code(rules::BAD_RANGE)
-        .at(form.span(entry.range.clone()), mistake.label)
-        .help(format!("write `range = \"{example}\"`; both ends belong to a range"));
-    form.report(diagnostic);
 }
 
 /// The ends as the type holds them: what a default is rounded to must not fall out of the range that names the same number.
@@ -184,23 +146,18 @@ fn bounds(
     form: &mut Form<'_>,
     entry: &Entry<'_>,
     subject: Subject<'_>,
-    ends: Ends<Number>,
+    ends: Ends<Value>,
 ) -> Option<Located<Bounds>> {
     let mut fits = true;
-    let mut of_type = |end: Option<Number>| -> Option<Value> {
-        let end = end?.value();
+    let mut of_type = |end: Option<Value>| -> Option<Value> {
+        let end = end?;
         match values::number(end.clone(), subject.ty.element) {
             Ok(value) => Some(value),
             Err(why) => {
                 fits = false;
-                let diagnostic = Diagnostic::error("this range goes beyond the attribute's type")
-                    .code(rules::BAD_CONSTRAINT)
-                    .at(form.span(entry.range.clone()), format!("{end}{why}"))
-                    .related(
-                        form.span(subject.type_range.clone()),
-                        format!("`{}` is of type `{}`", subject.name, subject.ty.name()),
-                    );
-                form.report(diagnostic);
+                let (end, name, ty) = (format!("{end}{why}"), subject.name.to_owned(), subject.ty.name());
+                let (place, declared) = (form.span(entry), form.span(subject.type_range.clone()));
+                form.report(RangeBeyondType { end, name, ty, place, declared });
                 None
             }
         }
@@ -209,11 +166,7 @@ fn bounds(
     if let (Some(min), Some(max)) = &bounds
         && order(min, max) == Some(Ordering::Greater)
     {
-        let diagnostic = Diagnostic::error("no number is in this range")
-            .code(rules::BAD_CONSTRAINT)
-            .at(form.span(entry.range.clone()), format!("{min} is more than {max}"))
-            .help(format!("write `range = \"{max}..={min}\"`"));
-        form.report(diagnostic);
+        form.report(EmptyRange { min: min.to_string(), max: max.to_string(), place: form.span(entry) });
         return None;
     }
     fits.then(|| Located { value: bounds, range: entry.range.clone() })
@@ -242,6 +195,13 @@ fn length_of(value: &Value) -> Option<i64> {
     match value {
         Value::Str(text) => i64::try_from(text.len()).ok(),
         Value::Array(items) => i64::try_from(items.len()).ok(),
+        _ => None,
+    }
+}
+
+fn text_of(value: &Value) -> Option<&str> {
+    match value {
+        Value::Str(text) => Some(text),
         _ => None,
     }
 }
@@ -285,10 +245,8 @@ fn one_of(
     }
     let items = form.values(entry, "an array of values")?;
     if items.is_empty() {
-        let diagnostic = Diagnostic::error(format!("`{}` leaves no value for `{}`", entry.key, subject.name))
-            .code(rules::BAD_CONSTRAINT)
-            .at(form.span(entry.range.clone()), "expected at least one value");
-        form.report(diagnostic);
+        let (key, name) = (entry.key.clone(), subject.name.to_owned());
+        form.report(NoValueLeft { key, name, place: form.span(entry) });
         return None;
     }
     let mut values: Vec<Value> = Vec::with_capacity(items.len());
@@ -304,12 +262,9 @@ fn one_of(
             Err(misfits) => {
                 whole = false;
                 for misfit in misfits {
-                    let message = format!("a value of `{}` is not of type `{}`", entry.key, element.name());
-                    let diagnostic = Diagnostic::error(message)
-                        .code(rules::BAD_CONSTRAINT)
-                        .at(form.span(misfit.range), misfit.label)
-                        .related(form.span(subject.type_range.clone()), "the attribute's type");
-                    form.report(diagnostic);
+                    let (key, ty, label) = (entry.key.clone(), element.name(), misfit.label);
+                    let (place, declared) = (form.span(misfit.range), form.span(subject.type_range.clone()));
+                    form.report(ListedValueType { key, ty, label, place, declared });
                 }
             }
         }
@@ -325,11 +280,9 @@ fn check_new<'t>(
 ) {
     match places.get(&identity(value)) {
         Some(first) => {
-            let diagnostic = Diagnostic::error(format!("`{}` lists {value} twice", item.key))
-                .code(rules::DECLARED_TWICE)
-                .at(form.span(item.range.clone()), "the second time")
-                .related(form.span((*first).clone()), "the first time");
-            form.report(diagnostic);
+            let message = format!("`{}` lists {value} twice", item.key);
+            let (second, first) = (form.span(item), form.span((*first).clone()));
+            form.report(Repeated { message, ordinal: "time", second, first });
         }
         None => {
             places.insert(identity(value), &item.range);
@@ -353,25 +306,19 @@ fn check_allowed(
     subject: Subject<'_>,
     others: &Constraints,
 ) {
-    let (key, range) = (&item.key, &item.range);
+    let (key, place) = (item.key.clone(), form.span(item));
     if let Some(bounds) = &others.range
         && let Some(label) = outside(value, &bounds.value)
     {
-        let diagnostic = Diagnostic::error(format!("a value of `{key}` is outside `range`"))
-            .code(rules::BAD_CONSTRAINT)
-            .at(form.span(range.clone()), label)
-            .related(form.span(bounds.range.clone()), "the range");
-        form.report(diagnostic);
+        let (key, place, range) = (key.clone(), place.clone(), form.span(bounds));
+        form.report(ListedOutsideRange { key, label, place, range });
     }
     // The length of a list is not that of its elements.
     if let Some(lengths) = others.length.as_ref().filter(|_| !subject.ty.list)
         && let Some(length) = length_of(value).filter(|length| !lengths.value.contains(*length))
     {
-        let diagnostic = Diagnostic::error(format!("a value of `{key}` has a length that `length` refuses"))
-            .code(rules::BAD_CONSTRAINT)
-            .at(form.span(range.clone()), counted(length, subject.ty))
-            .related(form.span(lengths.range.clone()), "the lengths");
-        form.report(diagnostic);
+        let (length, lengths) = (counted(length, subject.ty), form.span(lengths));
+        form.report(ListedLength { key, length, place, lengths });
     }
 }
 
@@ -392,20 +339,20 @@ pub(super) fn default(
                 })
                 .map(|written| format!("write `default = [{written}]`"));
             for misfit in misfits {
-                let message = format!("the default is not of type `{}`", subject.ty.name());
-                let diagnostic = Diagnostic::error(message)
-                    .code(rules::BAD_DEFAULT)
-                    .at(form.span(misfit.range), misfit.label);
-                form.report(match &brackets {
-                    Some(help) => diagnostic.help(help),
-                    None => diagnostic,
-                });
+                let (ty, label, place) = (subject.ty.name(), misfit.label, form.span(misfit.range));
+                form.report(DefaultType { ty, label, place, help: brackets.clone() });
             }
             return None;
         }
     };
     let before = form.count();
-    check_default_length(form, entry, &value, subject, constraints);
+    if let Some(lengths) = &constraints.length
+        && let Some(length) = length_of(&value).filter(|length| !lengths.value.contains(*length))
+    {
+        let (key, label, constraint) = ("length", counted(length, subject.ty), form.span(lengths));
+        let place = form.span(entry);
+        form.report(RejectedDefault { key, label, place, constraint, what: "lengths", near: None });
+    }
     let elements: Vec<(Value, Range<usize>)> = match (&value, subject.ty.list, entry.items()) {
         (Value::Array(values), true, Some(items)) => {
             values.iter().cloned().zip(items.into_iter().map(|item| item.range)).collect()
@@ -414,62 +361,22 @@ pub(super) fn default(
     };
     let allowed: Option<BTreeSet<String>> =
         constraints.allowed().map(|(_, allowed)| allowed.value.iter().map(identity).collect());
-    for (element, range) in &elements {
-        check_default_range(form, range, element, constraints);
-        if allowed.as_ref().is_some_and(|allowed| !allowed.contains(&identity(element))) {
-            not_allowed(form, range, element, constraints);
+    for (element, range) in elements {
+        if let Some(bounds) = &constraints.range
+            && let Some(label) = outside(&element, &bounds.value)
+        {
+            let (key, place, constraint) = ("range", form.span(range.clone()), form.span(bounds));
+            form.report(RejectedDefault { key, label, place, constraint, what: "range", near: None });
+        }
+        if let Some((key, values)) = constraints.allowed()
+            && allowed.as_ref().is_some_and(|allowed| !allowed.contains(&identity(&element)))
+        {
+            let texts = values.value.iter().filter_map(text_of);
+            let near = text_of(&element).and_then(|text| suggest(text, texts)).map(str::to_owned);
+            let (label, place) = ("none of the values".to_owned(), form.span(range));
+            let constraint = form.span(values);
+            form.report(RejectedDefault { key, label, place, constraint, what: "only values", near });
         }
     }
     (form.count() == before).then_some(value)
-}
-
-fn check_default_length(
-    form: &mut Form<'_>,
-    entry: &Entry<'_>,
-    value: &Value,
-    subject: Subject<'_>,
-    constraints: &Constraints,
-) {
-    if let Some(lengths) = &constraints.length
-        && let Some(length) = length_of(value).filter(|length| !lengths.value.contains(*length))
-    {
-        let diagnostic = Diagnostic::error("the default breaks the attribute's own `length`")
-            .code(rules::BAD_DEFAULT)
-            .at(form.span(entry.range.clone()), counted(length, subject.ty))
-            .related(form.span(lengths.range.clone()), "the lengths");
-        form.report(diagnostic);
-    }
-}
-
-fn check_default_range(form: &mut Form<'_>, range: &Range<usize>, value: &Value, constraints: &Constraints) {
-    if let Some(bounds) = &constraints.range
-        && let Some(label) = outside(value, &bounds.value)
-    {
-        let diagnostic = Diagnostic::error("the default breaks the attribute's own `range`")
-            .code(rules::BAD_DEFAULT)
-            .at(form.span(range.clone()), label)
-            .related(form.span(bounds.range.clone()), "the range");
-        form.report(diagnostic);
-    }
-}
-
-/// The default, or one of its elements, is none of the values that are allowed.
-fn not_allowed(form: &mut Form<'_>, range: &Range<usize>, value: &Value, constraints: &Constraints) {
-    let Some((key, allowed)) = constraints.allowed() else { return };
-    let diagnostic = Diagnostic::error(format!("the default breaks the attribute's own `{key}`"))
-        .code(rules::BAD_DEFAULT)
-        .at(form.span(range.clone()), "none of the values")
-        .related(form.span(allowed.range.clone()), "the only values");
-    let texts = allowed.value.iter().filter_map(|value| match value {
-        Value::Str(text) => Some(text.as_str()),
-        _ => None,
-    });
-    let near = match value {
-        Value::Str(text) => suggest(text, texts),
-        _ => None,
-    };
-    form.report(match near {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    });
 }

@@ -10,9 +10,10 @@ use super::{
     LaunchDecl, Located, Named, Nested, Row, ScratchDecl, Section, StepDecl, Switch, Text, ValueType,
 };
 use super::{WorkDecl, names_to, table, value_types};
-use crate::diagnostic::Diagnostic;
+use crate::manifest::errors::{
+    BadExtents, MemsetAndLaunch, NotByte, NothingLaunched, SourceAndCode, WrongType,
+};
 use crate::manifest::json;
-use crate::rules;
 
 table! {
     /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
@@ -128,13 +129,13 @@ impl ValueType for Arguments {
 
     fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<ArgDecl>> {
         let Some(lines) = entry.lines() else {
-            let diagnostic = form.misfit(entry, "a table");
             let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value().is_str()));
-            form.report(match is_list {
-                true => diagnostic
-                    .help("arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`"),
-                false => diagnostic,
-            });
+            if is_list {
+                let help = "arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`";
+                form.report(WrongType { help: Some(help.to_owned()), ..form.wrong_type(entry, "a table") });
+            } else {
+                form.report_no_table(entry);
+            }
             return None;
         };
         let mut args = Vec::new();
@@ -149,13 +150,14 @@ impl ValueType for Arguments {
     }
 }
 
-impl Named for ScratchDecl {}
+impl Named for ScratchDecl {
+    const WHAT: &'static str = "a scratch buffer";
+}
 
 impl Declaration for ScratchDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SCRATCH], but_for: None };
 
     fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<ScratchDecl> {
-        form.identifier(&name, "a scratch buffer");
         let Scratch { bytes } = Row::read_all(form, section);
         Some(ScratchDecl { name, bytes })
     }
@@ -180,12 +182,7 @@ impl Declaration for StepDecl {
             section = form.reopen(section, if is_of_code { &LAUNCH_OF_CODE } else { &LAUNCH });
             section.set_reported("memset");
             section.set_reported("byte");
-            let diagnostic = Diagnostic::error("a memset and a launch in one step")
-                .code(rules::WRONG_VALUE)
-                .at(form.span(memset.key_range.start..memset.range.end), "the memset")
-                .note("steps run in the order in which they stand")
-                .help("make two steps of it: a `[[launches]]` table with the memset, and one for the launch behind it");
-            form.report(diagnostic);
+            form.report(MemsetAndLaunch { place: form.span(memset.key_range.start..memset.range.end) });
         }
         let args_range = section.entry("args").map_or(0..0, |args| args.key_range);
         if !is_of_code {
@@ -205,24 +202,14 @@ pub(super) fn check_launches(form: &mut Form<'_>, steps: &[StepDecl]) {
         Some(_) if steps.iter().any(|step| step.launch().is_some()) => return,
         Some(first) => (first.range.clone(), "a memset, and there is no launch beside it"),
     };
-    let diagnostic = Diagnostic::error("the manifest launches nothing")
-        .code(rules::MISSING_KEY)
-        .at(form.span(place), label)
-        .note("a launch names a CUDA source and a kernel in it, or code that another compiler made; grid, block and arguments");
-    form.report(diagnostic);
+    form.report(NothingLaunched { place: form.span(place), label });
 }
 
 fn byte(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u8> {
     let number = form.integer(entry)?;
     let byte = u8::try_from(number).ok();
     if byte.is_none() {
-        let diagnostic = Diagnostic::error("`byte` must be from 0 to 255")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), format!("found `{number}`"))
-            .note(
-                "memory is filled with one byte: numbers other than 0 are rarely what all of its bytes are",
-            );
-        form.report(diagnostic);
+        form.report(NotByte { found: number, place: form.span(entry) });
     }
     byte
 }
@@ -232,33 +219,23 @@ fn report_source(form: &mut Form<'_>, section: &mut Section<'_>) {
     let entries: Vec<Entry<'_>> = ["source", "kernel"].iter().filter_map(|key| section.entry(key)).collect();
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
     entries.iter().for_each(|entry| section.set_reported(&entry.key));
-    let diagnostic = Diagnostic::error("a launch of code that is there already compiles nothing")
-        .code(rules::WRONG_VALUE)
-        .at(form.span(first.key_range.start..last.range.end), "this belongs to launches of CUDA sources");
-    form.report(match first.key.as_str() {
-        "kernel" => diagnostic.help("say `kernel` in the `[[code]]` that `code` names, or leave it out"),
-        _ => diagnostic.help("leave it out; or leave `code` out, and the source is compiled"),
-    });
+    let help = match first.key.as_str() {
+        "kernel" => "say `kernel` in the `[[code]]` that `code` names, or leave it out",
+        _ => "leave it out; or leave `code` out, and the source is compiled",
+    };
+    form.report(SourceAndCode { place: form.span(first.key_range.start..last.range.end), help });
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.
 fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
-    const EXPECTED: &str = "an array of one to three expressions: x, y and z";
     let Some(items) = entry.items() else {
-        let diagnostic = form.misfit(entry, EXPECTED);
-        let diagnostic = match in_brackets(form, entry) {
-            Some(value) => diagnostic.help(format!("write `{} = {value}`", entry.key)),
-            None => diagnostic,
-        };
-        form.report(diagnostic);
+        let help = in_brackets(form, entry).map(|value| format!("write `{} = {value}`", entry.key));
+        let expected = "an array of one to three expressions: x, y and z";
+        form.report(WrongType { help, ..form.wrong_type(entry, expected) });
         return None;
     };
     if items.is_empty() || items.len() > 3 {
-        let diagnostic =
-            Diagnostic::error(format!("`{}` must have one to three expressions: x, y and z", entry.key))
-                .code(rules::WRONG_VALUE)
-                .at(form.span(entry.range.clone()), format!("found {}", items.len()));
-        form.report(diagnostic);
+        form.report(BadExtents { key: entry.key.clone(), found: items.len(), place: form.span(entry) });
     }
     Some(items.iter().filter_map(|item| form.expression(item)).collect())
 }

@@ -22,6 +22,7 @@ pub use attributes::ATTRIBUTE;
 pub use code::CODE;
 pub use combinations::COMBINATION;
 pub use compile::COMPILE;
+pub(crate) use compile::parse_targets;
 pub use launches::{LAUNCH, LAUNCH_OF_CODE, MEMSET, SCRATCH};
 pub use names::FUNCTION;
 pub use plugin::{PLUGIN, REQUIRE};
@@ -31,13 +32,14 @@ pub use variants::VARIANT;
 
 use super::description::table;
 pub use super::description::{Key, Kinds, Nested, Presence, Table};
+use super::errors::{NoPlugin, UnknownKey, UnknownType};
 use super::form::{Entry, Form, Section, list};
 use super::value_type::{
     AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
     Named, NamedTables, Row, Switch, TableOf, ValueType, names_to, value_types,
 };
 use super::*;
-use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
+use crate::diagnostic::{lacking_type, suggest_type};
 use names::{Constant, FormatParameter, TypeParameter};
 
 table! {
@@ -117,10 +119,7 @@ pub(super) fn read(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Mani
     report_root_keys(form, &mut section);
     let root: Root<'_> = Row::read(form, &section);
     if !section.has("plugin") {
-        let diagnostic = Diagnostic::error("the manifest has no `[plugin]` table")
-            .code(rules::MISSING_KEY)
-            .at(form.span(0..0), "expected `[plugin]` with `name` and `namespace`");
-        form.report(diagnostic);
+        form.report(NoPlugin { place: form.span(0..0) });
     }
     if root.launches.is_some() || !section.has("launches") {
         launches::check_launches(form, root.launches.as_deref().unwrap_or_default());
@@ -158,10 +157,9 @@ pub(super) fn read(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Mani
 fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
         if let Some(header) = header_of(&entry.key) {
-            let diagnostic = Diagnostic::error(format!("unknown key `{}` in the file", entry.key))
-                .code(rules::UNKNOWN_KEY)
-                .at(form.span(entry.key_range), "not a key of this table");
-            form.report(diagnostic.help(format!("write `{header}`")));
+            let (table, place) = ("the file".to_owned(), form.span(entry.key_range));
+            let help = Some(format!("write `{header}`"));
+            form.report(UnknownKey { key: entry.key.clone(), table, place, note: None, help });
             root.set_reported(&entry.key);
             form.explained.push(entry.key);
         } else if suggest(&entry.key, ROOT.keys.iter().map(|key| key.name)).is_none() {
@@ -190,30 +188,23 @@ pub(crate) fn no_tensors_of(lacking: &str) -> String {
     }
 }
 
-fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &str, known: &[&str]) {
-    let diagnostic = Diagnostic::error(format!("unknown {what} `{}`", name.value))
-        .code(rules::UNKNOWN_TYPE)
-        .at(
-            form.span(name.range.clone()),
-            format!("not {} {what}", if what.starts_with('a') || what.starts_with('e') { "an" } else { "a" }),
-        )
-        .note(format!("the {what}s are {}", list(known)));
-    if let Some(lacking) = lacking_type(&name.value, known.iter().copied()) {
-        let diagnostic = match what {
-            "attribute type" if lacking.starts_with('u') => {
-                diagnostic.help("a signed type with a `range` holds what is not negative: `range = \"0..\"`")
-            }
-            "attribute type" | "table type" => diagnostic,
-            _ => diagnostic.note(no_tensors_of(&lacking)),
-        };
-        form.report(diagnostic);
-        return;
+fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &'static str, known: &[&str]) {
+    let mut notes = vec![format!("the {what}s are {}", list(known))];
+    let mut help = None;
+    match lacking_type(&name.value, known.iter().copied()) {
+        Some(lacking) if what == "attribute type" && lacking.starts_with('u') => {
+            let signed = "a signed type with a `range` holds what is not negative: `range = \"0..\"`";
+            help = Some(signed.to_owned());
+        }
+        Some(_) if matches!(what, "attribute type" | "table type") => {}
+        Some(lacking) => notes.push(no_tensors_of(&lacking)),
+        None => {
+            let near = suggest_type(&name.value, known.iter().copied());
+            help = near.map(|near| format!("did you mean `{near}`?"));
+        }
     }
-    let diagnostic = match suggest_type(&name.value, known.iter().copied()) {
-        Some(near) => diagnostic.help(format!("did you mean `{near}`?")),
-        None => diagnostic,
-    };
-    form.report(diagnostic);
+    let article = if what.starts_with(['a', 'e']) { "an" } else { "a" };
+    form.report(UnknownType { what, article, name: name.value.clone(), notes, place: form.span(name), help });
 }
 
 #[cfg(test)]

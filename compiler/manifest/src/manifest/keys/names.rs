@@ -11,6 +11,7 @@ use super::{
 };
 use super::{Line, Located, Named, Parameter, Row, Section, TypeDecl, table, unknown_type, value_types};
 use crate::diagnostic::{Diagnostic, suggest};
+use crate::manifest::errors::{BadConstant, NoAlternatives, Repeated, ReservedName};
 use crate::manifest::form::list;
 use crate::manifest::json;
 use crate::rules;
@@ -85,11 +86,9 @@ fn parameter<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<P
     let name = entry.name();
     form.identifier(&name, &format!("a {} parameter", T::WHAT));
     if T::EACH.iter().any(|known| known.word() == name.value) {
-        let message = format!("a {} parameter cannot be called `{}`", T::WHAT, name.value);
-        let diagnostic = Diagnostic::error(message)
-            .code(rules::BAD_NAME)
-            .at(form.span(name.range.clone()), format!("this is {}", T::ONE));
-        form.report(diagnostic);
+        let (what, why) = (format!("a {} parameter", T::WHAT), format!("this is {}", T::ONE));
+        let place = form.span(&name);
+        form.report(ReservedName { what, name: name.value, why, place });
     }
     alternatives(form, entry)
 }
@@ -99,11 +98,8 @@ fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Optio
     let name = entry.name();
     let items = form.values(entry, &format!("an array of {}", T::MANY))?;
     if items.is_empty() {
-        let message = format!("the {} parameter `{}` has no alternatives", T::WHAT, name.value);
-        let diagnostic = Diagnostic::error(message)
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), format!("expected at least one of the {}", T::MANY));
-        form.report(diagnostic);
+        let (what, many, place) = (T::WHAT, T::MANY, form.span(entry));
+        form.report(NoAlternatives { what, many, name: name.value, place });
         return None;
     }
     let mut alternatives: Vec<(T, Range<usize>)> = Vec::new();
@@ -114,11 +110,9 @@ fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Optio
             continue;
         };
         if let Some((_, first)) = alternatives.iter().find(|(known, _)| *known == found) {
-            let diagnostic = Diagnostic::error(format!("`{}` lists `{}` twice", name.value, found.word()))
-                .code(rules::DECLARED_TWICE)
-                .at(form.span(item.range.clone()), "the second time")
-                .related(form.span(first.clone()), "the first time");
-            form.report(diagnostic);
+            let message = format!("`{}` lists `{}` twice", name.value, found.word());
+            let (second, first) = (form.span(item), form.span(first.clone()));
+            form.report(Repeated { message, ordinal: "time", second, first });
             continue;
         }
         alternatives.push((found, item.range.clone()));
@@ -178,11 +172,8 @@ fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ConstantDecl> {
         DeValue::Float(_) => form.float(entry).map(Value::Float)?,
         DeValue::Boolean(value) => Value::Bool(*value),
         _ => {
-            let diagnostic =
-                Diagnostic::error(format!("the constant `{}` must be a number or a boolean", name.value))
-                    .code(rules::WRONG_VALUE)
-                    .at(form.span(entry.range.clone()), format!("found {}", entry.found()));
-            form.report(diagnostic);
+            let (found, place) = (entry.found(), form.span(entry));
+            form.report(BadConstant { name: name.value, found, place });
             return None;
         }
     };
@@ -190,6 +181,7 @@ fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ConstantDecl> {
 }
 
 impl Named for FunctionDecl {
+    const WHAT: &'static str = "a function";
     const HAS_HEADER: bool = false;
 }
 
@@ -197,7 +189,6 @@ impl Declaration for FunctionDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&FUNCTION], but_for: None };
 
     fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<FunctionDecl> {
-        form.identifier(&name, "a function");
         let Function { params, body } = Row::read_all(form, section);
         let (params, body) = (params?, body?);
         for (index, param) in params.value.iter().enumerate() {
@@ -205,11 +196,8 @@ impl Declaration for FunctionDecl {
             let earlier = params.value.iter().take(index);
             if let Some(first) = earlier.into_iter().find(|first| first.value == param.value) {
                 let message = format!("`{}` has two parameters `{}`", name.value, param.value);
-                let diagnostic = Diagnostic::error(message)
-                    .code(rules::DECLARED_TWICE)
-                    .at(form.span(param.range.clone()), "the second one")
-                    .related(form.span(first.range.clone()), "the first one");
-                form.report(diagnostic);
+                let (second, first) = (form.span(param), form.span(first));
+                form.report(Repeated { message, ordinal: "one", second, first });
             }
         }
         Some(FunctionDecl { name, params: params.value, params_range: params.range, body })

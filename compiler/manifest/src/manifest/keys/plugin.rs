@@ -4,10 +4,9 @@ use serde_json::json;
 
 use super::{AnyText, ArrayOf, Declaration, Entry, ExpressionText, FilePath, Form, Kinds, Located};
 use super::{PluginDecl, RequireDecl, Row, Section, table, value_types};
-use crate::diagnostic::Diagnostic;
+use crate::manifest::errors::{BadNamespace, BadVersion, EmptyMessage, NameTooLong};
 use crate::manifest::form::{found, is_identifier};
 use crate::manifest::json::{self, IDENTIFIER, MAX_NAME_BYTES};
-use crate::rules;
 
 table! {
     /// Which operator it is, and what must hold of its nodes.
@@ -105,10 +104,7 @@ fn plugin_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>
 fn message(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let message = form.string(entry)?;
     if message.value.trim().is_empty() {
-        let diagnostic = Diagnostic::error("the `message` of a rule must not be empty")
-            .code(rules::WRONG_VALUE)
-            .at(form.span(message.range), "this is what the person reads whose node breaks the rule");
-        form.report(diagnostic);
+        form.report(EmptyMessage { place: form.span(&message) });
     }
     Some(message.value)
 }
@@ -116,12 +112,7 @@ fn message(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
 fn namespace(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let namespace = form.string(entry)?;
     if !namespace.value.is_empty() && !namespace.value.split('.').all(is_identifier) {
-        let diagnostic =
-            Diagnostic::error("a namespace must be empty or made of identifiers with dots between them")
-                .code(rules::BAD_NAME)
-                .at(form.span(namespace.range.clone()), found(&namespace.value))
-                .help("write it as `sample` or `com.example`");
-        form.report(diagnostic);
+        form.report(BadNamespace { found: found(&namespace.value), place: form.span(&namespace) });
     }
     check_length(form, &namespace);
     Some(namespace.value)
@@ -131,25 +122,17 @@ fn version(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
     let version = form.string(entry)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     if version.value.is_empty() || !version.value.bytes().all(is_allowed) {
-        let diagnostic =
-            Diagnostic::error("a version must be made of letters, digits, `.`, `_`, `+` and `-`")
-                .code(rules::BAD_NAME)
-                .at(form.span(version.range.clone()), found(&version.value));
-        form.report(diagnostic);
+        form.report(BadVersion { found: found(&version.value), place: form.span(&version) });
     }
     check_length(form, &version);
     Some(version.value)
 }
 
 fn check_length(form: &mut Form<'_>, name: &Located<String>) {
-    if name.value.len() <= MAX_NAME_BYTES {
-        return;
+    let length = name.value.len();
+    if length > MAX_NAME_BYTES {
+        form.report(NameTooLong { most: MAX_NAME_BYTES, length, place: form.span(name) });
     }
-    let diagnostic = Diagnostic::error(format!("a name may have at most {MAX_NAME_BYTES} bytes"))
-        .code(rules::BAD_NAME)
-        .at(form.span(name.range.clone()), format!("this has {}", name.value.len()))
-        .note("this is TensorRT's limit");
-    form.report(diagnostic);
 }
 
 fn attribute_names(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {

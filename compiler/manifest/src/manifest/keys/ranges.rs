@@ -4,8 +4,7 @@ use cubinder_expr::Interval;
 use toml::de::DeValue;
 
 use super::{Entry, Form, Located};
-use crate::diagnostic::Diagnostic;
-use crate::rules;
+use crate::manifest::errors::{BadRange, WrongType};
 
 /// The ends of a range, each where it is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -14,18 +13,18 @@ pub(super) struct Ends<T> {
     pub(super) max: Option<T>,
 }
 
-/// Why a text is no range, and how it could be one.
+/// Why a text is no range, and what could be meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Mistake {
+pub(super) struct RangeError {
     /// For the place itself.
     pub(super) label: String,
     /// The range that may have been meant.
     pub(super) meant: Option<String>,
 }
 
-impl Mistake {
-    fn new(label: impl Into<String>) -> Mistake {
-        Mistake { label: label.into(), meant: None }
+impl RangeError {
+    fn new(label: impl Into<String>) -> RangeError {
+        RangeError { label: label.into(), meant: None }
     }
 }
 
@@ -33,36 +32,36 @@ impl Mistake {
 ///
 /// # Errors
 /// What keeps it from being a range of what `noun` says: `number`, `integer`.
-pub(super) fn ends<T: Copy>(
+pub(super) fn ends<T: Clone>(
     text: &str,
     noun: &str,
     read: impl Fn(&str) -> Option<T>,
-) -> Result<Ends<T>, Mistake> {
-    let unreadable = |part: &str| Mistake::new(format!("`{}` is not a usable {noun}", part.trim()));
+) -> Result<Ends<T>, RangeError> {
+    let unreadable = |part: &str| RangeError::new(format!("`{}` is not a usable {noun}", part.trim()));
     let end = |part: &str| match part.trim() {
         "" => Ok(None),
         part => read(part).map(Some).ok_or_else(|| unreadable(part)),
     };
     let Some((low, high)) = text.split_once("..") else {
         return match read(text.trim()) {
-            Some(value) => Ok(Ends { min: Some(value), max: Some(value) }),
-            None if text.trim().is_empty() => Err(Mistake::new("this is empty")),
-            None => Err(Mistake { meant: range_of_others(text, &read), ..unreadable(text) }),
+            Some(value) => Ok(Ends { min: Some(value.clone()), max: Some(value) }),
+            None if text.trim().is_empty() => Err(RangeError::new("this is empty")),
+            None => Err(RangeError { meant: range_of_others(text, &read), ..unreadable(text) }),
         };
     };
     let min = end(low)?;
     let max = match high.trim_start().strip_prefix('=') {
-        Some(high) => Some(end(high)?.ok_or_else(|| Mistake::new("nothing follows `..=`"))?),
+        Some(high) => Some(end(high)?.ok_or_else(|| RangeError::new("nothing follows `..=`"))?),
         None => {
             if end(high)?.is_some() {
                 let meant = Some(format!("{}..={}", low.trim(), high.trim()));
-                return Err(Mistake { label: "`..` needs `=` before its end".to_owned(), meant });
+                return Err(RangeError { label: "`..` needs `=` before its end".to_owned(), meant });
             }
             None
         }
     };
     if min.is_none() && max.is_none() {
-        return Err(Mistake::new("this range has no end at all"));
+        return Err(RangeError::new("this range has no end at all"));
     }
     Ok(Ends { min, max })
 }
@@ -159,33 +158,36 @@ impl Sizes<'_> {
             }
             DeValue::String(text) => ends(text, "integer", size),
             _ => {
-                let misfit = form.misfit(entry, self.what);
                 let example =
                     from_two(entry).map_or_else(|| self.example.to_owned(), |meant| format!("\"{meant}\""));
-                form.report(misfit.help(format!("write `{} = {example}`", entry.key)));
+                let help = Some(format!("write `{} = {example}`", entry.key));
+                form.report(WrongType { help, ..form.wrong_type(entry, self.what) });
                 return None;
             }
         };
         match ends.and_then(|ends| self.interval(ends)) {
             Ok(value) => Some(Located { value, range: entry.range.clone() }),
-            Err(mistake) => {
-                self.report(form, entry, mistake);
+            Err(error) => {
+                let (key, expected, place) = (entry.key.clone(), self.what.to_owned(), form.span(entry));
+                let meant = error.meant.map(|meant| format!("\"{meant}\""));
+                let example = meant.unwrap_or_else(|| self.example.to_owned());
+                form.report(BadRange { key, expected, label: error.label, example, place });
                 None
             }
         }
     }
 
-    fn interval(&self, ends: Ends<i64>) -> Result<Interval, Mistake> {
+    fn interval(&self, ends: Ends<i64>) -> Result<Interval, RangeError> {
         let interval = Interval { min: ends.min.unwrap_or(self.least), max: ends.max.unwrap_or(self.most) };
         if interval.min < self.least || interval.max < self.least {
-            return Err(Mistake::new(if self.least == 0 {
+            return Err(RangeError::new(if self.least == 0 {
                 "this cannot be negative".to_owned()
             } else {
                 format!("{} is less than {}", interval.min.min(interval.max), self.least)
             }));
         }
         if interval.min > self.most || interval.max > self.most {
-            return Err(Mistake::new(format!(
+            return Err(RangeError::new(format!(
                 "{} is more than {}",
                 interval.max.max(interval.min),
                 self.most
@@ -194,18 +196,9 @@ impl Sizes<'_> {
         if interval.min > interval.max {
             let meant = Some(format!("{}..={}", interval.max, interval.min));
             let label = format!("empty: {} is more than {}", interval.min, interval.max);
-            return Err(Mistake { label, meant });
+            return Err(RangeError { label, meant });
         }
         Ok(interval)
-    }
-
-    fn report(&self, form: &mut Form<'_>, entry: &Entry<'_>, mistake: Mistake) {
-        let example = mistake.meant.map_or_else(|| self.example.to_owned(), |meant| format!("\"{meant}\""));
-        let diagnostic = Diagnostic::error(format!("`{}` must be {}", entry.key, self.what))
-            .code(rules::BAD_RANGE)
-            .at(form.span(entry.range.clone()), mistake.label)
-            .help(format!("write `{} = {example}`; both ends belong to a range", entry.key));
-        form.report(diagnostic);
     }
 }
 
@@ -216,7 +209,7 @@ mod tests {
     use super::*;
 
     fn ints(text: &str) -> Result<(Option<i64>, Option<i64>), String> {
-        ends(text, "integer", integer).map(|ends| (ends.min, ends.max)).map_err(|mistake| mistake.label)
+        ends(text, "integer", integer).map(|ends| (ends.min, ends.max)).map_err(|error| error.label)
     }
 
     #[test]

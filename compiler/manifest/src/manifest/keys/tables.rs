@@ -6,9 +6,8 @@ use toml::de::DeValue;
 
 use super::{Declaration, Entry, FilePath, Form, Kinds, Located, Named, Row, Section, TableData, TableDecl};
 use super::{TableType, TableValues, table, unknown_type, value_types};
-use crate::diagnostic::Diagnostic;
 use crate::manifest::MAX_TABLE_BYTES;
-use crate::rules;
+use crate::manifest::errors::{BadElement, TableSize, ValuesAndFile, WrongElement};
 
 table! {
     /// A table: read-only data that kernels see as `manifest::NAME`.
@@ -40,20 +39,17 @@ value_types! {
         ] }), Form::unread;
 }
 
-impl Named for TableDecl {}
+impl Named for TableDecl {
+    const WHAT: &'static str = "a table";
+}
 
 impl Declaration for TableDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
 
     fn read(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
-        form.identifier(&name, "a table");
         if section.has("file") {
             if let Some(values) = section.entry("values") {
-                let diagnostic = Diagnostic::error("a table has `values` or `file`, and not both")
-                    .code(rules::WRONG_VALUE)
-                    .at(form.span(values.key_range.clone()), "the elements are in a file")
-                    .help("leave one of both out");
-                form.report(diagnostic);
+                form.report(ValuesAndFile { place: form.span(values.key_range) });
                 section.set_reported("values");
             }
             let DataFile { ty, file } = Row::read_all(form, section);
@@ -82,10 +78,7 @@ fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) ->
         _ => form.values(entry, "an array of numbers or booleans, or an expression")?,
     };
     if let Some(error) = size_error(ty.value, items.len()) {
-        let diagnostic = Diagnostic::error(error.message)
-            .code(rules::WRONG_VALUE)
-            .at(form.span(entry.range.clone()), error.label);
-        form.report(diagnostic);
+        form.report(TableSize { message: error.message, label: error.label, place: form.span(entry) });
         return None;
     }
     let mut data = TableData::default();
@@ -95,14 +88,8 @@ fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) ->
             Ok(bytes) => data.push(&bytes),
             // One mistake is enough of an array that may have many thousands.
             Err(why) => {
-                let diagnostic = Diagnostic::error(format!(
-                    "an element of the table is not of type `{}`",
-                    ty.value.name()
-                ))
-                .code(rules::WRONG_VALUE)
-                .at(form.span(item.range.clone()), format!("found {}{why}", item.found()))
-                .related(form.span(ty.range.clone()), "the type of its elements");
-                form.report(diagnostic);
+                let (found, place, declared) = (item.found(), form.span(item), form.span(ty));
+                form.report(WrongElement { ty: ty.value.name(), found, why, place, declared });
                 return None;
             }
         }
@@ -121,10 +108,7 @@ fn value(form: &mut Form<'_>, item: &Entry<'_>) -> Option<Value> {
         DeValue::Float(_) => form.float(item).map(Value::Float),
         DeValue::Boolean(value) => Some(Value::Bool(*value)),
         _ => {
-            let diagnostic = Diagnostic::error("an element of a table must be a number or a boolean")
-                .code(rules::WRONG_VALUE)
-                .at(form.span(item.range.clone()), format!("found {}", item.found()));
-            form.report(diagnostic);
+            form.report(BadElement { found: item.found(), place: form.span(item) });
             None
         }
     }

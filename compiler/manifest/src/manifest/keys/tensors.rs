@@ -13,9 +13,11 @@ use super::{
     AnyText, Declaration, Entry, Expression, Form, Identifier, InputDecl, Kinds, LimitsDecl, Located,
 };
 use super::{Nested, OutputDecl, Row, Section, SizeDecl, TableOf, Text, ValueType, table, value_types};
-use crate::diagnostic::Diagnostic;
+use crate::manifest::errors::{
+    DimensionCount, DimensionsOfAnyRank, KeyOfAlias, KeyOfSizeTensor, NotIntegerType, ShapeInputRankRange,
+    TooManyShapeValues, UnmeetableLimits, WrongType,
+};
 use crate::manifest::{MAX_RANK, json};
-use crate::rules;
 
 const RANK: Sizes<'_> = Sizes {
     what: "a rank or a range of ranks from 0 to 8",
@@ -192,9 +194,9 @@ impl ValueType for SizeBound {
 
     fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Located<SizeDecl>> {
         if matches!(entry.value(), DeValue::String(_) | DeValue::Integer(_)) {
-            let diagnostic = form.misfit(entry, "a table");
             let written = form.written(&entry.range).unwrap_or("\"...\"");
-            form.report(diagnostic.help(format!("write `size = {{ upper = {written} }}`")));
+            let help = Some(format!("write `size = {{ upper = {written} }}`"));
+            form.report(WrongType { help, ..form.wrong_type(entry, "a table") });
             return None;
         }
         let value = TableOf::<SizeDecl>::read(form, entry)?;
@@ -300,8 +302,8 @@ fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
 
 fn only_true(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<()> {
     if entry.value().as_bool() != Some(true) {
-        let diagnostic = form.misfit(entry, "`true`");
-        form.report(diagnostic.help("leave it out where the input is none"));
+        let help = Some("leave it out where the input is none".to_owned());
+        form.report(WrongType { help, ..form.wrong_type(entry, "`true`") });
         return None;
     }
     Some(())
@@ -311,11 +313,7 @@ fn only_true(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<()> {
 fn single_rank(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<u8>> {
     let rank = SHAPE_INPUT_RANK.read(form, entry)?;
     if rank.value.min != rank.value.max {
-        let diagnostic = Diagnostic::error("the rank of a shape input must be one number")
-            .code(rules::BAD_RANGE)
-            .at(form.span(rank.range), "found a range")
-            .help("write `rank = 1` for several values, `rank = 0` for one");
-        form.report(diagnostic);
+        form.report(ShapeInputRankRange { place: form.span(&rank) });
         return None;
     }
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
@@ -329,11 +327,7 @@ fn limit_count(form: &mut Form<'_>, limits: &mut LimitsDecl, ranks: &Ranks) {
         return;
     }
     if shape.dim(0).min > MAX_SHAPE_VALUES || shape.numel.min > MAX_SHAPE_VALUES {
-        let diagnostic = Diagnostic::error(format!("a shape input has at most {MAX_SHAPE_VALUES} values"))
-            .code(rules::BAD_RANGE)
-            .at(form.span(limits.range.clone()), "these are more")
-            .note("TensorRT tells plugins of no more when it asks for the outputs' shapes");
-        form.report(diagnostic);
+        form.report(TooManyShapeValues { most: MAX_SHAPE_VALUES, place: form.span(limits.range.clone()) });
         *shape = ShapeLimits::default();
     }
     shape.every = most(shape.every);
@@ -341,17 +335,17 @@ fn limit_count(form: &mut Form<'_>, limits: &mut LimitsDecl, ranks: &Ranks) {
 }
 
 /// The type of a shape input or a size, and its integers.
-fn integer_type(form: &mut Form<'_>, entry: &Entry<'_>, what: &str) -> Option<(Located<String>, Interval)> {
+fn integer_type(
+    form: &mut Form<'_>,
+    entry: &Entry<'_>,
+    what: &'static str,
+) -> Option<(Located<String>, Interval)> {
     let ty = tensor_type(form, entry)?;
     let all = match DataType::from_name(&ty.value) {
         Some(DataType::I64) => Interval { min: i64::MIN, max: i64::MAX },
         Some(DataType::I32) => Interval { min: i32::MIN.into(), max: i32::MAX.into() },
         _ => {
-            let diagnostic = Diagnostic::error(format!("{what} holds `i32` or `i64`"))
-                .code(rules::UNKNOWN_TYPE)
-                .at(form.span(ty.range), format!("found `{}`", ty.value))
-                .note("TensorRT takes integers of 32 and of 64 bits there");
-            form.report(diagnostic);
+            form.report(NotIntegerType { what, place: form.span(&ty), found: ty.value });
             return None;
         }
     };
@@ -361,10 +355,7 @@ fn integer_type(form: &mut Form<'_>, entry: &Entry<'_>, what: &str) -> Option<(L
 /// An output that shares the memory of an input. Its type and shape are known once the inputs are: [`inherit`].
 fn in_place(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
-        let diagnostic = Diagnostic::error(format!("an output in place has no `{}` of its own", entry.key))
-            .code(rules::ALIAS)
-            .at(form.span(entry.key_range), "it is the input's");
-        form.report(diagnostic.help("leave it out"));
+        form.report(KeyOfAlias { place: form.span(entry.key_range), key: entry.key });
     }
     let Alias { name, alias, doc } = Row::read_all(form, section);
     let name = name?;
@@ -396,10 +387,7 @@ pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
 /// An output that holds a size.
 fn size_tensor(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["shape", "limits", "format"]) {
-        let diagnostic = Diagnostic::error(format!("an output that holds a size has no `{}`", entry.key))
-            .code(rules::SIZE_TENSOR)
-            .at(form.span(entry.key_range), "it is a single number: its shape is `[]`");
-        form.report(diagnostic.help("leave it out; the name of this output is a dimension of other outputs"));
+        form.report(KeyOfSizeTensor { place: form.span(entry.key_range), key: entry.key });
     }
     let SizeTensor { name, ty, size, doc } = Row::read_all(form, section);
     let name = name?;
@@ -426,11 +414,10 @@ fn tensor_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>
 }
 
 fn several<T>(form: &mut Form<'_>, entry: &Entry<'_>, table: &str, name: &str) -> Option<T> {
-    let diagnostic = form.misfit(entry, "a string");
     let (key, written) = (&entry.key, form.written(&entry.range).unwrap_or("[...]"));
-    form.report(diagnostic.help(format!(
-        "`{table}` gives several a name: `{name} = {written}` there, and `{key} = \"{name}\"` here"
-    )));
+    let help =
+        format!("`{table}` gives several a name: `{name} = {written}` there, and `{key} = \"{name}\"` here");
+    form.report(WrongType { help: Some(help), ..form.wrong_type(entry, "a string") });
     None
 }
 
@@ -442,12 +429,10 @@ fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Text> {
         DeValue::Integer(integer) => Some(integer.to_string()),
         _ => None,
     };
-    let diagnostic = form.misfit(entry, "a string with an expression");
     let parts: Option<Vec<String>> = items.iter().map(part).collect();
-    form.report(match parts {
-        Some(parts) => diagnostic.help(format!("write `shape = \"[{}]\"`", parts.join(", "))),
-        None => diagnostic.help("write `shape = \"[...]\"`"),
-    });
+    let array = parts.map_or_else(|| "...".to_owned(), |parts| parts.join(", "));
+    let help = Some(format!("write `shape = \"[{array}]\"`"));
+    form.report(WrongType { help, ..form.wrong_type(entry, "a string with an expression") });
     None
 }
 
@@ -500,39 +485,29 @@ fn single_dimensions(
     limits: &mut ShapeLimits,
 ) {
     let sizes = written.value;
-    let Some(ranks) = ranks.filter(|ranks| ranks.lowest == ranks.highest) else {
-        let diagnostic = Diagnostic::error("single dimensions can be limited only where the rank is fixed")
-            .code(rules::BAD_RANGE)
-            .at(
-                form.span(written.range),
-                format!("ranges for {}", counted(sizes.len() as u64, "dimension", "dimensions")),
-            );
-        let diagnostic = match ranks {
-            None => diagnostic.note("the rank of an output follows from its `shape`"),
-            Some(Ranks { range: Some(range), lowest, highest }) => {
-                let label = format!("this input has {lowest} to {highest} dimensions");
-                diagnostic.related(form.span(range.clone()), label)
-            }
-            Some(_) => diagnostic.note("an input without `rank` may have 0 to 8 dimensions"),
-        };
+    let Some(fixed) = ranks.filter(|ranks| ranks.lowest == ranks.highest) else {
+        let found = counted(sizes.len() as u64, "dimension", "dimensions");
         let help = match ranks {
             None => "write one range for all dimensions: `dims = \"1..=65535\"`".to_owned(),
             Some(_) => {
                 format!("write `rank = {}` in this input, or one range for all dimensions", sizes.len())
             }
         };
-        form.report(diagnostic.help(help));
+        let note = match ranks {
+            None => Some("the rank of an output follows from its `shape`"),
+            Some(Ranks { range: None, .. }) => Some("an input without `rank` may have 0 to 8 dimensions"),
+            Some(_) => None,
+        };
+        let (lowest, highest) = ranks.map_or((0, 0), |ranks| (ranks.lowest, ranks.highest));
+        let ranks = ranks.and_then(|ranks| ranks.range.clone()).map(|range| form.span(range));
+        let place = form.span(written.range);
+        form.report(DimensionsOfAnyRank { found, place, ranks, lowest, highest, note, help });
         return;
     };
-    if sizes.len() != usize::from(ranks.lowest) {
-        let diagnostic = Diagnostic::error("`dims` must have one range for each dimension")
-            .code(rules::BAD_RANGE)
-            .at(form.span(written.range), format!("found {}", sizes.len()));
-        let related = ranks.range.clone().map(|range| (range, format!("the rank is {}", ranks.lowest)));
-        form.report(match related {
-            Some((range, label)) => diagnostic.related(form.span(range), label),
-            None => diagnostic,
-        });
+    if sizes.len() != usize::from(fixed.lowest) {
+        let declared = fixed.range.clone().map(|range| form.span(range));
+        let (found, place, rank) = (sizes.len(), form.span(written.range), fixed.lowest);
+        form.report(DimensionCount { found, place, rank, declared });
         return;
     }
     limits.dims = sizes;
@@ -568,8 +543,5 @@ fn check_possible(
     } else {
         format!("such dimensions make at most {}", counted(most, "element", "elements"))
     };
-    let diagnostic = Diagnostic::error("no shape can meet both `dims` and `numel`")
-        .code(rules::BAD_RANGE)
-        .at(form.span(numel.range.clone()), bound);
-    form.report(diagnostic);
+    form.report(UnmeetableLimits { bound, place: form.span(numel) });
 }

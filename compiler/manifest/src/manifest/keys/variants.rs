@@ -6,8 +6,7 @@ use serde_json::json;
 use super::names::{Constant, ElementTypes, Formats};
 use super::{Declaration, Entry, Expression, Form, Kinds, Lines, Located, Row, Section, VariantDecl};
 use super::{table, value_types};
-use crate::diagnostic::Diagnostic;
-use crate::rules;
+use crate::manifest::errors::BadVariantId;
 
 table! {
     /// One way to compute the operator.
@@ -64,12 +63,7 @@ fn id(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<i32>> {
     let number = form.integer(entry)?;
     let id = i32::try_from(number).ok().filter(|id| (1..=MAX_VARIANT_ID).contains(id));
     if id.is_none() {
-        let diagnostic =
-            Diagnostic::error(format!("the `id` of a variant must be from 1 to {MAX_VARIANT_ID}"))
-                .code(rules::VARIANT_ID)
-                .at(form.span(entry.range.clone()), format!("found `{number}`"))
-                .note("it is TensorRT's tactic number; TensorRT keeps 0, and Cubinder keeps the highest");
-        form.report(diagnostic);
+        form.report(BadVariantId { most: MAX_VARIANT_ID, found: number, place: form.span(entry) });
     }
     id.map(|value| Located { value, range: entry.range.clone() })
 }

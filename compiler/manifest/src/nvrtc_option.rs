@@ -7,49 +7,26 @@ use crate::rules;
 
 /// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
 /// `nvrtc.h`, CUDA 13.0.
-const RESERVED: &[(&[&str], &str)] = &[
-    (&["gpu-architecture", "arch"], "targets are set with `targets` or `--target`"),
-    (&["include-path", "isystem"], "include folders are set with `include`"),
-    (&["pre-include", "include"], "write the `#include` into the source"),
-    (&["no-source-include"], "headers could not include their neighbours (NVRTC 13.0)"),
-    (&["device-debug", "G"], "code for debugging cannot be bound into an engine"),
+const RESERVED: &[(&str, &str)] = &[
+    ("gpu-architecture arch", "targets are set with `targets` or `--target`"),
+    ("include-path isystem", "include folders are set with `include`"),
+    ("pre-include include", "write the `#include` into the source"),
+    ("no-source-include", "headers could not include their neighbours (NVRTC 13.0)"),
+    ("device-debug G", "code for debugging cannot be bound into an engine"),
     (
-        &[
-            "relocatable-device-code",
-            "rdc",
-            "device-c",
-            "dc",
-            "device-w",
-            "dw",
-            "extensible-whole-program",
-            "ewp",
-        ],
+        "relocatable-device-code rdc device-c dc device-w dw extensible-whole-program ewp",
         "each kernel is a whole program",
     ),
+    ("dlink-time-opt dlto gen-opt-lto optix-ir fdevice-syntax-only", "it gives no machine code"),
     (
-        &["dlink-time-opt", "dlto", "gen-opt-lto", "optix-ir", "fdevice-syntax-only"],
-        "it gives no machine code",
-    ),
-    (
-        &[
-            "pch",
-            "create-pch",
-            "use-pch",
-            "pch-dir",
-            "create_pch",
-            "use_pch",
-            "pch_dir",
-            "pch-verbose",
-            "pch-messages",
-            "instantiate-templates-in-pch",
-        ],
+        "pch create-pch use-pch pch-dir create_pch use_pch pch_dir pch-verbose pch-messages instantiate-templates-in-pch",
         "precompiled headers are files that the cache of compiled code does not know of",
     ),
-    (&["time", "fdevice-time-trace"], "a compile writes no files of its own"),
-    (&["frandom-seed"], "it is set, so that the same input gives the same bytes"),
-    (&["no-cache"], "it is always set: compiled code is cached by Cubinder"),
-    (&["modify-stack-limit"], "it is always off: it would change the whole process"),
-    (&["Xcudafe"], "it has options for a part of NVRTC that Cubinder cannot check"),
+    ("time fdevice-time-trace", "a compile writes no files of its own"),
+    ("frandom-seed", "it is set, so that the same input gives the same bytes"),
+    ("no-cache", "it is always set: compiled code is cached by Cubinder"),
+    ("modify-stack-limit", "it is always off: it would change the whole process"),
+    ("Xcudafe", "it has options for a part of NVRTC that Cubinder cannot check"),
 ];
 
 /// The options that take one of `ptxas`, in the same element or the next.
@@ -60,99 +37,22 @@ const PTXAS_FILES: [&str; 2] = ["options-file", "optf"];
 
 /// Options that read no file, so that their text is all of them. Of `nvrtc.h`, CUDA 13.0, and of NVRTC 13.0.88 itself. What is compiled with another
 /// option is not cached.
-const READ_NO_FILE: &[&str] = &[
-    "D",
-    "define-macro",
-    "U",
-    "undefine-macro",
-    "std",
-    "maxrregcount",
-    "ftz",
-    "prec-sqrt",
-    "prec-div",
-    "fmad",
-    "use_fast_math",
-    "extra-device-vectorization",
-    "fassociative-math",
-    "builtin-move-forward",
-    "builtin-initializer-list",
-    "disable-warnings",
-    "w",
-    "restrict",
-    "device-as-default-execution-space",
-    "default-device",
-    "device-int128",
-    "device-float128",
-    "optimization-info",
-    "opt-info",
-    "display-error-number",
-    "err-no",
-    "no-display-error-number",
-    "no-err-no",
-    "diag-error",
-    "diag_error",
-    "diag-suppress",
-    "diag_suppress",
-    "diag-warn",
-    "diag_warn",
-    "brief-diagnostics",
-    "brief-diag",
-    "split-compile",
-    "jump-table-density",
-    "jtd",
-    "device-stack-protector",
-    "minimal",
-    "generate-line-info",
-    "lineinfo",
-    "version-ident",
-    "dQ",
-    "dopt",
-    "Ofast-compile",
-    "Ofc",
-    "ptxas-options",
-    "Xptxas",
-];
+const READ_NO_FILE: &str = "
+    D define-macro U undefine-macro std maxrregcount ftz prec-sqrt prec-div fmad use_fast_math
+    extra-device-vectorization fassociative-math builtin-move-forward builtin-initializer-list
+    disable-warnings w restrict device-as-default-execution-space default-device device-int128
+    device-float128 optimization-info opt-info display-error-number err-no no-display-error-number
+    no-err-no diag-error diag_error diag-suppress diag_suppress diag-warn diag_warn brief-diagnostics
+    brief-diag split-compile jump-table-density jtd device-stack-protector minimal generate-line-info
+    lineinfo version-ident dQ dopt Ofast-compile Ofc ptxas-options Xptxas";
 
 /// The same of `ptxas` (its help, 13.0).
-const PTXAS_READ_NO_FILE: &[&str] = &[
-    "O",
-    "O0",
-    "O1",
-    "O2",
-    "O3",
-    "opt-level",
-    "v",
-    "verbose",
-    "w",
-    "disable-warnings",
-    "Werror",
-    "allow-expensive-optimizations",
-    "allow-exp-opt",
-    "def-load-cache",
-    "dlcm",
-    "def-store-cache",
-    "dscm",
-    "force-load-cache",
-    "flcm",
-    "force-store-cache",
-    "fscm",
-    "fmad",
-    "maxrregcount",
-    "maxntid",
-    "minnctapersm",
-    "override-directive-values",
-    "position-independent-code",
-    "pic",
-    "register-usage-level",
-    "warn-on-double-precision-use",
-    "warn-double-usage",
-    "warn-on-local-memory-usage",
-    "warn-lmem-usage",
-    "warn-on-spills",
-    "warn-spills",
-    "suppress-stack-size-warning",
-    "split-compile",
-];
+const PTXAS_READ_NO_FILE: &str = "
+    O O0 O1 O2 O3 opt-level v verbose w disable-warnings Werror allow-expensive-optimizations
+    allow-exp-opt def-load-cache dlcm def-store-cache dscm force-load-cache flcm force-store-cache fscm
+    fmad maxrregcount maxntid minnctapersm override-directive-values position-independent-code pic
+    register-usage-level warn-on-double-precision-use warn-double-usage warn-on-local-memory-usage
+    warn-lmem-usage warn-on-spills warn-spills suppress-stack-size-warning split-compile";
 
 /// Whether the user may pass `option` to NVRTC. NVRTC itself judges the rest.
 ///
@@ -178,7 +78,7 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
         return refuse(OPTIONS_IN_A_FILE);
     }
     let name = name.split(' ').next().unwrap_or_default();
-    match RESERVED.iter().find(|(names, _)| names.contains(&name)) {
+    match RESERVED.iter().find(|(names, _)| names.split_whitespace().any(|known| known == name)) {
         Some((_, why)) => refuse(why),
         None => Ok(()),
     }
@@ -210,7 +110,7 @@ pub fn read_no_file(options: &[String]) -> bool {
             of_ptxas = value.is_none();
             return value.is_none_or(is_one_of_ptxas);
         }
-        option.starts_with("-D") || option.starts_with("-U") || is_named(option, READ_NO_FILE)
+        option.starts_with("-D") || option.starts_with("-U") || is_listed(option, READ_NO_FILE)
     })
 }
 
@@ -307,7 +207,7 @@ pub fn check_defined<'o>(
 
 /// Whether this is one option of `ptxas` that reads no file. A value with a blank or a comma may be several options.
 fn is_one_of_ptxas(option: &str) -> bool {
-    is_named(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
+    is_listed(option, PTXAS_READ_NO_FILE) && !option.contains([' ', ','])
 }
 
 /// Whether an option, without its dashes and value, has one of these names.
@@ -315,6 +215,11 @@ fn is_one_of_ptxas(option: &str) -> bool {
 pub fn is_named(option: &str, names: &[&str]) -> bool {
     let name = option.trim_start_matches('-').split('=').next().unwrap_or_default();
     option.starts_with('-') && names.contains(&name)
+}
+
+/// The same of names with blanks between them.
+fn is_listed(option: &str, names: &str) -> bool {
+    is_named(option, &names.split_whitespace().collect::<Vec<_>>())
 }
 
 #[cfg(test)]

@@ -33,62 +33,54 @@ impl CompileDecl {
     }
 }
 
-/// Who launches a plugin's kernels.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub enum Route {
-    /// `plugin`: a plugin library, out of what the engine carries.
-    #[default]
-    Plugin,
-    /// `native`: TensorRT itself. Experimental.
-    Native,
-}
-
-impl Route {
-    /// Both.
-    pub const ALL: [Route; 2] = [Route::Plugin, Route::Native];
-
-    /// The name used in manifests and on the command line.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Route::Plugin => "plugin",
-            Route::Native => "native",
+/// Declares an enum whose values have names in manifests.
+macro_rules! words {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $word:literal,)+ })+) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name {
+            $($(#[$value_meta])* $value,)+
         }
-    }
 
-    /// The route with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Route> {
-        Self::ALL.into_iter().find(|route| route.name() == name)
-    }
-}
+        impl $name {
+            /// All values, in the order in which errors list them.
+            pub const ALL: [$name; [$($word),+].len()] = [$($name::$value),+];
 
-/// A kind of code, as `code` names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum CodeKind {
-    /// `cubin`: machine code, of the targets `sm_*`.
-    Cubin,
-    /// `ptx`: text that the driver compiles at load, of the targets `compute_*`.
-    Ptx,
-}
+            /// The name used in manifests and on the command line.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($name::$value => $word,)+
+                }
+            }
 
-impl CodeKind {
-    /// Both.
-    pub const ALL: [CodeKind; 2] = [CodeKind::Cubin, CodeKind::Ptx];
-
-    /// The name used in manifests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            CodeKind::Cubin => "cubin",
-            CodeKind::Ptx => "ptx",
+            /// The value with this name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<$name> {
+                Self::ALL.into_iter().find(|value| value.name() == name)
+            }
         }
+    )+};
+}
+pub(super) use words;
+
+words! {
+    /// Who launches a plugin's kernels.
+    #[derive(Default)]
+    Route {
+        /// `plugin`: a plugin library, out of what the engine carries.
+        #[default]
+        Plugin = "plugin",
+        /// `native`: TensorRT itself. Experimental.
+        Native = "native",
     }
 
-    /// The kind with this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<CodeKind> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    /// A kind of code, as `code` names it.
+    CodeKind {
+        /// `cubin`: machine code, of the targets `sm_*`.
+        Cubin = "cubin",
+        /// `ptx`: text that the driver compiles at load, of the targets `compute_*`.
+        Ptx = "ptx",
     }
 }
 

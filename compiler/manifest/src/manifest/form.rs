@@ -65,6 +65,8 @@ pub struct Entry<'t> {
     pub key_range: Range<usize>,
     /// Where the value is.
     pub range: Range<usize>,
+    /// The example of the key's description.
+    pub(crate) example: &'static str,
     value: &'t DeValue<'t>,
 }
 
@@ -126,12 +128,9 @@ impl<'s> Form<'s> {
         self.section(table, description, String::new(), 0..0)
     }
 
-    /// Opens a table of one of these kinds.
+    /// Opens a table of one of these kinds; `None` if the value is no table.
     pub(crate) fn open<'t>(&mut self, entry: &Entry<'t>, kinds: &Kinds) -> Option<Section<'t>> {
-        let DeValue::Table(table) = entry.value else {
-            self.report_no_table(entry);
-            return None;
-        };
+        let table = entry.value.as_table()?;
         let description = kinds.select(|key| table.contains_key(key))?;
         let title = description.title.replace("NAME", &entry.key);
         let section = self.section(table, description, title, entry.key_range.clone());
@@ -343,20 +342,18 @@ impl<'s> Form<'s> {
     /// A table; errors call it `name`.
     pub fn table<'t>(&mut self, entry: &Entry<'t>, name: String) -> Option<Section<'t>> {
         let DeValue::Table(table) = entry.value else {
-            self.report_no_table(entry);
-            return None;
+            return self.report_no_table(entry, None);
         };
         Some(Section { name, range: entry.key_range.clone(), ..Section::root(table) })
     }
 
     /// Reports a value that is no table.
-    pub(crate) fn report_no_table(&mut self, entry: &Entry<'_>) {
-        let inner = self
-            .header(entry.key_range.start)
-            .and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
-        let inner = inner.filter(|_| matches!(entry.value, DeValue::Array(_)));
-        let help = inner.map(|inner| format!("write `[{inner}]`, with one bracket"));
+    pub(crate) fn report_no_table<T>(&mut self, entry: &Entry<'_>, help: Option<String>) -> Option<T> {
+        let header = self.header(entry.key_range.start).filter(|_| entry.value.is_array());
+        let inner = header.and_then(|header| header.strip_prefix("[[")?.strip_suffix("]]"));
+        let help = help.or_else(|| inner.map(|inner| format!("write `[{inner}]`, with one bracket")));
         self.report(WrongType { help, ..self.wrong_type(entry, "a table") });
+        None
     }
 
     /// The elements of an array.
@@ -408,8 +405,8 @@ impl<'s> Form<'s> {
     fn entries_of<'t>(&mut self, entry: &Entry<'t>) -> Option<Vec<Entry<'t>>> {
         let lines = entry.lines();
         if lines.is_none() {
-            self.report_no_table(entry);
             self.section_lost = true;
+            return self.report_no_table(entry, None);
         }
         lines
     }
@@ -617,6 +614,7 @@ fn entry<'t>(name: &Spanned<std::borrow::Cow<'t, str>>, value: &'t Spanned<DeVal
         key: name.get_ref().clone().into_owned(),
         key_range: name.span(),
         range: value.span(),
+        example: "",
         value: value.get_ref(),
     }
 }
@@ -654,7 +652,7 @@ impl<'t> Entry<'t> {
     }
 
     fn element(&self, item: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
-        Entry { key: self.key.clone(), key_range: item.span(), range: item.span(), value: item.get_ref() }
+        Entry { key_range: item.span(), range: item.span(), value: item.get_ref(), ..self.clone() }
     }
 }
 

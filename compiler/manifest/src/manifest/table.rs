@@ -5,69 +5,35 @@
 use cubinder_expr::Value;
 use cubinder_model::float;
 
-/// The element type of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TableType {
-    /// IEEE single precision.
-    F32,
-    /// IEEE double precision.
-    F64,
-    /// IEEE half precision.
-    F16,
-    /// Brain floating point, 16 bits.
-    Bf16,
-    /// Signed 8-bit integer.
-    I8,
-    /// Signed 16-bit integer.
-    I16,
-    /// Signed 32-bit integer.
-    I32,
-    /// Signed 64-bit integer.
-    I64,
-    /// Unsigned 8-bit integer.
-    U8,
-    /// True or false.
-    Bool,
+use super::compile::words;
+
+words! {
+    /// The element type of a table.
+    TableType {
+        /// IEEE single precision.
+        F32 = "f32",
+        /// IEEE double precision.
+        F64 = "f64",
+        /// IEEE half precision.
+        F16 = "f16",
+        /// Brain floating point, 16 bits.
+        Bf16 = "bf16",
+        /// Signed 8-bit integer.
+        I8 = "i8",
+        /// Signed 16-bit integer.
+        I16 = "i16",
+        /// Signed 32-bit integer.
+        I32 = "i32",
+        /// Signed 64-bit integer.
+        I64 = "i64",
+        /// Unsigned 8-bit integer.
+        U8 = "u8",
+        /// True or false.
+        Bool = "bool",
+    }
 }
 
 impl TableType {
-    /// Each once, in the order in which errors list them.
-    pub const ALL: [TableType; 10] = [
-        TableType::F32,
-        TableType::F64,
-        TableType::F16,
-        TableType::Bf16,
-        TableType::I8,
-        TableType::I16,
-        TableType::I32,
-        TableType::I64,
-        TableType::U8,
-        TableType::Bool,
-    ];
-
-    /// The name used in manifests.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            TableType::F32 => "f32",
-            TableType::F64 => "f64",
-            TableType::F16 => "f16",
-            TableType::Bf16 => "bf16",
-            TableType::I8 => "i8",
-            TableType::I16 => "i16",
-            TableType::I32 => "i32",
-            TableType::I64 => "i64",
-            TableType::U8 => "u8",
-            TableType::Bool => "bool",
-        }
-    }
-
-    /// The type with this manifest name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<TableType> {
-        Self::ALL.into_iter().find(|ty| ty.name() == name)
-    }
-
     /// How CUDA C++ spells it.
     #[must_use]
     pub const fn cuda_name(self) -> &'static str {

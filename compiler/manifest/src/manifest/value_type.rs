@@ -41,7 +41,8 @@ pub(crate) trait Row<'t>: Sized {
 impl<'t> Section<'t> {
     /// Reads the value of a key.
     pub(crate) fn get<T: ValueType>(&self, form: &mut Form<'_>, key: &str) -> Option<T::Value<'t>> {
-        let entry = self.entry(key)?;
+        let mut entry = self.entry(key)?;
+        entry.example = self.description.and_then(|table| table.key(key)).map_or("", |key| key.example);
         let outer = std::mem::replace(&mut form.above, self.description);
         let value = T::read(form, &entry);
         form.above = outer;
@@ -53,6 +54,11 @@ impl<'t> Section<'t> {
 pub(crate) trait Declaration: Sized {
     /// The kinds of its tables.
     const KINDS: &'static Kinds;
+
+    /// How to write a value of another type as a table.
+    fn help(_: &Form<'_>, _: &Entry<'_>) -> Option<String> {
+        None
+    }
 
     /// Reads a table; `name` is the key that it is under.
     fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<Self>;
@@ -66,10 +72,17 @@ pub(crate) trait Line {
     const NAME: &'static str;
     /// Whether a line can have a string.
     const STRINGS: bool = false;
+    /// Whether too much depends on the table to read on without it.
+    const ESSENTIAL: bool = true;
 
     /// Identifiers that cannot be names.
     fn reserved() -> Vec<&'static str> {
         Vec::new()
+    }
+
+    /// How to write a value of another type as a table.
+    fn help(_: &Entry<'_>) -> Option<String> {
+        None
     }
 
     /// The JSON Schema of a line's value.
@@ -92,8 +105,10 @@ impl<T: Declaration> ValueType for TableOf<T> {
     }
 
     fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<T> {
-        let section = form.open(entry, T::KINDS)?;
-        T::read(form, entry.name(), section)
+        match form.open(entry, T::KINDS) {
+            Some(section) => T::read(form, entry.name(), section),
+            None => form.report_no_table(entry, T::help(form, entry)),
+        }
     }
 }
 
@@ -165,12 +180,18 @@ impl<L: Line> ValueType for Lines<L> {
     }
 
     fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<L::Value>> {
+        if entry.lines().is_none() {
+            if L::ESSENTIAL {
+                form.give_up();
+            }
+            return form.report_no_table(entry, L::help(entry));
+        }
         form.lines_of(entry, L::read)
     }
 }
 
 /// The JSON Schema of a table whose keys are names of the author's.
-pub(crate) fn names_to(value: &Json, reserved: &[&str]) -> Json {
+fn names_to(value: &Json, reserved: &[&str]) -> Json {
     let mut names = json!({ "pattern": format!("^{}$", json::IDENTIFIER) });
     if !reserved.is_empty() {
         names["not"] = json!({ "enum": reserved });

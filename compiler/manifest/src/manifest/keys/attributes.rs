@@ -21,7 +21,7 @@ table! {
         /// What it is where the node does not say. A node that lacks an attribute without a default is refused.
         default: AttributeValue = Optional, "[1, 1]";
         /// How many elements a list may have, or how many bytes a string (as UTF-8) or `bytes`.
-        length: Length = Optional, "\"..=16\"";
+        length: Length = Optional, "\"1..=16\"";
         /// The least and the greatest number; of a list, for each element.
         range: NumberRange = Optional, "\"0..=1024\"";
         /// The only values; of a list, for each element. Not for `bytes`.

@@ -9,10 +9,10 @@ use cubinder_expr::Value;
 use serde_json::json;
 use toml::de::DeValue;
 
-use super::{AnyText, CodeDecl, CodeKind, Declaration, Entry, Form, Kinds, Located, Nested, ParameterDecl};
 use super::{
-    ParameterKind, PassedDecl, Row, Section, ServeDecl, Text, ValueType, names_to, table, value_types,
+    AnyText, CodeDecl, CodeKind, Declaration, Entry, Form, Kinds, Line, Lines, Located, ParameterDecl,
 };
+use super::{ParameterKind, PassedDecl, Row, Section, ServeDecl, Text, table, value_types};
 use crate::manifest::errors::{BadParameter, BadSymbol, EmptyArray, EmptyPath, Repeated, WrongType};
 use crate::manifest::form::{found, is_identifier};
 use crate::manifest::json;
@@ -27,7 +27,7 @@ table! {
         name: CodeName = Required, "\"pad\"";
         /// The types, formats, constants and values of `specialize` that it is made for; of what is not named here, all. Several tables
         /// of one name serve each variant exactly once.
-        serves "for": Serves = Optional, "T = \"f16\"";
+        serves "for": Lines<ServeDecl> = Optional, "T = \"f16\"";
         /// The kernel's symbol in the files; of C++ also the name that it stands for, `perm<float, 1>`, where it is the only one of that
         /// name. It can be left out where they have one kernel only.
         kernel: Symbol = Optional, "\"circ_pad_kernel\"";
@@ -58,23 +58,30 @@ value_types! {
     }), paths;
 }
 
-/// What code is made for, by the names of types, formats, constants and attributes.
-enum Serves {}
-
-impl ValueType for Serves {
-    type Value<'t> = Vec<ServeDecl>;
+impl Line for ServeDecl {
+    type Value = ServeDecl;
     const NAME: &'static str = "table: name to type, format, number or boolean";
-    const NESTED: Nested = Nested::Lines { strings: true };
+    const STRINGS: bool = true;
+    const ESSENTIAL: bool = false;
 
     fn schema() -> serde_json::Value {
-        names_to(&json!({ "type": ["string", "integer", "number", "boolean"] }), &[])
+        json!({ "type": ["string", "integer", "number", "boolean"] })
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<ServeDecl>> {
-        let section = form.table(entry, "for".to_owned())?;
-        let lines = section.entries().into_iter().filter(|line| !form.is_misplaced(line));
-        let lines: Vec<Entry<'t>> = lines.collect();
-        Some(lines.iter().filter_map(|line| serve(form, line)).collect())
+    fn read(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ServeDecl> {
+        let value = match line.value() {
+            DeValue::String(text) => Value::Str(text.clone().into_owned()),
+            DeValue::Integer(_) => form.integer(line).map(Value::Int)?,
+            DeValue::Float(_) => form.float(line).map(Value::Float)?,
+            DeValue::Boolean(value) => Value::Bool(*value),
+            _ => {
+                let help = Some("several are several `[[code]]` tables of the same name".to_owned());
+                let expected = "one type or format as a string, or one number or boolean";
+                form.report(WrongType { help, ..form.wrong_type(line, expected) });
+                return None;
+            }
+        };
+        Some(ServeDecl { name: line.name(), value: Located { value, range: line.range.clone() } })
     }
 }
 
@@ -108,23 +115,6 @@ fn code_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> 
     let name = form.string(entry)?;
     form.identifier(&name, "code");
     Some(name)
-}
-
-/// A line of `for`.
-fn serve(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ServeDecl> {
-    let value = match line.value() {
-        DeValue::String(text) => Value::Str(text.clone().into_owned()),
-        DeValue::Integer(_) => form.integer(line).map(Value::Int)?,
-        DeValue::Float(_) => form.float(line).map(Value::Float)?,
-        DeValue::Boolean(value) => Value::Bool(*value),
-        _ => {
-            let help = Some("several are several `[[code]]` tables of the same name".to_owned());
-            let expected = "one type or format as a string, or one number or boolean";
-            form.report(WrongType { help, ..form.wrong_type(line, expected) });
-            return None;
-        }
-    };
-    Some(ServeDecl { name: line.name(), value: Located { value, range: line.range.clone() } })
 }
 
 fn symbol(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {

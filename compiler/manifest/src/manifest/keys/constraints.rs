@@ -48,8 +48,7 @@ pub(super) struct Subject<'a> {
     pub(super) type_range: &'a Range<usize>,
 }
 
-const LENGTH: Sizes<'_> =
-    Sizes { what: "a length or a range of lengths", least: 0, most: i64::MAX, example: "\"1..=16\"" };
+const LENGTH: Sizes = Sizes::new("a length or a range of lengths");
 
 /// Reads the constraints of an attribute: `length`, `range`, `one_of` and `specialize`.
 pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: Subject<'_>) -> Constraints {

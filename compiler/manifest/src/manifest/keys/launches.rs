@@ -6,10 +6,8 @@ use serde_json::json;
 use toml::de::DeValue;
 
 use super::{ArgDecl, Declaration, Entry, Expression, FilePath, FillDecl, Form, Identifier, Kinds};
-use super::{
-    LaunchDecl, Located, Named, Nested, Row, ScratchDecl, Section, StepDecl, Switch, Text, ValueType,
-};
-use super::{WorkDecl, names_to, table, value_types};
+use super::{LaunchDecl, Line, Lines, Located, Named, Row, ScratchDecl, Section, StepDecl, Switch, Text};
+use super::{WorkDecl, table, value_types};
 use crate::manifest::errors::{
     BadExtents, MemsetAndLaunch, NotByte, NothingLaunched, SourceAndCode, WrongType,
 };
@@ -64,7 +62,7 @@ macro_rules! launches {
                 /// out.
                 when: Expression = Default("true"), "\"numel(x) > 0\"";
                 /// What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.
-                args: Arguments = Required, "count = \"numel(y)\"";
+                args: Lines<ArgDecl> = Required, "count = \"numel(y)\"";
             }
         }
 
@@ -115,38 +113,25 @@ value_types! {
         json!({ "type": "array", "items": json::expression(), "minItems": 1, "maxItems": 3 }), extents;
 }
 
-/// Arguments by the names of the kernel's parameters.
-enum Arguments {}
-
-impl ValueType for Arguments {
-    type Value<'t> = Vec<ArgDecl>;
+impl Line for ArgDecl {
+    type Value = ArgDecl;
     const NAME: &'static str = "table: name to expression";
-    const NESTED: Nested = Nested::Lines { strings: true };
+    const STRINGS: bool = true;
+    const ESSENTIAL: bool = false;
 
-    fn schema() -> serde_json::Value {
-        names_to(&json::expression(), &[])
+    fn help(entry: &Entry<'_>) -> Option<String> {
+        let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value().is_str()));
+        let help = "arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`";
+        is_list.then(|| help.to_owned())
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<ArgDecl>> {
-        let Some(lines) = entry.lines() else {
-            let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value().is_str()));
-            if is_list {
-                let help = "arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`";
-                form.report(WrongType { help: Some(help.to_owned()), ..form.wrong_type(entry, "a table") });
-            } else {
-                form.report_no_table(entry);
-            }
-            return None;
-        };
-        let mut args = Vec::new();
-        for line in lines {
-            if !form.is_misplaced(&line) {
-                let name = line.name();
-                form.identifier(&name, "an argument");
-                args.push(ArgDecl { name, value: form.expression(&line) });
-            }
-        }
-        Some(args)
+    fn schema() -> serde_json::Value {
+        json::expression()
+    }
+
+    fn read(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ArgDecl> {
+        form.identifier(&line.name(), "an argument");
+        Some(ArgDecl { name: line.name(), value: form.expression(line) })
     }
 }
 

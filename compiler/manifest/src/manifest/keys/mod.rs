@@ -36,7 +36,7 @@ use super::errors::{NoPlugin, UnknownKey, UnknownType};
 use super::form::{Entry, Form, Section, list};
 use super::value_type::{
     AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
-    Named, NamedTables, Row, Switch, TableOf, ValueType, names_to, value_types,
+    Named, NamedTables, Row, Switch, TableOf, value_types,
 };
 use super::*;
 use crate::diagnostic::{lacking_type, suggest_type};

@@ -139,17 +139,20 @@ pub(super) fn counted(count: impl Into<i128>, one: &str, many: &str) -> String {
 }
 
 /// What a range of sizes is of: ranks, lengths, dimensions.
-pub(super) struct Sizes<'a> {
+pub(super) struct Sizes {
     /// What the key must be, for errors: `a rank or a range of ranks`.
-    pub(super) what: &'a str,
+    pub(super) expected: &'static str,
     /// The lowest and the highest there is.
     pub(super) least: i64,
     pub(super) most: i64,
-    /// How it could look: `4` or `"1..=8"`.
-    pub(super) example: &'a str,
 }
 
-impl Sizes<'_> {
+impl Sizes {
+    /// Sizes from 0 on.
+    pub(super) const fn new(expected: &'static str) -> Sizes {
+        Sizes { expected, least: 0, most: i64::MAX }
+    }
+
     /// Reads a range of sizes: an integer, or a text.
     pub(super) fn read(&self, form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Interval>> {
         let ends = match entry.value() {
@@ -159,18 +162,18 @@ impl Sizes<'_> {
             DeValue::String(text) => ends(text, "integer", size),
             _ => {
                 let example =
-                    from_two(entry).map_or_else(|| self.example.to_owned(), |meant| format!("\"{meant}\""));
+                    from_two(entry).map_or_else(|| entry.example.to_owned(), |meant| format!("\"{meant}\""));
                 let help = Some(format!("write `{} = {example}`", entry.key));
-                form.report(WrongType { help, ..form.wrong_type(entry, self.what) });
+                form.report(WrongType { help, ..form.wrong_type(entry, self.expected) });
                 return None;
             }
         };
         match ends.and_then(|ends| self.interval(ends)) {
             Ok(value) => Some(Located { value, range: entry.range.clone() }),
             Err(error) => {
-                let (key, expected, place) = (entry.key.clone(), self.what.to_owned(), form.span(entry));
+                let (key, expected, place) = (entry.key.clone(), self.expected.to_owned(), form.span(entry));
                 let meant = error.meant.map(|meant| format!("\"{meant}\""));
-                let example = meant.unwrap_or_else(|| self.example.to_owned());
+                let example = meant.unwrap_or_else(|| entry.example.to_owned());
                 form.report(BadRange { key, expected, label: error.label, example, place });
                 None
             }

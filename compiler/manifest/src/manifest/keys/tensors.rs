@@ -12,43 +12,17 @@ use super::ranges::{Sizes, counted};
 use super::{
     AnyText, Declaration, Entry, Expression, Form, Identifier, InputDecl, Kinds, LimitsDecl, Located,
 };
-use super::{Nested, OutputDecl, Row, Section, SizeDecl, TableOf, Text, ValueType, table, value_types};
+use super::{OutputDecl, Row, Section, SizeDecl, TableOf, Text, table, value_types};
 use crate::manifest::errors::{
     DimensionCount, DimensionsOfAnyRank, KeyOfAlias, KeyOfSizeTensor, NotIntegerType, ShapeInputRankRange,
     TooManyShapeValues, UnmeetableLimits, WrongType,
 };
 use crate::manifest::{MAX_RANK, json};
 
-const RANK: Sizes<'_> = Sizes {
-    what: "a rank or a range of ranks from 0 to 8",
-    least: 0,
-    most: MAX_RANK as i64,
-    example: "\"1..=8\"",
-};
-
-const DIMS: Sizes<'_> = Sizes {
-    what: "a size, a range of sizes, or an array of them",
-    least: 0,
-    most: i64::MAX,
-    example: "\"1..=65535\"",
-};
-
-const NUMEL: Sizes<'_> = Sizes {
-    what: "a number of elements or a range of such numbers",
-    least: 0,
-    most: i64::MAX,
-    example: "\"..=2147483647\"",
-};
-
-const SHAPE_INPUT_RANK: Sizes<'_> = Sizes { what: "0 or 1", least: 0, most: 1, example: "1" };
-
-/// Within what the input's type holds.
-const VALUES: Sizes<'_> = Sizes {
-    what: "an integer or a range of integers, of the input's type",
-    least: i64::MIN,
-    most: i64::MAX,
-    example: "\"0..=65536\"",
-};
+const RANK: Sizes = Sizes { most: MAX_RANK as i64, ..Sizes::new("a rank or a range of ranks from 0 to 8") };
+const DIMS: Sizes = Sizes::new("a size, a range of sizes, or an array of them");
+const NUMEL: Sizes = Sizes::new("a number of elements or a range of such numbers");
+const SHAPE_INPUT_RANK: Sizes = Sizes { most: 1, ..Sizes::new("0 or 1") };
 
 table! {
     /// An input tensor.
@@ -118,7 +92,7 @@ table! {
         /// What a kernel writes into it.
         ty "type": SizeType = Required, "\"i64\"";
         /// What is known of the size beforehand.
-        size: SizeBound = Required;
+        size: TableOf<SizeDecl> = Required;
         /// One sentence for people; `cubinder inspect` shows it.
         doc: AnyText = Optional, "\"what it is\"";
     }
@@ -180,32 +154,14 @@ value_types! {
     Count -> Located<Interval>: "integer or range", json::size(), |form, entry| NUMEL.read(form, entry);
 }
 
-/// `size` of an output. An expression instead of the table is explained.
-enum SizeBound {}
-
-impl ValueType for SizeBound {
-    type Value<'t> = Located<SizeDecl>;
-    const NAME: &'static str = TableOf::<SizeDecl>::NAME;
-    const NESTED: Nested = TableOf::<SizeDecl>::NESTED;
-
-    fn schema() -> serde_json::Value {
-        TableOf::<SizeDecl>::schema()
-    }
-
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Located<SizeDecl>> {
-        if matches!(entry.value(), DeValue::String(_) | DeValue::Integer(_)) {
-            let written = form.written(&entry.range).unwrap_or("\"...\"");
-            let help = Some(format!("write `size = {{ upper = {written} }}`"));
-            form.report(WrongType { help, ..form.wrong_type(entry, "a table") });
-            return None;
-        }
-        let value = TableOf::<SizeDecl>::read(form, entry)?;
-        Some(Located { value, range: entry.range.clone() })
-    }
-}
-
 impl Declaration for SizeDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SIZE_BOUND], but_for: None };
+
+    fn help(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
+        let is_expression = matches!(entry.value(), DeValue::String(_) | DeValue::Integer(_));
+        let written = form.written(&entry.range).unwrap_or("\"...\"");
+        is_expression.then(|| format!("write `size = {{ upper = {written} }}`"))
+    }
 
     fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<SizeDecl> {
         let Bound { upper, opt } = Row::read_all(form, section);
@@ -291,7 +247,8 @@ fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
     let ranks = Ranks { lowest: single, highest: single, range: rank.map(|rank| rank.range) };
     let mut limits = check_limits(form, limits, Some(&ranks));
     limit_count(form, &mut limits, &ranks);
-    let all = ty.as_ref().map_or(VALUES, |(_, all)| Sizes { least: all.min, most: all.max, ..VALUES });
+    let (least, most) = ty.as_ref().map_or((i64::MIN, i64::MAX), |(_, all)| (all.min, all.max));
+    let all = Sizes { least, most, ..Sizes::new("an integer or a range of integers, of the input's type") };
     let values = values.and_then(|entry| all.read(form, &entry));
     let name = name?;
     let (Some(()), Some((ty, all))) = (shape_input, ty) else { return form.mark_broken(name) };
@@ -389,12 +346,13 @@ fn size_tensor(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDe
     for entry in foreign_keys(&mut section, &["shape", "limits", "format"]) {
         form.report(KeyOfSizeTensor { place: form.span(entry.key_range), key: entry.key });
     }
+    let range = section.entry("size").map_or(0..0, |size| size.range);
     let SizeTensor { name, ty, size, doc } = Row::read_all(form, section);
     let name = name?;
     let (Some((ty, _)), Some(size)) = (ty, size) else { return form.mark_broken(name) };
-    let shape = Text::stands_for(size.range, "[]".to_owned());
+    let shape = Text::stands_for(range, "[]".to_owned());
     let (limits, doc) = (LimitsDecl::default(), doc.unwrap_or_default());
-    Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size.value), doc })
+    Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size), doc })
 }
 
 /// A format; several are a format parameter's.

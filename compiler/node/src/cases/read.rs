@@ -34,7 +34,7 @@ pub(super) fn document(form: &mut Form<'_>, source: &Arc<Source>) -> Option<Case
     let data = Data::read(form, &mut root, &folder);
     let tables = form.tables(&mut root, "cases");
     if tables.is_empty() {
-        form.report(NoCases { start: form.span(0..0) }.into());
+        form.report(NoCases { start: form.span(0..0) });
     }
     let list: Vec<Case> = tables.into_iter().map(|table| case(form, table, &folder)).collect();
     form.finish(&root);

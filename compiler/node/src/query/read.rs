@@ -58,7 +58,7 @@ pub(crate) fn add(
 /// Reports that an entry's value cannot be what it is.
 pub(crate) fn wrong(form: &mut Form<'_>, entry: &Entry<'_>, why: impl Into<String>) {
     let (key, span) = (entry.key.clone(), form.span(entry.range.clone()));
-    form.report(WrongValue { key, why: why.into(), span }.into());
+    form.report(WrongValue { key, why: why.into(), span });
 }
 
 /// The value of an entry; reports why there is none.

@@ -40,7 +40,7 @@ fn document(form: &mut Form<'_>) -> Option<(Tuning, Vec<Places>)> {
     let device = match root.take("device") {
         Some(entry) => form.table(&entry, "[device]".to_owned()),
         None => {
-            form.report(NoDevice { start: form.span(0..0) }.into());
+            form.report(NoDevice { start: form.span(0..0) });
             None
         }
     };
@@ -57,7 +57,7 @@ fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
     if found == SCHEMA {
         return true;
     }
-    form.report(UnknownEdition { found, known: SCHEMA, span: form.span(entry.range.clone()) }.into());
+    form.report(UnknownEdition { found, known: SCHEMA, span: form.span(entry.range.clone()) });
     false
 }
 
@@ -162,7 +162,7 @@ fn times(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<us
         };
         match (id, time) {
             (None, _) => {
-                form.report(VariantIdOutOfRange { id: line.key, span: form.span(line.key_range) }.into());
+                form.report(VariantIdOutOfRange { id: line.key, span: form.span(line.key_range) });
             }
             (Some(_), None) => {}
             (Some(_), Some(time)) if time < 0.0 => {

@@ -23,7 +23,7 @@ pub enum Kind {
 impl Kind {
     /// What a text is; none where it cannot be told, and for what is no TOML.
     #[must_use]
-    pub fn of(text: &str) -> Option<Kind> {
+    pub fn detect(text: &str) -> Option<Kind> {
         let (table, _) = DeTable::parse_recoverable(text);
         let table = table.get_ref();
         let has = |key: &str| table.iter().any(|(name, _)| name.get_ref() == key);
@@ -67,7 +67,7 @@ impl Kind {
 /// # Errors
 /// What it is, and which command takes it.
 pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic> {
-    match Kind::of(text) {
+    match Kind::detect(text) {
         Some(found) if found != expected => {
             let path = path::shown(path).display().to_string();
             Err(Diagnostic::error(format!("`{path}` is {}, expected {}", found.name(), expected.name()))
@@ -90,11 +90,15 @@ mod tests {
         for (text, kind) in
             [(manifest, Kind::Manifest), (cases, Kind::Cases), (config, Kind::Config), (tuning, Kind::Tuning)]
         {
-            assert_eq!(Kind::of(text), Some(kind));
-            assert_eq!(Kind::of(&format!("{text}\nbroken = tru\n")), Some(kind), "one mistake hides nothing");
+            assert_eq!(Kind::detect(text), Some(kind));
+            assert_eq!(
+                Kind::detect(&format!("{text}\nbroken = tru\n")),
+                Some(kind),
+                "one mistake hides nothing"
+            );
         }
         for text in ["", "a = 1", "= = ="] {
-            assert_eq!(Kind::of(text), None, "{text}");
+            assert_eq!(Kind::detect(text), None, "{text}");
         }
         let error = expect(Kind::Manifest, Path::new("tests/./a.toml"), cases).unwrap_err();
         assert_eq!(error.message, "`tests/a.toml` is a file of cases, expected a manifest");

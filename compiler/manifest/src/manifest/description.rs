@@ -112,6 +112,15 @@ impl Table {
 }
 
 impl Key {
+    /// What is expected where the key is missing.
+    pub(super) fn expected(&self) -> String {
+        match self.nested {
+            Nested::None => self.example.to_owned(),
+            Nested::Array(_) => "[{ ... }]".to_owned(),
+            _ => "{ ... }".to_owned(),
+        }
+    }
+
     /// The JSON Schema of the value, with what an editor shows of the key.
     fn property(&self) -> Value {
         let mut schema = (self.schema)();

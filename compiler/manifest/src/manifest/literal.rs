@@ -66,6 +66,19 @@ impl Text {
     }
 }
 
+impl From<&Text> for Range<usize> {
+    fn from(text: &Text) -> Range<usize> {
+        text.range.clone()
+    }
+}
+
+impl Text {
+    /// A text that a value of another type stands for.
+    pub fn stands_for(range: Range<usize>, value: String) -> Text {
+        Text::new("", range, value)
+    }
+}
+
 /// What a literal says and where its parts stand; nothing where it is no string this reader understands. The caller
 /// compares the value with the TOML reader's, so a misreading costs only precision.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {

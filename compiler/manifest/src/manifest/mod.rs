@@ -11,6 +11,7 @@ pub(crate) mod json;
 pub mod json_schema;
 pub mod keys;
 mod literal;
+mod section;
 mod syntax;
 mod table;
 pub(crate) mod value_type;
@@ -42,6 +43,12 @@ pub struct Located<T> {
     pub value: T,
     /// Its bytes in the file.
     pub range: Range<usize>,
+}
+
+impl<T> From<&Located<T>> for Range<usize> {
+    fn from(located: &Located<T>) -> Range<usize> {
+        located.range.clone()
+    }
 }
 
 /// A manifest as it is written.

@@ -1,7 +1,6 @@
-//! What is said of a text that is no TOML: what was probably meant, and where what does not end begins.
+//! Explains errors of TOML: what was probably meant, and where an unclosed string, array or table starts.
 //!
-//! Only the first mistake is told: what the TOML reader finds behind a broken line is often not what it seems. Serves the
-//! manifest's readers and the one of `cubinder.toml`.
+//! Only the first error is reported: what the TOML parser finds after a broken line often follows from it.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,38 +9,38 @@ use super::description::{Key, Nested, Table};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
 use crate::rules;
 
-/// How many keys that are given twice are told; looking for the first of each takes its time.
-const MOST: usize = 32;
+/// How many repeated keys are reported; looking for the first of each takes time.
+const MAX_REPORTED: usize = 32;
 
 /// Something that is open at some place of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Open {
     at: usize,
-    what: What,
+    delimiter: Delimiter,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum What {
+enum Delimiter {
     Bracket,
     Brace,
     /// A string, with its quotes.
     Quote(&'static str),
 }
 
-impl What {
+impl Delimiter {
     const fn opener(self) -> &'static str {
         match self {
-            What::Bracket => "[",
-            What::Brace => "{",
-            What::Quote(quotes) => quotes,
+            Delimiter::Bracket => "[",
+            Delimiter::Brace => "{",
+            Delimiter::Quote(quotes) => quotes,
         }
     }
 
     const fn closer(self) -> &'static str {
         match self {
-            What::Bracket => "]",
-            What::Brace => "}",
-            What::Quote(quotes) => quotes,
+            Delimiter::Bracket => "]",
+            Delimiter::Brace => "}",
+            Delimiter::Quote(quotes) => quotes,
         }
     }
 }
@@ -147,9 +146,9 @@ impl Explainer<'_> {
         let key = self.text().get(line.start..start).unwrap_or_default();
         let key = key.trim_end().strip_suffix('=').map(str::trim).filter(|key| key.chars().all(is_key));
         // In an array the word stands for itself, with what stands in parentheses behind it.
-        let whole = range.start..range.end + self.call_behind(range);
-        let word = self.text().get(whole.clone()).unwrap_or_default();
-        let (value, place) = if alone { (written, start..start + written.len()) } else { (word, whole) };
+        let call = range.start..range.end + self.call_behind(range);
+        let word = self.text().get(call.clone()).unwrap_or_default();
+        let (value, place) = if alone { (written, start..start + written.len()) } else { (word, call) };
         let digit = value.trim_start_matches(['+', '-']).starts_with(|c: char| c.is_ascii_digit());
         if value.is_empty() {
             return self.error("a value is missing", place, "expected a value");
@@ -203,8 +202,8 @@ impl Explainer<'_> {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
                 ',' | ']' | '}' if depth == 0 => {
-                    let whole = line.get(..at).unwrap_or_default().trim_end().len();
-                    return whole.saturating_sub(range.len());
+                    let length = line.get(..at).unwrap_or_default().trim_end().len();
+                    return length.saturating_sub(range.len());
                 }
                 '"' | '\'' => return 0,
                 _ => {}
@@ -229,22 +228,22 @@ impl Explainer<'_> {
             return None;
         }
         let open = open_at(text, at).pop()?;
-        let is_string = matches!(open.what, What::Quote(_));
+        let is_string = matches!(open.delimiter, Delimiter::Quote(_));
         if is_string != in_string {
             return None;
         }
-        let end = open.at + open.what.opener().len();
-        let closer = open.what.closer();
+        let end = open.at + open.delimiter.opener().len();
+        let closer = open.delimiter.closer();
         if is_string {
-            let whole = self.line_of(open.at);
-            let end = if open.what.opener().len() == 1 { whole.end.max(end) } else { end };
+            let line = self.line_of(open.at);
+            let end = if open.delimiter.opener().len() == 1 { line.end.max(end) } else { end };
             return Some(self.error(
                 "this string does not end",
                 open.at..end,
                 format!("expected `{closer}` behind it"),
             ));
         }
-        let what = if open.what == What::Bracket { "an array" } else { "an inline table" };
+        let what = if open.delimiter == Delimiter::Bracket { "an array" } else { "an inline table" };
         let diagnostic = self.error(
             format!("{what} is not closed"),
             open.at..end,
@@ -259,11 +258,11 @@ impl Explainer<'_> {
 
     /// Keys that are given twice. A table that is, is most often meant as one of several.
     fn twice(&self, errors: &[toml::de::Error]) -> Vec<Diagnostic> {
-        let mut told: Vec<Diagnostic> = Vec::new();
+        let mut reported: Vec<Diagnostic> = Vec::new();
         let mut tables: Vec<Range<usize>> = Vec::new();
         let mut errors: Vec<&toml::de::Error> = errors.iter().collect();
         errors.sort_by_key(|error| error.span().map_or(0, |span| span.start));
-        for error in errors.into_iter().take(MOST) {
+        for error in errors.into_iter().take(MAX_REPORTED) {
             let range = error.span().unwrap_or(0..0);
             let key = self.text().get(range.clone()).unwrap_or_default();
             let line = self.line_of(range.start);
@@ -277,7 +276,7 @@ impl Explainer<'_> {
                 continue;
             }
             if !is_header {
-                told.push(diagnostic);
+                reported.push(diagnostic);
                 continue;
             }
             tables.push(line.end..self.next_header(line.end));
@@ -285,9 +284,9 @@ impl Explainer<'_> {
                 Some(first) => self.table_twice(key, diagnostic, first),
                 None => diagnostic,
             };
-            told.push(diagnostic);
+            reported.push(diagnostic);
         }
-        told
+        reported
     }
 
     fn table_twice(&self, key: &str, diagnostic: Diagnostic, first: Range<usize>) -> Diagnostic {
@@ -431,7 +430,7 @@ fn open_at(text: &str, end: usize) -> Vec<Open> {
                     at += rest.find('\n').unwrap_or(rest.len());
                 }
                 None => {
-                    open.push(Open { at, what: What::Quote(quotes) });
+                    open.push(Open { at, delimiter: Delimiter::Quote(quotes) });
                     return open;
                 }
             }
@@ -440,8 +439,8 @@ fn open_at(text: &str, end: usize) -> Vec<Open> {
         let mut step = 1;
         match rest.as_bytes().first() {
             Some(b'#') => step = rest.find('\n').unwrap_or(rest.len()),
-            Some(b'[') => open.push(Open { at, what: What::Bracket }),
-            Some(b'{') => open.push(Open { at, what: What::Brace }),
+            Some(b'[') => open.push(Open { at, delimiter: Delimiter::Bracket }),
+            Some(b'{') => open.push(Open { at, delimiter: Delimiter::Brace }),
             Some(b']' | b'}') => {
                 open.pop();
             }
@@ -480,7 +479,7 @@ mod tests {
     use super::*;
     use crate::diagnostic::{Colour, render};
 
-    fn told(text: &str) -> String {
+    fn explained(text: &str) -> String {
         let source = Source::new("m.toml", text);
         let (_, errors) = toml::de::DeTable::parse_recoverable(&source.text);
         render(&explain(&source, Some(&crate::manifest::keys::ROOT), &errors), Colour::Plain)
@@ -490,7 +489,7 @@ mod tests {
     fn what_is_open() {
         let open = |text: &str| {
             let all = open_at(text, text.len());
-            all.into_iter().map(|open| (open.at, open.what.opener())).collect::<Vec<_>>()
+            all.into_iter().map(|open| (open.at, open.delimiter.opener())).collect::<Vec<_>>()
         };
         assert_eq!(open("[a]\nb = [\"]\", ']' # ]\n"), [(8, "[")]);
         assert_eq!(open("a = { b = [1"), [(4, "{"), (10, "[")]);
@@ -526,8 +525,8 @@ mod tests {
             "{ b = max(1, n) }",
             "[ceil_div(numel(x), \"a\")]",
         ];
-        let told: Vec<String> = values.iter().map(|value| told(&format!("a = {value}\n"))).collect();
-        insta::assert_snapshot!(told.join("\n"));
+        let all: Vec<String> = values.iter().map(|value| explained(&format!("a = {value}\n"))).collect();
+        insta::assert_snapshot!(all.join("\n"));
     }
 
     #[test]
@@ -545,7 +544,7 @@ mod tests {
             "[a\nb = 1\n",
             "[[a]\nb = 1\n",
         ];
-        insta::assert_snapshot!(texts.map(told).join("\n"));
+        insta::assert_snapshot!(texts.map(explained).join("\n"));
     }
 
     #[test]
@@ -561,7 +560,7 @@ mod tests {
             "\u{201c}a\u{201d} = 1\n",
             "a = [\"x\" \"y\"]\n",
         ];
-        insta::assert_snapshot!(texts.map(told).join("\n"));
+        insta::assert_snapshot!(texts.map(explained).join("\n"));
     }
 
     #[test]
@@ -574,6 +573,6 @@ mod tests {
             "[[launch]] # misspelt\n\n[launches.args]\nx = \"x\"\n\n[[launches]]\nblock = [1]\n",
             "[types]\nT = 1\n[types]\nT = 2\n",
         ];
-        insta::assert_snapshot!(texts.map(told).join("\n"));
+        insta::assert_snapshot!(texts.map(explained).join("\n"));
     }
 }

@@ -59,7 +59,7 @@ fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
         return Ok(None);
     }
     let source = source::text(path)?;
-    if Kind::of(&source.text) == Some(Kind::Manifest) {
+    if Kind::detect(&source.text) == Some(Kind::Manifest) {
         return Ok(None);
     }
     file_kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;

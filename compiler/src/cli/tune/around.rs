@@ -96,7 +96,7 @@ fn beside(manifest: &Path) -> Option<Vec<PathBuf>> {
     for entry in std::fs::read_dir(folder.unwrap_or(Path::new("."))).ok()? {
         let path = entry.ok()?.path();
         let is_named_so = path.extension().is_some_and(|extension| extension == "toml") && path.is_file();
-        if is_named_so && Kind::of(&source::text(&path).ok()?.text) == Some(Kind::Manifest) {
+        if is_named_so && Kind::detect(&source::text(&path).ok()?.text) == Some(Kind::Manifest) {
             manifests.push(path);
         }
     }

@@ -178,40 +178,35 @@ struct ParameterError {
 const EXAMPLES: &str =
     "write it as `x: const f32*`, `count: i32`, `pads: i64[4]`, `n: i32 multiple_of(16)` or `BLOCK == 1024`";
 
-fn parameter(text: &Text) -> Result<ParameterDecl, ParameterError> {
-    let whole = text.value.as_str();
-    let all = 0..whole.len();
-    if let Some((name, value)) = whole.split_once("==") {
-        let name = name_of(text, name)?;
-        let part = whole.len() - value.len()..whole.len();
-        let kind = ParameterKind::Fixed(fixed(value.trim()).ok_or(ParameterError {
-            part,
-            message: "what a parameter was fixed to must be a number or a boolean",
-            help: EXAMPLES,
-        })?);
-        return Ok(ParameterDecl { name, range: text.range.clone(), kind });
+impl ParameterError {
+    fn new(part: Range<usize>, message: &'static str) -> ParameterError {
+        ParameterError { part, message, help: EXAMPLES }
     }
-    let (name, ty) = whole.split_once(':').ok_or(ParameterError {
-        part: all,
-        message: "a parameter must have a name and a type",
-        help: EXAMPLES,
-    })?;
-    let passed = passed(text, whole.len() - ty.len())?;
+}
+
+fn parameter(text: &Text) -> Result<ParameterDecl, ParameterError> {
+    let all = text.value.as_str();
+    let range = text.range.clone();
+    if let Some((name, value)) = all.split_once("==") {
+        let name = name_of(text, name)?;
+        let part = all.len() - value.len()..all.len();
+        let message = "what a parameter was fixed to must be a number or a boolean";
+        let value = fixed(value.trim()).ok_or(ParameterError::new(part, message))?;
+        return Ok(ParameterDecl { name, range, kind: ParameterKind::Fixed(value) });
+    }
+    let message = "a parameter must have a name and a type";
+    let (name, ty) = all.split_once(':').ok_or(ParameterError::new(0..all.len(), message))?;
+    let passed = passed(text, all.len() - ty.len())?;
     let name = name_of(text, name)?;
-    Ok(ParameterDecl { name, range: text.range.clone(), kind: ParameterKind::Passed(passed) })
+    Ok(ParameterDecl { name, range, kind: ParameterKind::Passed(passed) })
 }
 
 fn name_of(text: &Text, name: &str) -> Result<Located<String>, ParameterError> {
-    let start = name.len() - name.trim_start().len();
-    let part = start..start + name.trim().len();
-    match is_identifier(name.trim()) {
-        true => Ok(Located { value: name.trim().to_owned(), range: text.locate(part) }),
-        false => Err(ParameterError {
-            part: 0..name.len(),
-            message: "the name of a parameter must be an identifier",
-            help: EXAMPLES,
-        }),
+    let (start, trimmed) = (name.len() - name.trim_start().len(), name.trim());
+    if !is_identifier(trimmed) {
+        return Err(ParameterError::new(0..name.len(), "the name of a parameter must be an identifier"));
     }
+    Ok(Located { value: trimmed.to_owned(), range: text.locate(start..start + trimmed.len()) })
 }
 
 fn fixed(text: &str) -> Option<Value> {
@@ -227,63 +222,54 @@ fn fixed(text: &str) -> Option<Value> {
 
 /// A type with what is promised of the value, from byte `from` of the text on.
 fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
-    let whole = text.value.as_str();
-    let error = |part: Range<usize>, message, help| ParameterError { part, message, help };
-    let mut end = whole.trim_end().len();
+    let all = text.value.as_str();
+    let mut end = all.trim_end().len();
     let mut multiple = None;
-    for word in ["aligned", "multiple_of"] {
-        let Some(at) = whole.get(from..end).and_then(|ty| ty.find(word)).map(|at| from + at) else {
-            continue;
-        };
-        let number = whole.get(at + word.len()..end).unwrap_or_default().trim();
+    let words = ["aligned", "multiple_of"];
+    let found = words.iter().find_map(|word| Some((*word, from + all.get(from..end)?.find(word)?)));
+    if let Some((word, start)) = found {
+        let number = all.get(start + word.len()..end).unwrap_or_default().trim();
         let number = number.strip_prefix('(').and_then(|number| number.strip_suffix(')'));
         let number = number.and_then(|number| number.trim().parse::<u32>().ok()).filter(|number| *number > 0);
-        let is_right = |number: &u32| word == "multiple_of" || is_alignment(*number);
-        multiple = Some((
-            word,
-            at,
-            number.filter(is_right).ok_or_else(|| {
-                error(
-                    at..end,
-                    "what a parameter is a multiple of must be a number in parentheses",
-                    "`aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
-                )
-            })?,
-        ));
-        end = whole.get(..at).map_or(at, |before| before.trim_end().len());
-        break;
+        let is_alignment = |number: &u32| number.is_power_of_two() && *number <= MAX_ALIGNMENT;
+        let number = number.filter(|number| word == "multiple_of" || is_alignment(number));
+        multiple = Some(number.ok_or(ParameterError {
+            part: start..end,
+            message: "what a parameter is a multiple of must be a number in parentheses",
+            help: "`aligned(16)` for pointers, a power of two up to 256; `multiple_of(16)` for integers",
+        })?);
+        end = all.get(..start).map_or(start, |before| before.trim_end().len());
     }
-    let ty = whole.get(from..end).unwrap_or_default();
+    let ty = all.get(from..end).unwrap_or_default();
     let (ty, len) = match ty.strip_suffix(']').and_then(|ty| ty.rsplit_once('[')) {
         Some((ty, len)) => {
             let len = len.trim().parse::<u32>().ok().filter(|len| (1..=4096).contains(len));
-            let len = len.ok_or_else(|| {
-                error(
-                    from..end,
-                    "the length of an array must be a number from 1 to 4096",
-                    "an array by value is written `i64[4]`",
-                )
+            let len = len.ok_or(ParameterError {
+                part: from..end,
+                message: "the length of an array must be a number from 1 to 4096",
+                help: "an array by value is written `i64[4]`",
             })?;
             (ty, Some(len))
         }
         None => (ty, None),
     };
-    let (ty, is_pointer) = match ty.trim_end().strip_suffix('*') {
-        Some(ty) => (ty, true),
-        None => (ty, false),
-    };
+    let pointee = ty.trim_end().strip_suffix('*');
+    let (ty, is_pointer) = (pointee.unwrap_or(ty), pointee.is_some());
     let words: Vec<&str> = ty.split_whitespace().collect();
     let is_const = words.contains(&"const");
     let base: Vec<&str> = words.into_iter().filter(|word| *word != "const").collect();
     let is_name = |word: &&str| is_identifier(word);
     if base.is_empty() || !base.iter().all(is_name) || (is_pointer && len.is_some()) {
-        return Err(error(from..end.max(from), "this is no type of a parameter", EXAMPLES));
+        return Err(ParameterError::new(from..end.max(from), "this is no type of a parameter"));
     }
-    if let Some((word, at, _)) = multiple
+    if let Some((word, start)) = found
         && (word == "aligned") != is_pointer
     {
-        let help = "`aligned(n)` is said of pointers, `multiple_of(n)` of integers";
-        return Err(error(at..whole.trim_end().len(), "this cannot be said of such a parameter", help));
+        return Err(ParameterError {
+            part: start..all.trim_end().len(),
+            message: "this cannot be said of such a parameter",
+            help: "`aligned(n)` is said of pointers, `multiple_of(n)` of integers",
+        });
     }
     let start = from + (ty.len() - ty.trim_start().len());
     let range = text.locate(start..end.max(start));
@@ -292,12 +278,8 @@ fn passed(text: &Text, from: usize) -> Result<PassedDecl, ParameterError> {
         is_pointer,
         is_const: is_const && is_pointer,
         len,
-        multiple: multiple.map(|(_, _, number)| number),
+        multiple,
     })
-}
-
-fn is_alignment(number: u32) -> bool {
-    number.is_power_of_two() && number <= MAX_ALIGNMENT
 }
 
 #[cfg(test)]

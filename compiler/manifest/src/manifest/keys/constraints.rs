@@ -48,8 +48,6 @@ pub(super) struct Subject<'a> {
     pub(super) type_range: &'a Range<usize>,
 }
 
-const LENGTH: Sizes = Sizes::new("a length or a range of lengths");
-
 /// Reads the constraints of an attribute: `length`, `range`, `one_of` and `specialize`.
 pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: Subject<'_>) -> Constraints {
     let [lengths, bounds, values, specialized] = keys;
@@ -65,33 +63,22 @@ pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: 
     constraints
 }
 
-/// What one of `one_of`'s values is: of a list an element.
-fn element_type(ty: AttributeType) -> AttributeType {
-    AttributeType { list: false, ..ty }
-}
-
-/// Whether values of the type have a length.
-fn has_length(ty: AttributeType) -> bool {
-    ty.list || matches!(ty.element, AttributeElement::String | AttributeElement::Bytes)
-}
-
 fn length(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Interval>> {
-    if !has_length(subject.ty) {
+    if !subject.ty.list && !matches!(subject.ty.element, AttributeElement::String | AttributeElement::Bytes) {
         let rule = "`length` is for lists, strings and bytes";
-        contradicts_type(form, entry, subject, rule, "this has no length");
-        return None;
+        return contradicts_type(form, entry, subject, rule, "this has no length");
     }
-    LENGTH.read(form, entry)
+    Sizes::new("a length or a range of lengths").read(form, entry)
 }
 
 /// Reports a constraint that makes no sense for the attribute's type.
-fn contradicts_type(
+fn contradicts_type<T>(
     form: &mut Form<'_>,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     rule: &'static str,
     label: &'static str,
-) {
+) -> Option<T> {
     let help = match (entry.key.as_str(), subject.ty.element) {
         ("length", _) => "`range` limits numbers, and `one_of` lists the only values",
         (_, AttributeElement::Bytes) => "`length` limits how many there may be",
@@ -103,13 +90,13 @@ fn contradicts_type(
     let (name, ty) = (subject.name.to_owned(), subject.ty.name());
     let (place, declared) = (form.span(entry.key_range.clone()), form.span(subject.type_range.clone()));
     form.report(ConstraintOfOtherType { rule, label, name, ty, help, place, declared });
+    None
 }
 
 fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Bounds>> {
     let element = subject.ty.element;
     if element.integers().is_none() && !element.is_float() {
-        contradicts_type(form, entry, subject, "`range` is for numbers", "this is no number");
-        return None;
+        return contradicts_type(form, entry, subject, "`range` is for numbers", "this is no number");
     }
     let is_float = element.is_float();
     // An integer that stands for a float is exactly it, here as in `default`.
@@ -224,8 +211,7 @@ fn specialize(
     let element = subject.ty.element;
     if subject.ty.list || !(element.integers().is_some() || element == AttributeElement::Bool) {
         let rule = "`specialize` is for single integers and booleans";
-        contradicts_type(form, entry, subject, rule, "this is none");
-        return None;
+        return contradicts_type(form, entry, subject, rule, "this is none");
     }
     one_of(form, entry, subject, others)
 }
@@ -237,10 +223,9 @@ fn one_of(
     subject: Subject<'_>,
     others: &Constraints,
 ) -> Option<Located<Vec<Value>>> {
-    let element = element_type(subject.ty);
+    let element = AttributeType { list: false, ..subject.ty };
     if subject.ty.element == AttributeElement::Bytes {
-        contradicts_type(form, entry, subject, "`one_of` is not for bytes", "these are bytes");
-        return None;
+        return contradicts_type(form, entry, subject, "`one_of` is not for bytes", "these are bytes");
     }
     let items = form.values(entry, "an array of values")?;
     if items.is_empty() {
@@ -250,43 +235,30 @@ fn one_of(
     }
     let mut values: Vec<Value> = Vec::with_capacity(items.len());
     let mut places: BTreeMap<String, &Range<usize>> = BTreeMap::new();
-    let mut whole = true;
+    let mut is_complete = true;
     for item in &items {
-        match values::of_type(item, element) {
+        match values::convert(item, element) {
             Ok(value) => {
                 check_allowed(form, item, &value, subject, others);
-                check_new(form, item, &value, &mut places);
+                if let Some(first) = places.insert(identity(&value), &item.range) {
+                    let message = format!("`{}` lists {value} twice", item.key);
+                    let (second, first) = (form.span(item), form.span(first.clone()));
+                    form.report(Repeated { message, ordinal: "time", second, first });
+                }
                 values.push(value);
             }
-            Err(misfits) => {
-                whole = false;
-                for misfit in misfits {
-                    let (key, ty, label) = (entry.key.clone(), element.name(), misfit.label);
-                    let (place, declared) = (form.span(misfit.range), form.span(subject.type_range.clone()));
+            Err(mismatches) => {
+                is_complete = false;
+                for mismatch in mismatches {
+                    let (key, ty, label) = (entry.key.clone(), element.name(), mismatch.label);
+                    let (place, declared) =
+                        (form.span(mismatch.range), form.span(subject.type_range.clone()));
                     form.report(ListedValueType { key, ty, label, place, declared });
                 }
             }
         }
     }
-    whole.then(|| Located { value: values, range: entry.range.clone() })
-}
-
-fn check_new<'t>(
-    form: &mut Form<'_>,
-    item: &'t Entry<'_>,
-    value: &Value,
-    places: &mut BTreeMap<String, &'t Range<usize>>,
-) {
-    match places.get(&identity(value)) {
-        Some(first) => {
-            let message = format!("`{}` lists {value} twice", item.key);
-            let (second, first) = (form.span(item), form.span((*first).clone()));
-            form.report(Repeated { message, ordinal: "time", second, first });
-        }
-        None => {
-            places.insert(identity(value), &item.range);
-        }
-    }
+    is_complete.then(|| Located { value: values, range: entry.range.clone() })
 }
 
 /// A text that equal values of one kind share, so that many can be compared in little time. The two zeros are equal.
@@ -328,17 +300,17 @@ pub(super) fn default(
     subject: Subject<'_>,
     constraints: &Constraints,
 ) -> Option<Value> {
-    let value = match values::of_type(entry, subject.ty) {
+    let value = match values::convert(entry, subject.ty) {
         Ok(value) => value,
-        Err(misfits) => {
+        Err(mismatches) => {
             let brackets = form
                 .written(&entry.range)
                 .filter(|_| {
                     subject.ty.list && !matches!(entry.value(), DeValue::Array(_) | DeValue::Table(_))
                 })
                 .map(|written| format!("write `default = [{written}]`"));
-            for misfit in misfits {
-                let (ty, label, place) = (subject.ty.name(), misfit.label, form.span(misfit.range));
+            for mismatch in mismatches {
+                let (ty, label, place) = (subject.ty.name(), mismatch.label, form.span(mismatch.range));
                 form.report(DefaultType { ty, label, place, help: brackets.clone() });
             }
             return None;

@@ -103,10 +103,10 @@ fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Optio
         return None;
     }
     let mut alternatives: Vec<(T, Range<usize>)> = Vec::new();
-    let mut whole = true;
+    let mut is_complete = true;
     for item in &items {
         let Some(found) = alternative::<T>(form, item) else {
-            whole = false;
+            is_complete = false;
             continue;
         };
         if let Some((_, first)) = alternatives.iter().find(|(known, _)| *known == found) {
@@ -118,7 +118,7 @@ fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Optio
         alternatives.push((found, item.range.clone()));
     }
     let alternatives = alternatives.into_iter().map(|(found, _)| found).collect();
-    whole.then(|| Parameter { name, alternatives, range: entry.range.clone() })
+    is_complete.then(|| Parameter { name, alternatives, range: entry.range.clone() })
 }
 
 fn alternative<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<T> {

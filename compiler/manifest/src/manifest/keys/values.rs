@@ -10,7 +10,7 @@ use super::Entry;
 
 /// Why a value is not of a type, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Misfit {
+pub(super) struct TypeMismatch {
     pub(super) range: Range<usize>,
     /// For the place itself.
     pub(super) label: String,
@@ -20,8 +20,8 @@ pub(super) struct Misfit {
 ///
 /// # Errors
 /// Every element that is not of the type.
-pub(super) fn of_type(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<Misfit>> {
-    let misfit = |label: String| vec![Misfit { range: entry.range.clone(), label }];
+pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
+    let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
         && let DeValue::String(text) = entry.value()
     {
@@ -29,24 +29,24 @@ pub(super) fn of_type(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     }
     if !ty.list && ty.element != AttributeElement::Bytes {
         return scalar(entry.value(), ty.element)
-            .map_err(|why| misfit(format!("found {}{why}", entry.found())));
+            .map_err(|why| mismatch(format!("found {}{why}", entry.found())));
     }
     let Some(items) = entry.items() else {
         let expected = if ty.list { "an array" } else { "a string or an array of integers from 0 to 255" };
-        return Err(misfit(format!("found {}, expected {expected}", entry.found())));
+        return Err(mismatch(format!("found {}, expected {expected}", entry.found())));
     };
     let mut values = Vec::with_capacity(items.len());
-    let mut misfits = Vec::new();
+    let mut mismatches = Vec::new();
     for item in &items {
         match scalar(item.value(), ty.element) {
             Ok(value) => values.push(value),
             Err(why) => {
                 let label = format!("found {}{why}", item.found());
-                misfits.push(Misfit { range: item.range.clone(), label });
+                mismatches.push(TypeMismatch { range: item.range.clone(), label });
             }
         }
     }
-    if misfits.is_empty() { Ok(Value::Array(values)) } else { Err(misfits) }
+    if mismatches.is_empty() { Ok(Value::Array(values)) } else { Err(mismatches) }
 }
 
 /// One value, or what to add to what was found.

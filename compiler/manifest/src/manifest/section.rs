@@ -1,0 +1,193 @@
+//! Tables and values of a TOML file, with their places and the description of their keys.
+
+use std::ops::Range;
+
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::Located;
+use super::description::{Nested, Table};
+
+/// A table that is being read.
+pub struct Section<'t> {
+    /// How errors call it: `[plugin]`.
+    pub(super) name: String,
+    /// Where it begins.
+    pub range: Range<usize>,
+    /// Where its keys are.
+    pub(crate) value_range: Range<usize>,
+    pub(super) table: &'t DeTable<'t>,
+    pub(super) known: Vec<&'static str>,
+    /// Keys that are not there and must be, with an example.
+    pub(super) missing: Vec<(&'static str, String)>,
+    /// Unknown keys that were reported.
+    pub(super) reported: Vec<String>,
+    /// Its description.
+    pub(crate) description: Option<&'static Table>,
+    /// The table that this one is in, where a key below its header may have been meant for that.
+    pub(super) above: Option<&'static Table>,
+}
+
+/// A key with its value.
+#[derive(Clone)]
+pub struct Entry<'t> {
+    /// The key, or for an element of an array the array's key.
+    pub key: String,
+    /// Where the key is.
+    pub key_range: Range<usize>,
+    /// Where the value is.
+    pub range: Range<usize>,
+    /// The example of the key's description.
+    pub(crate) example: &'static str,
+    pub(super) value: &'t DeValue<'t>,
+}
+
+impl<'t> Section<'t> {
+    /// A table without a description.
+    pub fn root(table: &'t DeTable<'t>) -> Section<'t> {
+        Section {
+            name: String::new(),
+            range: 0..0,
+            value_range: 0..0,
+            table,
+            known: Vec::new(),
+            missing: Vec::new(),
+            reported: Vec::new(),
+            description: None,
+            above: None,
+        }
+    }
+
+    /// Marks an unknown key as reported.
+    pub(crate) fn set_reported(&mut self, key: &str) {
+        self.reported.push(key.to_owned());
+    }
+
+    /// Does not report missing keys.
+    pub(crate) fn allow_missing(&mut self) {
+        self.missing.clear();
+    }
+
+    /// Whether a table of this one has a key of this one.
+    pub(super) fn is_in_nested_table(&self, key: &str) -> bool {
+        let keys = self.description.map_or(&[][..], |table| table.keys);
+        let nested = keys.iter().filter(|key| matches!(key.nested, Nested::Table(_) | Nested::Array(_)));
+        nested.filter_map(|nested| self.entry(nested.name)).any(|child| {
+            let tables = child.items().unwrap_or_else(|| vec![child]);
+            tables.iter().any(|table| table.value.get(key).is_some())
+        })
+    }
+
+    /// Whether there is such a key, known or not.
+    pub fn has(&self, key: &str) -> bool {
+        self.table.iter().any(|(name, _)| name.get_ref() == key)
+    }
+
+    /// How errors call it.
+    pub fn title(&self) -> String {
+        if self.name.is_empty() { "the file".to_owned() } else { format!("`{}`", self.name) }
+    }
+
+    /// The value of a key, which is now known to belong here.
+    pub fn take(&mut self, key: &'static str) -> Option<Entry<'t>> {
+        self.known.push(key);
+        self.entry(key)
+    }
+
+    /// The value of a key, known or not.
+    pub fn entry(&self, key: &str) -> Option<Entry<'t>> {
+        let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
+        Some(entry(name, value))
+    }
+
+    /// All keys and values in the file's order.
+    pub fn entries(&self) -> Vec<Entry<'t>> {
+        let mut entries: Vec<Entry<'t>> = self.table.iter().map(|(name, value)| entry(name, value)).collect();
+        entries.sort_by_key(|entry| entry.key_range.start);
+        entries
+    }
+}
+
+impl From<&Entry<'_>> for Range<usize> {
+    fn from(entry: &Entry<'_>) -> Range<usize> {
+        entry.range.clone()
+    }
+}
+
+fn entry<'t>(name: &Spanned<std::borrow::Cow<'t, str>>, value: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+    Entry {
+        key: name.get_ref().clone().into_owned(),
+        key_range: name.span(),
+        range: value.span(),
+        example: "",
+        value: value.get_ref(),
+    }
+}
+
+impl<'t> Entry<'t> {
+    /// The key as a name with its place.
+    pub fn name(&self) -> Located<String> {
+        Located { value: self.key.clone(), range: self.key_range.clone() }
+    }
+
+    /// What the value is, for errors.
+    pub fn found(&self) -> String {
+        describe(self.value)
+    }
+
+    /// The value as TOML.
+    pub fn value(&self) -> &'t DeValue<'t> {
+        self.value
+    }
+
+    /// The lines in the file's order, where the value is a table.
+    pub fn lines(&self) -> Option<Vec<Entry<'t>>> {
+        let DeValue::Table(table) = self.value else { return None };
+        let mut entries: Vec<Entry<'t>> = table.iter().map(|(name, value)| entry(name, value)).collect();
+        entries.sort_by_key(|entry| entry.key_range.start);
+        Some(entries)
+    }
+
+    /// The elements, where the value is an array.
+    pub fn items(&self) -> Option<Vec<Entry<'t>>> {
+        match self.value {
+            DeValue::Array(items) => Some(items.iter().map(|item| self.element(item)).collect()),
+            _ => None,
+        }
+    }
+
+    fn element(&self, item: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+        Entry { key_range: item.span(), range: item.span(), value: item.get_ref(), ..self.clone() }
+    }
+}
+
+/// The first key in `[key]` or `[[key]]` that should be in `[key.NAME]`, with that name.
+pub(super) fn flat(entry: &Entry<'_>) -> Option<(Range<usize>, String)> {
+    let tables = entry.items();
+    let lines = tables.as_ref().map_or_else(|| entry.lines(), |tables| tables.first()?.lines())?;
+    let name = lines.iter().find(|line| line.key == "name").and_then(|line| line.value.as_str());
+    let name = name.filter(|name| is_identifier(name)).unwrap_or("NAME").to_owned();
+    let flat = lines.iter().find(|line| matches!(&*line.key, "name" | "type") && line.lines().is_none())?;
+    let place = if tables.is_some() { &entry.key_range } else { &flat.key_range };
+    Some((place.clone(), name))
+}
+
+/// Whether a name is made of ASCII letters, digits and `_`, and does not begin with a digit.
+pub fn is_identifier(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+pub(super) fn describe(value: &DeValue<'_>) -> String {
+    match value {
+        DeValue::String(text) if text.len() <= 40 => format!("the string `{text}`"),
+        DeValue::String(_) => "a string".to_owned(),
+        DeValue::Integer(integer) => format!("the integer `{integer}`"),
+        DeValue::Float(float) => format!("the float `{float}`"),
+        DeValue::Boolean(value) => format!("the boolean `{value}`"),
+        DeValue::Datetime(_) => "a date or time".to_owned(),
+        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Table(_) => "a table".to_owned(),
+    }
+}

@@ -393,8 +393,8 @@ mod tests {
         for (heading, section) in
             [("The file", ""), ("`[[cases]]`", "[[cases]]"), ("`expect`", "[cases.expect]")]
         {
-            let asked = form.asked.iter().find(|asked| asked.name == section);
-            let asked = asked.unwrap_or_else(|| panic!("{section}: {:?}", form.asked));
+            let read = form.undescribed.iter().find(|read| read.name == section);
+            let read = read.unwrap_or_else(|| panic!("{section}: {:?}", form.undescribed));
             let part = PAGE.split(&format!("## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
             let rows = part.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
             let (mut named, mut required) = (Vec::new(), Vec::new());
@@ -408,8 +408,8 @@ mod tests {
             let sorted = |keys: &[&str]| {
                 keys.iter().map(|key| (*key).to_owned()).collect::<std::collections::BTreeSet<_>>()
             };
-            assert_eq!(sorted(&named), sorted(&asked.keys), "{section}");
-            assert_eq!(sorted(&required), sorted(&asked.required), "{section}");
+            assert_eq!(sorted(&named), sorted(&read.keys), "{section}");
+            assert_eq!(sorted(&required), sorted(&read.required), "{section}");
         }
     }
 }

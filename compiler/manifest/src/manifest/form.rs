@@ -36,6 +36,19 @@ pub struct Form<'s> {
     pub(crate) explained: Vec<String>,
     /// Names whose declarations could not be read.
     pub(crate) broken: Vec<String>,
+    /// The keys read from each table without a description. Tests compare them with the reference.
+    pub undescribed: Vec<ReadKeys>,
+}
+
+/// The keys read from a table without a description.
+#[derive(Debug)]
+pub struct ReadKeys {
+    /// How errors call the table.
+    pub name: String,
+    /// The keys.
+    pub keys: Vec<&'static str>,
+    /// Those that must be there.
+    pub required: Vec<&'static str>,
 }
 
 impl<'s> Form<'s> {
@@ -49,6 +62,7 @@ impl<'s> Form<'s> {
             misplaced: Vec::new(),
             explained: Vec::new(),
             broken: Vec::new(),
+            undescribed: Vec::new(),
         }
     }
 
@@ -142,6 +156,7 @@ impl<'s> Form<'s> {
         expected: &str,
     ) -> Option<Entry<'t>> {
         let entry = section.take(key);
+        section.required.push(key);
         if entry.is_none() {
             section.missing.push((key, expected.to_owned()));
         }
@@ -150,6 +165,10 @@ impl<'s> Form<'s> {
 
     /// Reports every unknown key and every required one that is missing.
     pub fn finish(&mut self, section: &Section<'_>) {
+        if section.description.is_none() {
+            let (name, required) = (section.name.clone(), section.required.clone());
+            self.undescribed.push(ReadKeys { name, keys: section.known.clone(), required });
+        }
         let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
             if section.known.contains(&entry.key.as_str()) || section.reported.contains(&entry.key) {

@@ -18,6 +18,8 @@ pub struct Section<'t> {
     pub(crate) value_range: Range<usize>,
     pub(super) table: &'t DeTable<'t>,
     pub(super) known: Vec<&'static str>,
+    /// Keys that must be there, of a table without a description.
+    pub(super) required: Vec<&'static str>,
     /// Keys that are not there and must be, with an example.
     pub(super) missing: Vec<(&'static str, String)>,
     /// Unknown keys that were reported.
@@ -51,6 +53,7 @@ impl<'t> Section<'t> {
             value_range: 0..0,
             table,
             known: Vec::new(),
+            required: Vec::new(),
             missing: Vec::new(),
             reported: Vec::new(),
             description: None,

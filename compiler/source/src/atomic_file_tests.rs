@@ -40,7 +40,8 @@ fn all_are_placed_or_none() {
     fs::create_dir_all(blocked.join("in")).unwrap();
     let draft = |place: &Path| AtomicFile::with_bytes(place, b"new").unwrap();
     let placing = |places: &[&'static str]| -> Vec<PathBuf> { places.iter().map(|name| at(name)).collect() };
-    let try_all = |places: &[PathBuf], placed: fn(Vec<(AtomicFile, PathBuf)>) -> Result<(), NotPersisted>| {
+    type Persist = fn(Vec<(AtomicFile, PathBuf)>) -> Result<(), NotPersisted>;
+    let try_all = |places: &[PathBuf], placed: Persist| {
         placed(places.iter().map(|place| (draft(place), place.clone())).collect())
     };
     let three = placing(&["old", "absent", "blocked"]);
@@ -209,7 +210,7 @@ fn nobody_loses_what_he_makes_to_another() {
             let place = folder.path().join(thread.to_string());
             scope.spawn(move || {
                 (0..100).for_each(|_| {
-                    AtomicFile::with_bytes(&place, b"x").unwrap().persist_unsynced(&place).unwrap()
+                    AtomicFile::with_bytes(&place, b"x").unwrap().persist_unsynced(&place).unwrap();
                 });
             });
         }

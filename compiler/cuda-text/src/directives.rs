@@ -142,10 +142,10 @@ impl Pasting {
 
 /// Whether a word is the first part of a word that matters, or all of one but its first underscores.
 fn is_piece(word: &[u8]) -> bool {
-    LOOKUPS.iter().chain(&TIMES).any(|whole| {
-        let whole = whole.as_bytes();
-        let is_first = whole.starts_with(word) && word.len() < whole.len();
-        let is_last = whole.ends_with(word) && (1..3).contains(&(whole.len() - word.len()));
+    LOOKUPS.iter().chain(&TIMES).any(|full| {
+        let full = full.as_bytes();
+        let is_first = full.starts_with(word) && word.len() < full.len();
+        let is_last = full.ends_with(word) && (1..3).contains(&(full.len() - word.len()));
         // `__has_include` is a prefix of `__has_include_next`, and the scan sees it.
         (is_first || is_last) && !LOOKUPS.iter().any(|lookup| lookup.as_bytes() == word)
     })

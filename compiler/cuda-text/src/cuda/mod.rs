@@ -194,15 +194,15 @@ impl Kernel {
             return false;
         }
         let wanted: Vec<&str> = wanted.collect();
-        // How many of them may be found so far: one that is transparent may be said or left out, and another one may have its name.
+        // How many of them may be found so far: one that is transparent may be written or left out, and another one may have its name.
         let mut found = BTreeSet::from([0]);
         for namespace in self.namespaces.iter().rev() {
-            let said = found.iter().filter(|count| wanted.get(**count) == Some(&namespace.name.as_str()));
-            let said: Vec<usize> = said.map(|count| count + 1).collect();
+            let matched = found.iter().filter(|count| wanted.get(**count) == Some(&namespace.name.as_str()));
+            let matched: Vec<usize> = matched.map(|count| count + 1).collect();
             if !namespace.is_transparent {
                 found.clear();
             }
-            found.extend(said);
+            found.extend(matched);
         }
         found.contains(&wanted.len())
     }

@@ -165,7 +165,7 @@ mod tests {
         kernel(text).expect("it is a kernel").name
     }
 
-    fn mistake(text: &str) -> (String, Range<usize>) {
+    fn rejected(text: &str) -> (String, Range<usize>) {
         kernel(text).expect_err("it is no kernel")
     }
 
@@ -193,15 +193,15 @@ mod tests {
     #[test]
     fn refuses_what_could_end_the_argument_list() {
         let unbalanced = "the brackets of the template arguments do not match";
-        assert_eq!(mistake("f<T>>"), (unbalanced.to_owned(), 1..4));
-        assert_eq!(mistake("f<T>, g<T>"), (unbalanced.to_owned(), 1..4));
-        assert_eq!(mistake("f<(T>"), (unbalanced.to_owned(), 1..5));
-        assert_eq!(mistake("f<T)>"), (unbalanced.to_owned(), 1..4));
-        assert_eq!(mistake("f<T").1, 1..3);
-        assert_eq!(mistake("f<T\u{e9}>").1, 3..5);
-        assert_eq!(mistake("f<T> g").0, "the template arguments do not end");
-        assert_eq!(mistake("f g<T>").0, "`kernel` must be the name of a kernel");
-        assert_eq!(mistake("").1, 0..0);
+        assert_eq!(rejected("f<T>>"), (unbalanced.to_owned(), 1..4));
+        assert_eq!(rejected("f<T>, g<T>"), (unbalanced.to_owned(), 1..4));
+        assert_eq!(rejected("f<(T>"), (unbalanced.to_owned(), 1..5));
+        assert_eq!(rejected("f<T)>"), (unbalanced.to_owned(), 1..4));
+        assert_eq!(rejected("f<T").1, 1..3);
+        assert_eq!(rejected("f<T\u{e9}>").1, 3..5);
+        assert_eq!(rejected("f<T> g").0, "the template arguments do not end");
+        assert_eq!(rejected("f g<T>").0, "`kernel` must be the name of a kernel");
+        assert_eq!(rejected("").1, 0..0);
     }
 
     #[test]

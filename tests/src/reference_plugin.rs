@@ -26,9 +26,9 @@ pub fn compile_code(code: &Path) -> Result<()> {
     let nvrtc = Nvrtc::load(&toolkit.nvrtc)?;
     let source = std::fs::read_to_string(folder().join("circ_pad.cu"))?;
     for (name, arch) in CODE.iter().zip(["sm_90", "compute_80"]) {
-        let options = [format!("--gpu-architecture={arch}").into()];
-        let program =
-            Program { source: &source, name: "circ_pad.cu", options: &options, ..Program::default() };
+        let options = vec![format!("--gpu-architecture={arch}").into()];
+        let name_of_text = "circ_pad.cu".to_owned();
+        let program = Program { source: source.clone(), name: name_of_text, options, ..Program::default() };
         let output = nvrtc.compile(&program)?;
         let bytes = if name.ends_with(".cubin") { output.cubin } else { output.ptx };
         std::fs::write(code.join(name), bytes)?;

@@ -23,5 +23,5 @@ mod test_support {
 
     pub(crate) use cuda_pieces::cuda_pieces;
     pub(crate) use sample::Sample;
-    pub(crate) use units::{draft, nvrtc, resolved, show};
+    pub(crate) use units::{draft, resolved, show, toolkit};
 }

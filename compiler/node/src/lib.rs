@@ -20,5 +20,5 @@ mod test_support {
     mod units;
 
     pub(crate) use sample::Sample;
-    pub(crate) use units::{nvrtc, resolved, show};
+    pub(crate) use units::{resolved, show, toolkit};
 }

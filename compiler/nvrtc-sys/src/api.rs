@@ -57,26 +57,26 @@ impl Api {
     pub(crate) fn load(path: &Path) -> Result<Api, LoadError> {
         let library = keep_loaded(path)?;
         let version = version_of(&library, path)?;
-        let find = Functions { library: &library, path, version };
+        let missing = |function| LoadError::TooOld { path: path.to_owned(), found: version, function };
         // SAFETY: each field's type is the function's type in `nvrtc.h`, C calling convention, and the library stays
         // loaded: its handle is forgotten below, and `keep_loaded` holds a reference of its own.
         let api = unsafe {
             Api {
-                create_program: find.get("nvrtcCreateProgram")?,
-                destroy_program: find.get("nvrtcDestroyProgram")?,
-                compile_program: find.get("nvrtcCompileProgram")?,
-                add_name_expression: find.get("nvrtcAddNameExpression")?,
-                get_lowered_name: find.get("nvrtcGetLoweredName")?,
-                log_size: find.get("nvrtcGetProgramLogSize")?,
-                log: find.get("nvrtcGetProgramLog")?,
-                cubin_size: find.get("nvrtcGetCUBINSize")?,
-                cubin: find.get("nvrtcGetCUBIN")?,
-                ptx_size: find.get("nvrtcGetPTXSize")?,
-                ptx: find.get("nvrtcGetPTX")?,
-                error_string: find.get("nvrtcGetErrorString")?,
+                create_program: function(&library, "nvrtcCreateProgram", missing)?,
+                destroy_program: function(&library, "nvrtcDestroyProgram", missing)?,
+                compile_program: function(&library, "nvrtcCompileProgram", missing)?,
+                add_name_expression: function(&library, "nvrtcAddNameExpression", missing)?,
+                get_lowered_name: function(&library, "nvrtcGetLoweredName", missing)?,
+                log_size: function(&library, "nvrtcGetProgramLogSize", missing)?,
+                log: function(&library, "nvrtcGetProgramLog", missing)?,
+                cubin_size: function(&library, "nvrtcGetCUBINSize", missing)?,
+                cubin: function(&library, "nvrtcGetCUBIN", missing)?,
+                ptx_size: function(&library, "nvrtcGetPTXSize", missing)?,
+                ptx: function(&library, "nvrtcGetPTX", missing)?,
+                error_string: function(&library, "nvrtcGetErrorString", missing)?,
                 version,
-                number_of_archs: find.get("nvrtcGetNumSupportedArchs")?,
-                archs: find.get("nvrtcGetSupportedArchs")?,
+                number_of_archs: function(&library, "nvrtcGetNumSupportedArchs", missing)?,
+                archs: function(&library, "nvrtcGetSupportedArchs", missing)?,
             }
         };
         Ok(api)
@@ -126,25 +126,17 @@ fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     }
 }
 
-/// A library by whose path and release errors are told.
-struct Functions<'a> {
-    library: &'a Library,
-    path: &'a Path,
-    version: (i32, i32),
-}
-
-impl Functions<'_> {
-    /// # Safety
-    /// `F` is the type of the function `name`, and the library is never unloaded.
-    unsafe fn get<F: Copy>(&self, name: &'static str) -> Result<F, LoadError> {
-        // SAFETY: the caller answers for the type and for the library staying loaded.
-        match unsafe { self.library.get::<F>(name) } {
-            Ok(symbol) => Ok(*symbol),
-            Err(_) => {
-                Err(LoadError::TooOld { path: self.path.to_owned(), found: self.version, function: name })
-            }
-        }
-    }
+/// The function `name` of a library.
+///
+/// # Safety
+/// `F` is the type of the function, and the library is never unloaded.
+unsafe fn function<F: Copy>(
+    library: &Library,
+    name: &'static str,
+    missing: impl FnOnce(&'static str) -> LoadError,
+) -> Result<F, LoadError> {
+    // SAFETY: the caller answers for the type and for the library staying loaded.
+    unsafe { library.get::<F>(name) }.map(|symbol| *symbol).map_err(|_| missing(name))
 }
 
 /// Loads a library that is never unloaded again, and returns a handle that counts as one more reference.

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
+
 /// The oldest release that has every function: `nvrtcGetSupportedArchs` came with 11.2 (its release notes).
 pub const OLDEST: (i32, i32) = (11, 2);
 
@@ -63,7 +65,7 @@ pub enum LoadError {
 }
 
 /// Why a compile gave no code.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum CompileError {
     /// The program has errors: `log` says which. NVRTC's code 6, `NVRTC_ERROR_COMPILATION`.
     #[error("the program does not compile")]
@@ -95,17 +97,4 @@ pub enum CompileError {
         /// NVRTC's messages, if there are any.
         log: String,
     },
-}
-
-impl CompileError {
-    /// NVRTC's messages; empty where it got no chance to write any.
-    #[must_use]
-    pub fn log(&self) -> &str {
-        match self {
-            CompileError::Rejected { log }
-            | CompileError::Option { log }
-            | CompileError::Failed { log, .. } => log,
-            CompileError::Nul { .. } => "",
-        }
-    }
 }

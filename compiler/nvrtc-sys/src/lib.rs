@@ -42,7 +42,8 @@ impl Nvrtc {
         }
         let api = api::Api::load(path)?;
         let version = api.version;
-        let builtins = path.with_file_name(builtins_name(version));
+        let (major, minor) = version;
+        let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
         if !builtins.is_file() {
             return Err(LoadError::MissingBuiltins { path: path.to_owned(), builtins });
         }
@@ -74,14 +75,9 @@ impl Nvrtc {
     ///
     /// # Errors
     /// With NVRTC's log where it rejects the program or an option, and where a text holds a NUL byte.
-    pub fn compile(&self, program: &Program<'_>) -> Result<Output, CompileError> {
+    pub fn compile(&self, program: &Program) -> Result<Output, CompileError> {
         program::compile(&self.api, program)
     }
-}
-
-/// The name under which NVRTC of this version opens its built-in headers.
-fn builtins_name((major, minor): (i32, i32)) -> String {
-    format!("libnvrtc-builtins.so.{major}.{minor}")
 }
 
 #[cfg(test)]

@@ -5,26 +5,28 @@ use std::ffi::{CStr, CString, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt as _;
 use std::ptr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::api::{Api, COMPILATION, INVALID_OPTION, ProgramHandle, ResultCode, SUCCESS};
 use crate::error::CompileError;
 
 /// What to compile.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Program<'a> {
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Program {
     /// The text.
-    pub source: &'a str,
+    pub source: String,
     /// What NVRTC calls it in messages. Its folder is searched for quoted includes unless `--no-source-include` is given.
-    pub name: &'a str,
-    /// Headers in memory: the name as it stands in `#include`, and the text. They come before every include folder.
-    pub headers: &'a [(&'a str, &'a str)],
-    /// Options as NVRTC takes them. The name of a folder may be any bytes but NUL.
-    pub options: &'a [OsString],
+    pub name: String,
+    /// Headers in memory: the name as in `#include`, and the text. They take precedence over every include folder.
+    pub headers: Vec<(String, String)>,
+    /// Options for NVRTC. The name of a folder may be any bytes but NUL.
+    pub options: Vec<OsString>,
     /// C++ names of kernels whose symbols are wanted; a template named here is instantiated.
-    pub name_expressions: &'a [&'a str],
+    pub name_expressions: Vec<String>,
 }
 
-/// What a compile gives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The result of a compile.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Output {
     /// Warnings and remarks.
     pub log: String,
@@ -37,8 +39,8 @@ pub struct Output {
 }
 
 /// Compiles `program`.
-pub(crate) fn compile(api: &Api, program: &Program<'_>) -> Result<Output, CompileError> {
-    let names = strings(program.name_expressions.iter().copied(), "name of a kernel")?;
+pub(crate) fn compile(api: &Api, program: &Program) -> Result<Output, CompileError> {
+    let names = strings(program.name_expressions.iter(), "name of a kernel")?;
     let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
     let handle = Handle::create(api, program)?;
     for name in &names {
@@ -66,11 +68,11 @@ struct Handle<'a> {
 }
 
 impl<'a> Handle<'a> {
-    fn create(api: &'a Api, program: &Program<'_>) -> Result<Handle<'a>, CompileError> {
-        let source = string(program.source, "source")?;
-        let name = string(program.name, "name of the source")?;
-        let texts = strings(program.headers.iter().map(|(_, text)| *text), "text of a header")?;
-        let include_names = strings(program.headers.iter().map(|(name, _)| *name), "name of a header")?;
+    fn create(api: &'a Api, program: &Program) -> Result<Handle<'a>, CompileError> {
+        let source = string(&program.source, "source")?;
+        let name = string(&program.name, "name of the source")?;
+        let texts = strings(program.headers.iter().map(|(_, text)| text), "text of a header")?;
+        let include_names = strings(program.headers.iter().map(|(name, _)| name), "name of a header")?;
         let mut handle = Handle { api, raw: ptr::null_mut() };
         // SAFETY: every pointer is to a live C string or to an array of as many as the count says; NVRTC copies them.
         let code = unsafe {
@@ -92,13 +94,12 @@ impl<'a> Handle<'a> {
             SUCCESS => Ok(()),
             COMPILATION => Err(CompileError::Rejected { log: self.log() }),
             INVALID_OPTION => Err(CompileError::Option { log: self.log() }),
-            code => Err(CompileError::Failed {
-                call: call.into(),
-                code,
-                reason: self.api.words(code),
-                log: self.log(),
-            }),
+            code => Err(self.failed(call, code, self.api.words(code))),
         }
+    }
+
+    fn failed(&self, call: &'static str, code: ResultCode, reason: String) -> CompileError {
+        CompileError::Failed { call: call.into(), code, reason, log: self.log() }
     }
 
     fn lowered_name(&self, expression: &CStr) -> Result<String, CompileError> {
@@ -107,12 +108,7 @@ impl<'a> Handle<'a> {
         let code = unsafe { (self.api.get_lowered_name)(self.raw, expression.as_ptr(), &raw mut lowered) };
         self.check("nvrtcGetLoweredName", code)?;
         if lowered.is_null() {
-            return Err(CompileError::Failed {
-                call: "nvrtcGetLoweredName".into(),
-                code,
-                reason: "no name was given back".to_owned(),
-                log: self.log(),
-            });
+            return Err(self.failed("nvrtcGetLoweredName", code, "no name was given back".to_owned()));
         }
         // SAFETY: not null; NVRTC owns the text, which ends in NUL and lives as long as the program.
         Ok(unsafe { CStr::from_ptr(lowered) }.to_string_lossy().into_owned())

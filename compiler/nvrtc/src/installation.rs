@@ -10,6 +10,24 @@ use crate::diagnostic::Diagnostic;
 /// The file name of the prebuilt runtime library.
 pub const RUNTIME_LIBRARY: &str = "libcubinder.so";
 
+cubinder_source::diagnostics! {
+    /// The runtime library is in none of its places.
+    struct NoRuntimeLibrary { places: String }
+    error "the prebuilt runtime library `{RUNTIME_LIBRARY}` is not there" {
+        note: "{places}";
+        note: "plugin libraries are made from it";
+        help: "name it with `--runtime-library FILE` or `CUBINDER_RUNTIME_LIBRARY`; in a checkout, `cargo build --release -p \
+               cubinder-plugin` makes it";
+    }
+
+    /// A folder of the installation is missing.
+    struct NotInstalled<'a> { missing: &'a str, place: String }
+    error "{missing}" {
+        note: "{place}";
+        help: "install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` makes both";
+    }
+}
+
 /// A program in its place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installation {
@@ -34,33 +52,23 @@ impl Installation {
         self.folder().filter(|folder| folder.ends_with("bin")).and_then(Path::parent)
     }
 
-    /// Where the runtime library is looked for: beside the program, then in `../lib`.
-    #[must_use]
-    pub fn runtime_library_places(&self) -> Vec<PathBuf> {
-        let Some(folder) = self.folder() else { return Vec::new() };
-        // `..` would be shown to people: a program in `bin` has a folder above that has a name.
-        let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
-        vec![folder.join(RUNTIME_LIBRARY), lib.join(RUNTIME_LIBRARY)]
-    }
-
-    /// The prebuilt runtime library.
+    /// The prebuilt runtime library, beside the program or in `../lib`.
     ///
     /// # Errors
-    /// Where it is not there: the places, and what helps.
+    /// If it is missing: the places, and how to name it.
     pub fn runtime_library(&self) -> Result<PathBuf, Diagnostic> {
-        let places = self.runtime_library_places();
+        let places = self.folder().map_or_else(Vec::new, |folder| {
+            // `..` would be shown: a program in `bin` has a folder above that has a name.
+            let lib = self.prefix().map_or_else(|| folder.join("../lib"), |prefix| prefix.join("lib"));
+            vec![folder.join(RUNTIME_LIBRARY), lib.join(RUNTIME_LIBRARY)]
+        });
         places.iter().find(|path| path.is_file()).cloned().ok_or_else(|| {
-            let error = Diagnostic::error(format!("the prebuilt runtime library `{RUNTIME_LIBRARY}` is not there"));
             let shown: Vec<String> = places.iter().map(|path| format!("`{}`", path.display())).collect();
-            match shown.as_slice() {
-                [] => error.note("the system does not tell where this program is"),
-                _ => error.note(format!("it was looked for at {}", shown.join(" and "))),
-            }
-            .note("plugin libraries are made from it")
-            .help(
-                "name it with `--runtime-library FILE` or `CUBINDER_RUNTIME_LIBRARY`; in a checkout, `cargo build --release -p \
-                 cubinder-plugin` makes it",
-            )
+            let places = match shown.as_slice() {
+                [] => "the system does not tell where this program is".to_owned(),
+                _ => format!("it was looked for at {}", shown.join(" and ")),
+            };
+            NoRuntimeLibrary { places }.into()
         })
     }
 
@@ -81,16 +89,15 @@ impl Installation {
     }
 
     /// A folder of the installation, which has a file by which it is known.
-    fn packed(&self, lacks: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
+    fn packed(&self, missing: &str, folder: &str, file: &str) -> Result<PathBuf, Diagnostic> {
         let place = self.prefix().map(|prefix| prefix.join(folder));
-        let found = place.as_ref().filter(|folder| folder.join(file).is_file());
-        found.cloned().ok_or_else(|| {
-            let error = Diagnostic::error(lacks.to_owned());
-            match place {
-                Some(place) => error.note(format!("expected `{}`", place.join(file).display())),
-                None => error.note("this program is in no folder `bin`, so it is not installed"),
-            }
-            .help("install cubinder from its wheel or its archive; in a checkout, `cargo xtask dist` makes both")
+        let found = place.clone().filter(|folder| folder.join(file).is_file());
+        found.ok_or_else(|| {
+            let place = match place {
+                Some(place) => format!("expected `{}`", place.join(file).display()),
+                None => "this program is in no folder `bin`, so it is not installed".to_owned(),
+            };
+            NotInstalled { missing, place }.into()
         })
     }
 
@@ -102,16 +109,14 @@ impl Installation {
         let mut places = vec![prefix.to_owned()];
         for lib in ["lib", "lib64"] {
             let entries = std::fs::read_dir(prefix.join(lib)).into_iter().flatten().flatten();
-            let is_python = |folder: &std::fs::DirEntry| {
-                folder.file_name().to_str().is_some_and(|name| name.starts_with("python3"))
-            };
-            let mut pythons: Vec<PathBuf> = entries.filter(is_python).map(|folder| folder.path()).collect();
+            let mut pythons: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+            pythons.retain(|path| {
+                path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"))
+            });
             pythons.sort();
-            places.extend(
-                pythons
-                    .iter()
-                    .flat_map(|python| [python.join("site-packages"), python.join("dist-packages")]),
-            );
+            let packages =
+                |python: &PathBuf| ["site-packages", "dist-packages"].map(|name| python.join(name));
+            places.extend(pythons.iter().flat_map(packages));
         }
         places.into_iter().find(|place| place.join("cubinder/__init__.py").is_file())
     }

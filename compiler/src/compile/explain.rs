@@ -1,7 +1,7 @@
-//! What the compiler says about things that come from the manifest, with their places there.
+//! NVRTC's errors with the places in a manifest that explain them.
 //!
-//! Owns which of NVRTC's messages have their cause in a manifest: a name that it does not declare, an option, an include folder.
-//! Never makes an error of its own. The wording of NVRTC's messages is that of 13.0; another one costs the place only.
+//! Owns which errors are caused by a manifest: a name that it does not declare, an option, an include folder. Decides on their causes
+//! ([`Cause`]), never on texts.
 
 use std::ops::Range;
 
@@ -10,72 +10,84 @@ use cubinder_manifest::manifest::{Located, Manifest};
 use cubinder_manifest::nvrtc_option::defined_names;
 use cubinder_manifest::resolve::Resolved;
 use cubinder_nvrtc::codegen::TranslationUnit;
-use cubinder_nvrtc::nvrtc::HEADER_DOES_NOT_COMPILE;
+use cubinder_nvrtc::nvrtc::{Author, Cause, CompileMessage};
 use cubinder_source::diagnostic::{Code, Diagnostic, Span, suggest};
 use cubinder_source::rules;
 
-/// An error of the compiler with the places in the manifest that explain it.
-pub(super) fn with_places(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
+/// Adds the places in the manifest that explain an error.
+pub(super) fn with_places(plugin: &Resolved, message: &CompileMessage) -> Diagnostic {
+    let CompileMessage { cause, author, diagnostic } = message;
+    let error = diagnostic.clone();
     let place = |range: Range<usize>| Span::new(&plugin.source, range);
     let compile = &plugin.manifest.compile;
-    if error.code == Some(rules::NVRTC_OPTION) && error.primary.is_none() {
-        let named = compile.options.iter().filter(|option| error.message.contains(&option.value));
-        return match named.max_by_key(|option| option.value.len()) {
-            Some(option) => {
-                error.at(place(option.range.clone()), "this option").help("correct it, or take it out")
+    if *author == Author::Compiler {
+        return defined_elsewhere(plugin, error);
+    }
+    match cause {
+        Cause::Option(reported) => {
+            let named = compile.options.iter().filter(|option| reported.contains(&option.value));
+            match named.max_by_key(|option| option.value.len()) {
+                Some(option) => {
+                    error.at(place(option.range.clone()), "this option").help("correct it, or take it out")
+                }
+                None => error,
             }
-            None => error,
-        };
-    }
-    if error.code == Some(rules::KERNEL_ERROR) && error.message.ends_with(HEADER_DOES_NOT_COMPILE) {
-        let options = compile.options.iter().map(|option| option.value.as_str());
-        let defining = defined_names(options).into_iter().filter_map(|(index, _)| compile.options.get(index));
-        let defining: Vec<_> = defining.collect();
-        let Some((first, others)) = defining.split_first() else { return error };
-        let notes = error.notes;
-        let option = Diagnostic::error("an option defines a name that a header uses which is not yours")
-            .code(rules::NVRTC_OPTION)
-            .at(place(first.range.clone()), "a macro takes the place of the name wherever it stands");
-        let option = others
-            .iter()
-            .fold(option, |error, option| error.related(place(option.range.clone()), "or this one"));
-        let option = notes.into_iter().fold(option.note(error.message), Diagnostic::note);
-        return option.help("give the macro another name, or leave it out");
-    }
-    if error.message.starts_with("cannot open source file") {
-        let folders = compile.include.first().zip(compile.include.last());
-        return match folders {
-            Some((first, last)) => {
-                error.related(place(first.range.start..last.range.end), "looked for in these folders too")
-            }
-            None => error,
-        };
-    }
-    let Some((name, is_member)) = unknown_name(&error) else { return error };
-    let known = names(&plugin.manifest);
-    let error = match is_member {
-        true => Diagnostic {
-            message: format!("the manifest has no type parameter, constant or table `{name}`"),
-            ..error
-        },
-        false => error,
-    };
-    let near = suggest(&name, known.iter().map(|known| known.value.as_str()));
-    let near = near.and_then(|near| known.iter().find(|known| known.value == near));
-    match near {
-        Some(near) => {
-            let meant = if is_member { format!("manifest::{}", near.value) } else { near.value.clone() };
-            let label = format!("`{}` is declared here", near.value);
-            error.related(place(near.range.clone()), label).help(format!("did you mean `{meant}`?"))
         }
+        Cause::MissingFile(_) if *author == Author::User => {
+            match compile.include.first().zip(compile.include.last()) {
+                Some((first, last)) => {
+                    let folders = first.range.start..last.range.end;
+                    error.related(place(folders), "looked for in these folders too")
+                }
+                None => error,
+            }
+        }
+        Cause::NoMember { scope, member } if scope.contains("manifest__members") => {
+            let message = format!("the manifest has no type parameter, constant or table `{member}`");
+            with_similar(plugin, Diagnostic { message, ..error }, member, "manifest::")
+        }
+        Cause::UndefinedName(name) if error.code == Some(rules::KERNEL_NOT_FOUND) => {
+            with_similar(plugin, error, name, "")
+        }
+        _ => error,
+    }
+}
+
+/// Replaces an error in a header that is not the author's by one about the options that define macros, if there are any.
+fn defined_elsewhere(plugin: &Resolved, error: Diagnostic) -> Diagnostic {
+    let all = &plugin.manifest.compile.options;
+    let defining = defined_names(all.iter().map(|option| option.value.as_str())).into_iter();
+    let places =
+        defining.filter_map(|(index, _)| Some(Span::new(&plugin.source, all.get(index)?.range.clone())));
+    let mut places = places.collect::<Vec<_>>().into_iter();
+    let Some(first) = places.next() else { return error };
+    let option = Diagnostic::error("an option defines a name that a header uses which is not yours")
+        .code(rules::NVRTC_OPTION)
+        .at(first, "a macro takes the place of the name wherever it stands");
+    let option = places.fold(option, |option, place| option.related(place, "or this one"));
+    let option = error.notes.into_iter().fold(option.note(error.message), Diagnostic::note);
+    option.help("give the macro another name, or leave it out")
+}
+
+/// Adds the similar name that the manifest declares; kernels write it after `prefix`.
+fn with_similar(plugin: &Resolved, error: Diagnostic, name: &str, prefix: &str) -> Diagnostic {
+    let declared = names(&plugin.manifest);
+    let near = suggest(name, declared.iter().map(|declared| declared.value.as_str()));
+    match near.and_then(|near| declared.iter().find(|declared| declared.value == near)) {
+        Some(Located { value, range, .. }) => error
+            .related(Span::new(&plugin.source, range.clone()), format!("`{value}` is declared here"))
+            .help(format!("did you mean `{prefix}{value}`?")),
         None => error,
     }
 }
 
-/// What the light reader of CUDA text is sure of, in the place of what the compiler says for the same reason.
-pub(super) fn with_what_was_read(mistakes: Vec<Diagnostic>, said: Vec<Diagnostic>) -> Vec<Diagnostic> {
+/// The errors that the reader of CUDA text is sure of; they replace the compiler's errors with the same reason.
+pub(super) fn with_what_was_read(
+    mut mistakes: Vec<Diagnostic>,
+    reported: Vec<Diagnostic>,
+) -> Vec<Diagnostic> {
     if mistakes.is_empty() {
-        return said;
+        return reported;
     }
     // A kernel that is not there or takes something else makes the compiler stumble over its text.
     let misled = |code: Code| {
@@ -94,34 +106,19 @@ pub(super) fn with_what_was_read(mistakes: Vec<Diagnostic>, said: Vec<Diagnostic
         Some(code) => of_arguments.contains(&code),
         None => false,
     };
-    let mut told = mistakes;
-    told.extend(said.into_iter().filter(|error| !is_known(error)));
-    told
+    mistakes.extend(reported.into_iter().filter(|error| !is_known(error)));
+    mistakes
 }
 
 /// Errors about arguments, with the place of the kernel's parameters.
 pub(super) fn with_kernel(errors: Vec<Diagnostic>, unit: &TranslationUnit) -> Vec<Diagnostic> {
     let Some(range) = cuda::parameters_of(&unit.kernel, &unit.source.text) else { return errors };
     let place = Span::new(&unit.source, range);
-    let told = |error: Diagnostic| match error.related.is_empty() {
+    let with_place = |error: Diagnostic| match error.related.is_empty() {
         true => error.related(place.clone(), "the kernel's parameters"),
         false => error,
     };
-    errors.into_iter().map(told).collect()
-}
-
-/// The name that the compiler does not know, where the manifest should declare it, and whether the kernel takes it from
-/// `manifest::`.
-fn unknown_name(error: &Diagnostic) -> Option<(String, bool)> {
-    let quoted = |text: &str| text.split('`').nth(1).map(str::to_owned);
-    if let Some((_, member)) = error.message.split_once("has no member ")
-        && error.message.contains("manifest__members")
-    {
-        return quoted(member).map(|name| (name, true));
-    }
-    let of_kernel = error.code == Some(rules::KERNEL_NOT_FOUND);
-    let undefined = error.notes.iter().find_map(|note| note.split_once("identifier ")).filter(|_| of_kernel);
-    undefined.and_then(|(_, name)| quoted(name)).map(|name| (name, false))
+    errors.into_iter().map(with_place).collect()
 }
 
 /// The names that kernels and their template arguments can use.
@@ -151,38 +148,54 @@ compile = { include = ["a", "b"], options = ["-DA", "--fast"] }
 launches = [{ source = "k.cu", kernel = "k<T>", grid = [1], block = ["BLOCK"], args = { x = "x", y = "y" } }]
 "#;
 
-    fn explained(error: Diagnostic) -> String {
+    fn explained(cause: Cause, diagnostic: Diagnostic) -> Diagnostic {
         let plugin = cubinder_manifest::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
-        render_one(&with_places(&plugin, error), Colour::Plain)
+        with_places(&plugin, &CompileMessage { cause, author: Author::User, diagnostic })
+    }
+
+    fn no_member(scope: &str) -> Cause {
+        Cause::NoMember { scope: scope.to_owned(), member: "BLOK".to_owned() }
     }
 
     #[test]
     fn the_place_in_the_manifest_is_shown() {
-        let option = "NVRTC 13.0 does not take an option: unrecognized option --fast found";
+        let reported = "unrecognized option --fast found";
+        let option = format!("NVRTC 13.0 does not take an option: {reported}");
         let member = "class `cubinder::manifest__members<void>` has no member `BLOK`";
         let texts = [
-            explained(Diagnostic::error(option).code(rules::NVRTC_OPTION)),
-            explained(Diagnostic::error("cannot open source file `c.cuh`").code(rules::KERNEL_ERROR)),
-            explained(Diagnostic::error(member).code(rules::KERNEL_ERROR)),
             explained(
+                Cause::Option(reported.to_owned()),
+                Diagnostic::error(option).code(rules::NVRTC_OPTION),
+            ),
+            explained(
+                Cause::MissingFile("c.cuh".to_owned()),
+                Diagnostic::error("cannot open source file `c.cuh`").code(rules::KERNEL_ERROR),
+            ),
+            explained(
+                no_member("cubinder::manifest__members<void>"),
+                Diagnostic::error(member).code(rules::KERNEL_ERROR),
+            ),
+            explained(
+                Cause::UndefinedName("BLOCKS".to_owned()),
                 Diagnostic::error("`k<BLOCKS>` is not a kernel of `k.cu`")
                     .code(rules::KERNEL_NOT_FOUND)
                     .note("NVRTC says: identifier `BLOCKS` is undefined"),
             ),
         ];
+        let texts = texts.map(|error| render_one(&error, Colour::Plain));
         insta::assert_snapshot!(texts.join("\n"));
     }
 
     #[test]
     fn other_errors_stay_as_they_are() {
-        let plugin = cubinder_manifest::resolve::compile(&Source::new("m.toml", MANIFEST)).unwrap();
-        for error in [
-            Diagnostic::error("identifier `BLOK` is undefined").code(rules::KERNEL_ERROR),
-            Diagnostic::error("class `S` has no member `BLOK`").code(rules::KERNEL_ERROR),
-            Diagnostic::error("NVRTC 13.0 does not take an option: --other").code(rules::NVRTC_OPTION),
-            Diagnostic::error("`k<q>` is not a kernel").code(rules::KERNEL_NOT_FOUND).note("identifier"),
+        for (cause, code) in [
+            (Cause::UndefinedName("BLOK".to_owned()), rules::KERNEL_ERROR),
+            (no_member("S"), rules::KERNEL_ERROR),
+            (Cause::Option("--other".to_owned()), rules::NVRTC_OPTION),
+            (Cause::Other, rules::KERNEL_NOT_FOUND),
         ] {
-            assert_eq!(with_places(&plugin, error.clone()), error);
+            let error = Diagnostic::error("wrong").code(code);
+            assert_eq!(explained(cause, error.clone()), error);
         }
     }
 }

@@ -15,8 +15,8 @@ use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
-use cubinder_nvrtc::nvrtc::{Compiled, PreparedUnit, Session};
-use cubinder_source::diagnostic::{Diagnostic, Source, dedup};
+use cubinder_nvrtc::nvrtc::{CompileMessage, Compiled, PreparedUnit, Session};
+use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
 use rayon::prelude::*;
@@ -62,7 +62,7 @@ pub(super) struct UnitJob<'p> {
 }
 
 /// A signature, or the reason that it is missing. `None` if the code does not compile.
-pub(super) type SignatureResult = Option<Result<Signature, Vec<Diagnostic>>>;
+pub(super) type SignatureResult = Option<Result<Signature, Vec<CompileMessage>>>;
 
 /// A job with its results.
 pub(super) struct CompiledJob<'j> {
@@ -70,7 +70,7 @@ pub(super) struct CompiledJob<'j> {
     /// One for each of [`Plan::architectures`], in their order.
     pub(super) signatures: Vec<(Target, SignatureResult)>,
     /// One for each of the plan's targets, in their order.
-    pub(super) codes: Vec<(Target, Result<Compiled, Vec<Diagnostic>>)>,
+    pub(super) codes: Vec<(Target, Result<Compiled, Vec<CompileMessage>>)>,
 }
 
 /// The kernel files, each read once.
@@ -193,7 +193,7 @@ enum Task<'j> {
 /// The result of a [`Task`].
 enum TaskResult {
     Signatures(Vec<(SignatureRequest, Option<Signature>)>),
-    Code(usize, Target, Box<Result<Compiled, Vec<Diagnostic>>>),
+    Code(usize, Target, Box<Result<Compiled, Vec<CompileMessage>>>),
 }
 
 /// Compiles all jobs; the results are in their order.
@@ -241,7 +241,7 @@ pub(super) fn run<'j>(
         }
     }
     compile_missing_signatures(session, jobs, &requests, &mut compiled);
-    session.rest();
+    session.stop_idle();
     compiled
 }
 
@@ -274,7 +274,7 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
             let compiled = session.compile(&job.prepared, planned.target);
             step(progress, format!("{} for {}", job.unit.kernel, planned.target));
             let at_target =
-                |errors: Vec<Diagnostic>| errors.into_iter().map(|error| at_target(error, planned)).collect();
+                |errors: Vec<CompileMessage>| errors.into_iter().map(|error| at_target(error, planned)).collect();
             TaskResult::Code(index, planned.target, Box::new(compiled.map_err(at_target)))
         }
     }
@@ -307,7 +307,7 @@ fn compile_missing_signatures(
         })
     };
     let missing: Vec<SignatureRequest> = requests.iter().filter(is_missing).copied().collect();
-    let found: Vec<(SignatureRequest, Result<Signature, Vec<Diagnostic>>)> = group_by_text(jobs, &missing)
+    let found: Vec<(SignatureRequest, Result<Signature, Vec<CompileMessage>>)> = group_by_text(jobs, &missing)
         .into_par_iter()
         .flat_map_iter(|group| {
             signatures(session, jobs, group).into_iter().filter_map(|(request, signature)| {
@@ -345,11 +345,13 @@ fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<Sig
 }
 
 /// Adds the place that states the target.
-fn at_target(error: Diagnostic, planned: &PlannedTarget) -> Diagnostic {
-    match &planned.span {
-        Some(span) if error.code == Some(rules::TARGET_NOT_SERVED) && error.primary.is_none() => {
-            error.at(span.clone(), "asked for here")
-        }
-        _ => error,
+fn at_target(mut error: CompileMessage, planned: &PlannedTarget) -> CompileMessage {
+    let CompileMessage { diagnostic, .. } = &mut error;
+    if let Some(span) = &planned.span
+        && diagnostic.code == Some(rules::TARGET_NOT_SERVED)
+        && diagnostic.primary.is_none()
+    {
+        diagnostic.primary = Some(Label { span: span.clone(), text: "asked for here".to_owned() });
     }
+    error
 }

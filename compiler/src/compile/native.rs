@@ -15,7 +15,7 @@ use cubinder_launch::proof::{Domain, Greatest};
 use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use cubinder_nvrtc::codegen::{self, LaunchBounds};
-use cubinder_nvrtc::nvrtc::Session;
+use cubinder_nvrtc::nvrtc::{Session, diagnostics};
 use cubinder_source::diagnostic::Diagnostic;
 use rayon::prelude::*;
 
@@ -155,7 +155,7 @@ impl Task<'_> {
         let unit = codegen::native_unit(author, &plugin.draft.plugin, &self.launch, bounds);
         let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
         let compiled =
-            session.compile(&prepared, target).map_err(|errors| self.not_a_device_function(errors))?;
+            session.compile(&prepared, target).map_err(|errors| self.not_a_device_function(diagnostics(errors)))?;
         let mut object = compiled.object;
         let raw = object.raw().map_err(|error| self.unreadable(target, &error))?;
         let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
@@ -168,7 +168,7 @@ impl Task<'_> {
 
     /// What the author's kernel says of its launches.
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
-        let compiled = session.compile(&self.job.prepared, target)?;
+        let compiled = session.compile(&self.job.prepared, target).map_err(diagnostics)?;
         let raw = compiled.object.raw().map_err(|error| self.unreadable(target, &error))?;
         let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
         let rules = rules.map_err(|error| self.unreadable(target, &error))?;

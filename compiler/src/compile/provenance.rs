@@ -75,7 +75,7 @@ pub(super) fn of_source(
     let root = project.root.as_path();
     let translation = prepared.unit();
     let folders = prepared.settings().include.as_slice();
-    let included = session.found_files_and_digests(prepared);
+    let included = session.found_files(prepared);
     let mut read: Vec<File> =
         included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
     let tables = codegen::tables(unit, &translation.source.text).into_iter();

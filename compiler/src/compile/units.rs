@@ -16,7 +16,7 @@ use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::{Arg, Plugin, Target};
-use cubinder_nvrtc::nvrtc::{Compiled, Session, merge_targets};
+use cubinder_nvrtc::nvrtc::{CompileMessage, Compiled, Session, merge_targets};
 use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
@@ -134,7 +134,7 @@ fn finish_plugin(
         let row = verify::row_name(plugin, unit);
         let of_row = Sink::default();
         let finished = match job.and_then(|job| results.get(job)) {
-            Some(compiled) => finish_unit(plugin, unit, compiled, &of_row),
+            Some(compiled) => finish_unit(resolved, unit, compiled, &of_row),
             None => finish_precompiled(&all.project.root, plugin, unit, plan, &of_row),
         };
         let errors = finished.map(|unit| units.push(unit)).err().unwrap_or_default();
@@ -146,7 +146,7 @@ fn finish_plugin(
     if !errors.is_empty() {
         let is_foreign = jobs.units.iter().any(|unit| unit.unit.foreign.is_some());
         let errors = if is_foreign { foreign::as_one(errors) } else { errors };
-        return Err(errors.into_iter().map(|error| explain::with_places(resolved, error)).collect());
+        return Err(errors);
     }
     let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(resolved, &plan.targets(), plan.route.route, &compiled);
@@ -211,17 +211,18 @@ impl CompiledJob<'_> {
 
 /// Joins the results of a unit's job, and compares them with each other and with the manifest.
 fn finish_unit(
-    plugin: &Plugin,
+    resolved: &Resolved,
     unit: &Unit,
     results: &CompiledJob<'_>,
     warnings: &Sink,
 ) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let CompiledJob { job, signatures, codes } = results;
+    let plugin = &resolved.draft.plugin;
     let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
     for (target, result) in codes {
-        failed.push((*target, result.as_ref().err().cloned().unwrap_or_default()));
+        failed.push((*target, result.as_ref().err().map_or_else(Vec::new, |found| explained(resolved, found))));
         if let Ok(code) = result {
             compiled.push((*target, code));
         }
@@ -232,7 +233,7 @@ fn finish_unit(
     if !failed.is_empty() {
         return Err(failed);
     }
-    let signatures = usable(unit, signatures)?;
+    let signatures = usable(resolved, unit, signatures)?;
     let bound = verify::bind_targets(plugin, unit, &signatures)
         .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
     for (_, signature) in &signatures {
@@ -265,13 +266,18 @@ fn finish_unit(
     Ok(compiled_unit(unit, bound, cluster, code))
 }
 
+fn explained(resolved: &Resolved, errors: &[CompileMessage]) -> Vec<Diagnostic> {
+    errors.iter().map(|error| explain::with_places(resolved, error)).collect()
+}
+
 /// The signatures, each with a target of its architecture.
 fn usable<'s>(
+    resolved: &Resolved,
     unit: &Unit,
     signatures: &'s [(Target, jobs::SignatureResult)],
 ) -> Result<Vec<(Target, &'s Signature)>, Vec<Diagnostic>> {
     let failed = signatures.iter().filter_map(|(target, signature)| match signature {
-        Some(Err(found)) => Some((*target, found.clone())),
+        Some(Err(found)) => Some((*target, explained(resolved, found))),
         _ => None,
     });
     let failed = merge_targets(&failed.collect::<Vec<_>>());

@@ -151,8 +151,9 @@ fn the_names_of_debug_information_tell_exchanged_parameters() {
     let nvrtc = Nvrtc::load(&toolkit.nvrtc).unwrap();
     let source = "extern \"C\" __global__ void lerp(const float* x, float* y, int first, int last)\n\
                   { y[threadIdx.x] = x[threadIdx.x] * (last - first); }\n";
-    let options = ["--gpu-architecture=sm_89", "--device-debug"].map(OsString::from);
-    let program = Program { source, name: "lerp.cu", options: &options, ..Program::default() };
+    let options = ["--gpu-architecture=sm_89", "--device-debug"].map(OsString::from).into();
+    let program =
+        Program { source: source.to_owned(), name: "lerp.cu".to_owned(), options, ..Program::default() };
     let project = Project::without_tools();
     // Its targets are not those of this code.
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();

@@ -9,7 +9,7 @@ use cubinder_manifest::resolve;
 use cubinder_model::{Arg, CodeObject, Target};
 use cubinder_nvrtc::cache::Cache;
 use cubinder_nvrtc::codegen::{display_name, translation_unit};
-use cubinder_nvrtc::nvrtc::{Session, Settings, Statistics};
+use cubinder_nvrtc::nvrtc::{Session, Settings, Statistics, diagnostics};
 use cubinder_nvrtc::toolkit::Toolkit;
 use cubinder_source::diagnostic::{Colour, Diagnostic, Source, render};
 
@@ -80,10 +80,10 @@ fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
         let prepared =
             session.prepare(translation_unit(unit, text, &display_name(&unit.source, project), None));
         let targets: Vec<Target> = TARGETS.iter().map(|name| name.parse().unwrap()).collect();
-        let signature = shown(session.signature(&prepared, targets[0]));
+        let signature = shown(session.signature(&prepared, targets[0]).map_err(diagnostics));
         let bound = shown(bind_args(&draft.plugin, unit, &signature));
         for target in targets {
-            let compiled = shown(session.compile(&prepared, target));
+            let compiled = shown(session.compile(&prepared, target).map_err(diagnostics));
             assert!(compiled.warnings.is_empty(), "{}", render(&compiled.warnings, Colour::Plain));
             let kernel =
                 compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol).unwrap();

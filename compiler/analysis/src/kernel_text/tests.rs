@@ -5,10 +5,10 @@ use super::*;
 use crate::cuda::{Certainty, name, read};
 use crate::diagnostic::{Colour, Diagnostic, Source, has_errors, render};
 use crate::kernel_signature::ParamType;
-use crate::nvrtc::{Settings, compile_for_signature};
+use crate::nvrtc::{Session, Settings, diagnostics};
 use crate::resolve::Resolved;
 use crate::rules;
-use crate::test_support::{Sample, cuda_pieces, draft, nvrtc, resolved};
+use crate::test_support::{Sample, cuda_pieces, draft, resolved, toolkit};
 use cubinder_expr::DataType;
 
 /// A plugin with the attribute `factor`, the constant `N` and rows of `f32` and `f16`.
@@ -220,7 +220,7 @@ fn any_text_is_checked() {
 #[test]
 fn what_is_certain_is_what_the_compiler_says() {
     let test = "what_is_certain_is_what_the_compiler_says";
-    let Some((toolkit, nvrtc)) = nvrtc(test) else { return };
+    let Some(toolkit) = toolkit(test) else { return };
     // What a pointer points to is described only where the kernel looks into it.
     let text = "#define R __restrict__\n#define N 3\nusing index = long long; struct Own { int a; };\n\
                 template <typename T, int M> __global__ void __launch_bounds__(64 * N)\n\
@@ -232,9 +232,10 @@ fn what_is_certain_is_what_the_compiler_says() {
     let (unit, source) = draft(Path::new("."), text, "k<__half, 5>", &[DataType::F16]);
     let translation = crate::codegen::translation_unit(&unit, source, "k.cu", None);
     let target = "sm_80".parse().unwrap();
-    let raw = compile_for_signature(nvrtc, &translation, target, &Settings::default(), &toolkit.include)
-        .unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
-    let signature = cubinder_code_object::signature::read(&raw.bytes, &raw.symbol).unwrap();
+    let session =
+        Session::new(toolkit, Settings::default(), cubinder_nvrtc::cache::Cache::disabled()).unwrap();
+    let signature = session.signature(&session.prepare(translation), target).map_err(diagnostics);
+    let signature = signature.unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
     let kernels = read(text);
     let kernel = &kernels.kernels[0];
     assert_eq!(kernel.certainty, Certainty::Exact);

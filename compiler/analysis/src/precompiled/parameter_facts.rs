@@ -145,7 +145,7 @@ fn of_pointee(spelling: &str, pointee: &str) -> ParameterFact {
     ParameterFact::Pointer(Pointer {
         spelling: spelling.to_owned(),
         // A class of the author's can be called `half`; CUDA's own cannot be anything else.
-        to: symbols::demangled_pointee(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
+        to: symbols::element(&base).filter(|_| is_telling(&base)).and_then(|_| element(&base)),
         // Of a pointer to pointers it would be the inner one.
         is_const: words.contains(&"const") && !base.contains('*'),
     })

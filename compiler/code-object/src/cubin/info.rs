@@ -81,9 +81,8 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
                 own.rules.max_cluster = Some(most);
             }
             PARAM_INFO | PARAM_INFO_V2 => {
-                let read = if attribute == PARAM_INFO { param } else { param_v2 };
-                let (ordinal, param) =
-                    read(value).ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
+                let (ordinal, param) = param(value, attribute == PARAM_INFO_V2)
+                    .ok_or_else(|| damaged("a parameter is cut short".to_owned()))?;
                 if params.insert(ordinal, param).is_some() {
                     return Err(damaged(format!("parameter {ordinal} is there twice")));
                 }
@@ -106,24 +105,16 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
     Ok(own)
 }
 
-/// One parameter of a kernel that takes at most 4 KiB: a word, its ordinal, its offset, then a word whose upper 14 bits
-/// are the size.
-fn param(value: &[u8]) -> Option<(u16, KernelParam)> {
-    let flags = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
-    Some((half(value, 4)?, KernelParam { offset: u32::from(half(value, 6)?), size: flags >> 18 }))
+/// One parameter: a word, its ordinal, its offset, then a word whose upper 14 bits are the size. In version 2, for kernels with more than
+/// 4 KiB of parameters, its lower half is the size, then flags (0, and 0x0500 for pointers from 10.0 on; read off NVRTC 13.0 for 8.9, 9.0
+/// and 12.0).
+fn param(value: &[u8], is_v2: bool) -> Option<(u16, KernelParam)> {
+    let last = u32::from_le_bytes(value.get(8..12)?.try_into().ok()?);
+    let size = if is_v2 { last & 0xffff } else { last >> 18 };
+    Some((half(value, 4)?, KernelParam { offset: u32::from(half(value, 6)?), size }))
 }
 
-/// One parameter of a kernel that takes more: a word, its ordinal, its offset, its size, then flags (0, and 0x0500 for
-/// pointers from 10.0 on), all of them half words (read off NVRTC 13.0 for 8.9, 9.0 and 12.0).
-fn param_v2(value: &[u8]) -> Option<(u16, KernelParam)> {
-    value.get(..12)?;
-    Some((
-        half(value, 4)?,
-        KernelParam { offset: u32::from(half(value, 6)?), size: u32::from(half(value, 8)?) },
-    ))
-}
-
-fn half(value: &[u8], at: usize) -> Option<u16> {
+pub(super) fn half(value: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes(value.get(at..at.checked_add(2)?)?.try_into().ok()?))
 }
 

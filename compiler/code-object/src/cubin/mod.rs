@@ -7,8 +7,8 @@
 //! for architectures below 10.0, 8 from there on) and 13.0 (ABI version 8), for architectures 5.2 to 12.1.
 
 mod budget;
-mod elsewhere;
 mod info;
+mod origin;
 mod ptx;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -20,9 +20,9 @@ use object::read::elf::{FileHeader, SectionHeader, SectionTable, Sym};
 use cubinder_model::{KernelFacts, Target, TargetKind};
 
 use budget::Budget;
-pub use elsewhere::{CubinOrigin, cubin_origin, is_fatbin};
-pub use ptx::opaque;
-pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, ptx_origin, read_ptx, renamed};
+pub use origin::{CubinOrigin, cubin_origin, is_fatbin};
+
+pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, opaque, ptx_origin, read_ptx, renamed};
 
 /// What a cubin says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -149,7 +149,7 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
     let mut budget = Budget::of(bytes);
-    let sections = Named::of(&sections, endian, &mut budget)?;
+    let sections = SectionsByName::of(&sections, endian, &mut budget)?;
     let notes = sections.bytes(bytes, b".nv.info")?.unwrap_or_default();
     budget.take(notes.len())?;
     let common = info::common(notes)?;
@@ -212,7 +212,7 @@ pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<Launch
 }
 
 fn kernel(
-    sections: &Named<'_>,
+    sections: &SectionsByName<'_>,
     bytes: &[u8],
     symbol: &[u8],
     common: Option<&info::Common>,
@@ -244,19 +244,19 @@ fn kernel(
 }
 
 /// The sections of a file by their names: a file with many kernels has as many times four of them. Of two with one name the first.
-struct Named<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
+struct SectionsByName<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
-impl<'a> Named<'a> {
+impl<'a> SectionsByName<'a> {
     fn of(
         sections: &Sections<'a>,
         endian: LittleEndian,
         budget: &mut Budget,
-    ) -> Result<Named<'a>, CubinError> {
+    ) -> Result<SectionsByName<'a>, CubinError> {
         let mut by_name = HashMap::new();
         for header in sections.iter() {
             by_name.entry(budget.name(sections.section_name(endian, header)?)?).or_insert(header);
         }
-        Ok(Named(by_name))
+        Ok(SectionsByName(by_name))
     }
 
     fn bytes<'b>(&self, bytes: &'b [u8], name: &[u8]) -> Result<Option<&'b [u8]>, CubinError> {

@@ -3,7 +3,7 @@
 //! It reads what NVRTC, nvcc, Triton and Numba write, by the grammar of the PTX ISA (9.0): directives at the start of words, parameters
 //! as `.param [.align N] .type [.ptr ...] name[[bytes]]`. Goes over a text once, whatever is in it ([`scan`]).
 
-mod pieces;
+mod rename;
 mod scan;
 mod shared;
 mod usage;
@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cubinder_model::{KernelFacts, KernelParam};
 
-pub use self::pieces::opaque;
-pub use self::pieces::renamed;
+pub use self::rename::{opaque, renamed};
 use self::scan::{Head, Module};
 use self::variable::{integer, size_of_type, variables};
 use super::{Cluster, CubinError, LaunchRules};

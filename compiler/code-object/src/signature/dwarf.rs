@@ -44,19 +44,10 @@ const MOST_NAMES: usize = 64;
 /// Bytes of text in the signatures of one file.
 const MOST_TEXT: usize = 64 << 20;
 
-/// Reads the parameters of the kernel whose symbol is `symbol` from a PTX text with debug information.
+/// Reads the parameters of kernels from a PTX text with debug information: those that it mentions, by symbol.
 ///
 /// # Errors
-/// Where the debug information is damaged, or does not mention the symbol.
-pub fn read(ptx: &[u8], symbol: &str) -> Result<Signature, SignatureError> {
-    let found = read_ptx(ptx, &BTreeSet::from([symbol]))?.into_values().next();
-    found.ok_or_else(|| SignatureError::MissingFunction(symbol.to_owned()))
-}
-
-/// [`read`] of several kernels, in one way over the debug information: those of them that it mentions, by symbol.
-///
-/// # Errors
-/// Where the debug information is damaged.
+/// If the debug information is damaged.
 pub fn read_ptx(ptx: &[u8], symbols: &BTreeSet<&str>) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let text = String::from_utf8_lossy(ptx);
     let sections = ptx::sections(&text);
@@ -125,13 +116,15 @@ impl Left {
     }
 }
 
-/// What is known of the leaves of types, by their positions: a type that is a part of many is looked at once.
+/// The leaves of types, by their offsets: a type that is a part of many is inspected once.
 type Leaves = HashMap<usize, Option<Leaf>>;
 
 /// One entry, with the few attributes that matter.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Entry<'d> {
-    tag: DwTag,
+    /// In the unit.
+    offset: usize,
+    tag: u16,
     name: Option<&'d [u8]>,
     linkage_name: Option<&'d [u8]>,
     /// The offset in the unit of what it refers to.
@@ -142,23 +135,13 @@ struct Entry<'d> {
     count: Option<u64>,
     /// Of an enumeration: the least and the greatest number that its names stand for.
     named: Option<(i64, i64)>,
-    /// Positions of the children.
+    /// Offsets of the children.
     children: Vec<usize>,
 }
 
 impl<'d> Entry<'d> {
-    fn new(tag: DwTag) -> Entry<'d> {
-        Entry {
-            tag,
-            name: None,
-            linkage_name: None,
-            ty: None,
-            size: None,
-            encoding: None,
-            count: None,
-            named: None,
-            children: Vec::new(),
-        }
+    fn tag(&self) -> DwTag {
+        DwTag(self.tag)
     }
 
     /// Its name as text.
@@ -167,11 +150,8 @@ impl<'d> Entry<'d> {
     }
 }
 
-/// The entries of a unit in their order.
-struct Entries<'d> {
-    all: Vec<Entry<'d>>,
-    by_offset: HashMap<usize, usize>,
-}
+/// The entries of a unit by their offsets, which are in their order.
+struct Entries<'d>(BTreeMap<usize, Entry<'d>>);
 
 impl<'d> Entries<'d> {
     fn of(
@@ -179,20 +159,18 @@ impl<'d> Entries<'d> {
         unit: &gimli::Unit<Slice<'d>>,
         left: &mut Left,
     ) -> Result<Entries<'d>, SignatureError> {
-        let mut entries = Entries { all: Vec::new(), by_offset: HashMap::new() };
+        let mut entries: BTreeMap<usize, Entry<'d>> = BTreeMap::new();
         // The open entries from the root down.
         let mut path: Vec<usize> = Vec::new();
         let mut cursor = unit.entries();
         while let Some(die) = cursor.next_dfs()? {
-            let position = entries.all.len();
+            let mut entry = Entry { offset: die.offset().0, tag: die.tag().0, ..Entry::default() };
             path.truncate(usize::try_from(die.depth()).unwrap_or(0));
-            let parent = path.last().copied();
-            if let Some(parent) = parent.and_then(|parent| entries.all.get_mut(parent)) {
-                parent.children.push(position);
+            let mut parent = path.last().and_then(|parent| entries.get_mut(parent));
+            if let Some(parent) = &mut parent {
+                parent.children.push(entry.offset);
             }
-            path.push(position);
-            entries.by_offset.insert(die.offset().0, position);
-            let mut entry = Entry::new(die.tag());
+            path.push(entry.offset);
             for attribute in die.attrs() {
                 let value = attribute.value();
                 match attribute.name() {
@@ -214,10 +192,9 @@ impl<'d> Entries<'d> {
                     }
                     // `named` is read only from enumerations, whose only children with a value are enumerators.
                     gimli::DW_AT_const_value => {
-                        let parent = parent.and_then(|parent| entries.all.get_mut(parent));
-                        if let (Some(entry), Some(number)) = (parent, value.sdata_value()) {
-                            let (least, most) = entry.named.unwrap_or((number, number));
-                            entry.named = Some((least.min(number), most.max(number)));
+                        if let (Some(parent), Some(number)) = (&mut parent, value.sdata_value()) {
+                            let (least, most) = parent.named.unwrap_or((number, number));
+                            parent.named = Some((least.min(number), most.max(number)));
                         }
                     }
                     gimli::DW_AT_count => entry.count = value.udata_value(),
@@ -227,19 +204,19 @@ impl<'d> Entries<'d> {
                     _ => {}
                 }
             }
-            entries.all.push(entry);
+            entries.insert(entry.offset, entry);
         }
-        Ok(entries)
+        Ok(Entries(entries))
     }
 
     /// The functions with these symbols, each with its own.
     fn functions<'s>(&self, symbols: &BTreeSet<&'s str>) -> Vec<(&'s str, &Entry<'d>)> {
-        let is_function = |entry: &&Entry<'_>| entry.tag == gimli::DW_TAG_subprogram;
+        let functions = self.0.values().filter(|entry| entry.tag() == gimli::DW_TAG_subprogram);
         let named = |entry: &'_ Entry<'d>| {
             let name = std::str::from_utf8(entry.linkage_name.or(entry.name)?).ok()?;
             symbols.get(name).copied()
         };
-        self.all.iter().filter(is_function).filter_map(|entry| Some((named(entry)?, entry))).collect()
+        functions.filter_map(|entry| Some((named(entry)?, entry))).collect()
     }
 
     fn signature(
@@ -264,37 +241,18 @@ impl<'d> Entries<'d> {
         entry: &'a Entry<'d>,
         tag: DwTag,
     ) -> impl Iterator<Item = &'a Entry<'d>> + use<'a, 'd> {
-        entry
-            .children
-            .iter()
-            .filter_map(|position| self.all.get(*position))
-            .filter(move |child| child.tag == tag)
-    }
-
-    fn position(&self, offset: Option<usize>) -> Option<usize> {
-        self.by_offset.get(&offset?).copied()
-    }
-
-    fn entry(&self, offset: Option<usize>) -> Option<&Entry<'d>> {
-        self.all.get(self.position(offset)?)
+        entry.children.iter().filter_map(|offset| self.0.get(offset)).filter(move |child| child.tag() == tag)
     }
 
     /// The type behind typedefs and qualifiers, and whether one of them was `const`.
-    fn strip(&self, offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
-        let (position, is_const) = self.bare(offset);
-        (position.and_then(|position| self.all.get(position)), is_const)
-    }
-
-    /// The position of what [`Entries::strip`] finds.
-    fn bare(&self, mut offset: Option<usize>) -> (Option<usize>, bool) {
+    fn strip(&self, mut offset: Option<usize>) -> (Option<&Entry<'d>>, bool) {
         let mut is_const = false;
         for _ in 0..MAX_DEPTH {
-            let position = self.position(offset);
-            let Some(entry) = position.and_then(|position| self.all.get(position)) else { break };
-            match entry.tag {
+            let Some(entry) = offset.and_then(|offset| self.0.get(&offset)) else { break };
+            match entry.tag() {
                 gimli::DW_TAG_const_type => is_const = true,
                 gimli::DW_TAG_typedef | gimli::DW_TAG_volatile_type | gimli::DW_TAG_restrict_type => {}
-                _ => return (position, is_const),
+                _ => return (Some(entry), is_const),
             }
             offset = entry.ty;
         }
@@ -308,7 +266,7 @@ impl<'d> Entries<'d> {
             size: entry.and_then(|entry| entry.size).and_then(|size| u32::try_from(size).ok()).unwrap_or(0),
         };
         let Some(entry) = entry else { return other() };
-        match entry.tag {
+        match entry.tag() {
             gimli::DW_TAG_pointer_type => self.pointer(entry.ty, leaves),
             gimli::DW_TAG_base_type => match scalar(entry) {
                 Some(ScalarType::Natural { .. }) | None => other(),
@@ -330,8 +288,7 @@ impl<'d> Entries<'d> {
     }
 
     fn pointer(&self, target: Option<usize>, leaves: &mut Leaves) -> ParamType {
-        let (position, _) = self.bare(target);
-        let entry = position.and_then(|position| self.all.get(position));
+        let (entry, _) = self.strip(target);
         // What is only declared has the size 0.
         let size = entry.and_then(|entry| self.size(entry, 0)).filter(|size| *size > 0);
         let spelling = self.spelling(target, 0);
@@ -339,16 +296,15 @@ impl<'d> Entries<'d> {
             pointee: spelling.strip_prefix("const ").map_or(spelling.clone(), str::to_owned),
             pointee_size: size.and_then(|size| u32::try_from(size).ok()),
             is_const: self.is_const(target),
-            leaf: position.and_then(|position| self.leaf(position, leaves, 0)).unwrap_or(Leaf::Opaque),
+            leaf: entry.and_then(|entry| self.leaf(entry, leaves, 0)).unwrap_or(Leaf::Opaque),
         }
     }
 
     /// Whether nothing can be written to a type: an array is `const` if its elements are.
     fn is_const(&self, mut offset: Option<usize>) -> bool {
         for _ in 0..MAX_DEPTH {
-            let (position, is_const) = self.bare(offset);
-            let entry = position.and_then(|position| self.all.get(position));
-            match entry.filter(|entry| entry.tag == gimli::DW_TAG_array_type && !is_const) {
+            let (entry, is_const) = self.strip(offset);
+            match entry.filter(|entry| entry.tag() == gimli::DW_TAG_array_type && !is_const) {
                 Some(array) => offset = array.ty,
                 None => return is_const,
             }
@@ -357,10 +313,10 @@ impl<'d> Entries<'d> {
     }
 
     fn size(&self, entry: &Entry<'d>, depth: usize) -> Option<u64> {
-        if entry.tag == gimli::DW_TAG_pointer_type {
+        if entry.tag() == gimli::DW_TAG_pointer_type {
             return Some(8);
         }
-        if entry.tag != gimli::DW_TAG_array_type || depth > MAX_DEPTH {
+        if entry.tag() != gimli::DW_TAG_array_type || depth > MAX_DEPTH {
             return entry.size;
         }
         let (element, _) = self.strip(entry.ty);
@@ -374,23 +330,23 @@ impl<'d> Entries<'d> {
         self.children(array, gimli::DW_TAG_subrange_type).map(|dimension| dimension.count).collect()
     }
 
-    /// The one thing that all parts of a type are, by the type's position.
-    fn leaf(&self, position: usize, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
-        if let Some(known) = leaves.get(&position) {
+    /// The one thing that all parts of a type are.
+    fn leaf(&self, entry: &Entry<'d>, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
+        if let Some(known) = leaves.get(&entry.offset) {
             return *known;
         }
         if depth > MAX_DEPTH {
             return None;
         }
         // A type that is a part of itself has none.
-        leaves.insert(position, None);
-        let leaf = self.leaf_of(self.all.get(position)?, leaves, depth);
-        leaves.insert(position, leaf);
+        leaves.insert(entry.offset, None);
+        let leaf = self.leaf_of(entry, leaves, depth);
+        leaves.insert(entry.offset, leaf);
         leaf
     }
 
     fn leaf_of(&self, entry: &Entry<'d>, leaves: &mut Leaves, depth: usize) -> Option<Leaf> {
-        match (entry.tag, entry.name) {
+        match (entry.tag(), entry.name) {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some(b"__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some(b"__nv_bfloat16")) => Some(Leaf::Bfloat16),
@@ -409,10 +365,10 @@ impl<'d> Entries<'d> {
             (gimli::DW_TAG_enumeration_type, _) => {
                 Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })
             }
-            (gimli::DW_TAG_array_type, _) => self.leaf(self.bare(entry.ty).0?, leaves, depth + 1),
+            (gimli::DW_TAG_array_type, _) => self.leaf(self.strip(entry.ty).0?, leaves, depth + 1),
             (gimli::DW_TAG_structure_type, _) => {
                 let members = self.children(entry, gimli::DW_TAG_member);
-                let mut each = members.map(|member| self.leaf(self.bare(member.ty).0?, leaves, depth + 1));
+                let mut each = members.map(|member| self.leaf(self.strip(member.ty).0?, leaves, depth + 1));
                 let first = each.next()??;
                 each.all(|leaf| leaf == Some(first)).then_some(first)
             }
@@ -422,17 +378,17 @@ impl<'d> Entries<'d> {
 
     /// The array that a struct holds and nothing else.
     fn array(&self, entry: &Entry<'d>, depth: usize) -> Option<(ScalarType, u32)> {
-        if depth > MAX_DEPTH || entry.tag != gimli::DW_TAG_structure_type {
+        if depth > MAX_DEPTH || entry.tag() != gimli::DW_TAG_structure_type {
             return None;
         }
-        let mut parts = entry.children.iter().filter_map(|position| self.all.get(*position));
+        let mut parts = entry.children.iter().filter_map(|offset| self.0.get(offset));
         let (only, None) = (parts.next()?, parts.next()) else { return None };
-        if only.tag != gimli::DW_TAG_member {
+        if only.tag() != gimli::DW_TAG_member {
             return None;
         }
         let (inner, _) = self.strip(only.ty);
         let inner = inner?;
-        if inner.tag != gimli::DW_TAG_array_type {
+        if inner.tag() != gimli::DW_TAG_array_type {
             return self.array(inner, depth + 1);
         }
         let [len] = self.dimensions(inner)?.try_into().ok()?;
@@ -441,13 +397,14 @@ impl<'d> Entries<'d> {
 
     /// The type as C++ writes it, qualifiers to the left.
     fn spelling(&self, offset: Option<usize>, depth: usize) -> String {
-        let Some(entry) = self.entry(offset).filter(|_| depth <= MAX_DEPTH) else { return "void".to_owned() };
+        let entry = offset.and_then(|offset| self.0.get(&offset)).filter(|_| depth <= MAX_DEPTH);
+        let Some(entry) = entry else { return "void".to_owned() };
         let inner = || self.spelling(entry.ty, depth + 1);
         let qualified = |word: &str| match inner() {
             pointer if pointer.ends_with(['*', '&']) => format!("{pointer} {word}"),
             plain => format!("{word} {plain}"),
         };
-        match entry.tag {
+        match entry.tag() {
             gimli::DW_TAG_pointer_type => format!("{}*", inner()),
             gimli::DW_TAG_reference_type => format!("{}&", inner()),
             gimli::DW_TAG_rvalue_reference_type => format!("{}&&", inner()),
@@ -486,7 +443,7 @@ fn of_enumeration(named: Option<(i64, i64)>, bytes: u8) -> ScalarType {
 }
 
 fn scalar(entry: &Entry<'_>) -> Option<ScalarType> {
-    if entry.tag != gimli::DW_TAG_base_type {
+    if entry.tag() != gimli::DW_TAG_base_type {
         return None;
     }
     let bytes = u8::try_from(entry.size?).ok()?;

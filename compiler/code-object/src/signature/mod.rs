@@ -5,7 +5,7 @@
 mod dwarf;
 mod ptx;
 
-pub use dwarf::{SignatureError, read, read_cubin, read_ptx};
+pub use dwarf::{SignatureError, read_cubin, read_ptx};
 
 #[cfg(test)]
 mod tests;

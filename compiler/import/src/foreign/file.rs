@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cubinder_model::image::{self, Malformed};
-use cubinder_model::{Arch, ArchSuffix, KernelFacts, Target, TargetKind};
+use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
+use super::errors::{UnreadableFile, UnusableFile};
 use super::import;
 use crate::cubin::{self, CubinError};
 use crate::diagnostic::Diagnostic;
@@ -13,7 +14,6 @@ use crate::loaded::{Function, Loaded};
 use crate::manifest::CodeKind;
 use crate::manifest::form::list;
 use crate::path;
-use crate::rules;
 use crate::signature;
 use crate::source;
 
@@ -29,8 +29,7 @@ const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 /// # Errors
 /// Why it cannot be used, without a place.
 pub fn load(path: &Path, kind: CodeKind) -> Result<Loaded, Diagnostic> {
-    let bytes =
-        source::bytes(path, MAX_BYTES).map_err(|why| Diagnostic::error(why).code(rules::CODE_FILE))?;
+    let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
     let loaded = loaded(&path::shown(path).display().to_string(), bytes, kind)?;
     Ok(Loaded { triton: beside(path), ..loaded })
 }
@@ -46,36 +45,78 @@ fn beside(path: &Path) -> Option<Function> {
 /// # Errors
 /// Why they cannot be used, without a place.
 pub fn loaded(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Diagnostic> {
-    let refused = |problem: Problem| {
-        let error =
-            Diagnostic::error(format!("`{name}` cannot be used: {}", problem.what)).code(rules::CODE_FILE);
-        let error = problem.notes.into_iter().fold(error, Diagnostic::note);
-        problem.help.into_iter().fold(error, Diagnostic::help)
-    };
-    parse(bytes, kind).map_err(refused)
+    parse(bytes, kind).map_err(|why| {
+        let fix = why.fix();
+        let is_libdevice =
+            matches!(&why, Unusable::Undefined(names) if names.iter().any(|name| name.starts_with("__nv_")));
+        let libdevice = is_libdevice.then_some("functions `__nv_...` are of NVIDIA's libdevice");
+        UnusableFile { name, why, libdevice, fix }.into()
+    })
 }
 
-/// Why bytes are no code that can be used.
-#[derive(Debug)]
-struct Problem {
-    what: String,
-    notes: Vec<String>,
-    help: Option<String>,
+/// Why bytes are no code that can be launched.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error("it is empty")]
+    Empty,
+    #[error("it is a fatbin: several pieces of code in one file")]
+    Fatbin,
+    #[error("it is an archive of object files")]
+    Archive,
+    #[error("it is machine code, not PTX")]
+    MachineCode,
+    #[error("it is PTX, not machine code")]
+    Ptx,
+    #[error("it is no cubin: not an ELF file")]
+    NoCubin,
+    #[error("{0}")]
+    Malformed(Malformed),
+    #[error(transparent)]
+    Code(#[from] CubinError),
+    #[error("it has not been linked")]
+    Unlinked,
+    #[error("it uses {}, which it does not have", list(&.0.iter().map(String::as_str).collect::<Vec<_>>()))]
+    Undefined(Vec<String>),
+    #[error("its architecture, {0}, makes no sense")]
+    Architecture(u32),
+    #[error("its addresses have {0} bits")]
+    AddressBits(u32),
+    #[error("its `.target`, `{0}`, is no architecture that is known")]
+    Target(String),
+    #[error("it has no kernel")]
+    NoKernel,
 }
 
-impl Problem {
-    fn new(what: impl Into<String>) -> Problem {
-        Problem { what: what.into(), notes: Vec::new(), help: None }
-    }
-
-    fn help(self, help: impl Into<String>) -> Problem {
-        Problem { help: Some(help.into()), ..self }
-    }
-}
-
-impl From<CubinError> for Problem {
-    fn from(error: CubinError) -> Problem {
-        Problem::new(error.to_string())
+impl Unusable {
+    /// How to fix it.
+    fn fix(&self) -> Option<&'static str> {
+        Some(match self {
+            Unusable::Empty | Unusable::NoCubin | Unusable::Architecture(_) | Unusable::Target(_) => {
+                return None;
+            }
+            Unusable::Fatbin => {
+                "have the compiler write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; `cuobjdump -xelf all FILE` and \
+                 `cuobjdump -xptx all FILE` take a fatbin apart"
+            }
+            Unusable::Archive => "name a cubin: `nvcc -cubin -arch=sm_90`",
+            Unusable::MachineCode => "name it in `cubin`",
+            Unusable::Ptx => "name it in `ptx`",
+            Unusable::Malformed(_) => "have the compiler write the file again",
+            Unusable::Code(CubinError::Machine(_)) => {
+                "an object file or library of the host has GPU code inside, if any, that cannot be launched from here: `nvcc -cubin -arch=sm_90` writes it alone"
+            }
+            Unusable::Code(_) => return None,
+            Unusable::Unlinked => {
+                "compile without `-dc` and `-rdc=true`; or link it, with all that it calls: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`"
+            }
+            Unusable::Undefined(_) => {
+                "link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)"
+            }
+            Unusable::AddressBits(_) => {
+                "compile for 64 bits (`-m64`): PTX says `.address_size 64`, and is for 32 bits where it says nothing"
+            }
+            Unusable::NoKernel => "mark what is launched with `__global__`; of templates, instantiate one",
+        })
     }
 }
 
@@ -86,40 +127,29 @@ const ELF: &[u8] = b"\x7fELF";
 /// How archives begin.
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
-fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Problem> {
+fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Unusable> {
     if bytes.is_empty() {
-        return Err(Problem::new("it is empty"));
+        return Err(Unusable::Empty);
     }
     if cubin::is_fatbin(&bytes) {
-        return Err(Problem::new("it is a fatbin: several pieces of code in one file").help(
-            "have the compiler write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; `cuobjdump -xelf all FILE` and \
-             `cuobjdump -xptx all FILE` take a fatbin apart",
-        ));
+        return Err(Unusable::Fatbin);
     }
     if bytes.starts_with(ARCHIVE) {
-        return Err(
-            Problem::new("it is an archive of object files").help("name a cubin: `nvcc -cubin -arch=sm_90`")
-        );
+        return Err(Unusable::Archive);
     }
-    match (kind, bytes.starts_with(ELF)) {
-        (CodeKind::Cubin, true) => held(read_cubin(bytes)?),
-        (CodeKind::Ptx, false) => held(read_ptx(bytes)?),
-        (CodeKind::Ptx, true) => Err(Problem::new("it is machine code, not PTX").help("name it in `cubin`")),
-        (CodeKind::Cubin, false) if cubin::read_ptx(&bytes).is_ok() => {
-            Err(Problem::new("it is PTX, not machine code").help("name it in `ptx`"))
-        }
-        (CodeKind::Cubin, false) => Err(Problem::new("it is no cubin: not an ELF file")),
+    let loaded = match (kind, bytes.starts_with(ELF)) {
+        (CodeKind::Cubin, true) => read_cubin(bytes)?,
+        (CodeKind::Ptx, false) => read_ptx(bytes)?,
+        (CodeKind::Ptx, true) => return Err(Unusable::MachineCode),
+        (CodeKind::Cubin, false) if cubin::read_ptx(&bytes).is_ok() => return Err(Unusable::Ptx),
+        (CodeKind::Cubin, false) => return Err(Unusable::NoCubin),
+    };
+    if loaded.kernels.is_empty() {
+        return Err(Unusable::NoKernel);
     }
-}
-
-/// What the run time would refuse is refused here.
-fn held(loaded: Loaded) -> Result<Loaded, Problem> {
-    match image::check(loaded.target.kind, &loaded.bytes) {
-        Ok(()) => Ok(loaded),
-        Err(malformed) => {
-            Err(Problem::new(malformed.to_string()).help("have the compiler write the file again"))
-        }
-    }
+    // The runtime would refuse it.
+    image::check(loaded.target.kind, &loaded.bytes).map_err(Unusable::Malformed)?;
+    Ok(loaded)
 }
 
 /// CuPy takes off the last byte of what NVRTC gives, as if it were the NUL of a text (seen with 14.2). It is a zero: the last one of a header.
@@ -131,27 +161,19 @@ fn completed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Problem> {
+fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Unusable> {
     let bytes = completed(bytes);
-    let facts = cubin::read(&bytes).map_err(|error| match error {
-        CubinError::Machine(_) => Problem::from(error).help(
-            "an object file or library of the host has GPU code inside, if any, that cannot be launched from here: `nvcc -cubin -arch=sm_90` writes it alone",
-        ),
-        error => error.into(),
-    })?;
+    let facts = cubin::read(&bytes)?;
     let origin = cubin::cubin_origin(&bytes)?;
     if origin.is_relocatable {
-        return Err(Problem::new("it has not been linked").help(
-            "compile without `-dc` and `-rdc=true`; or link it, with all that it calls: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`",
-        ));
+        return Err(Unusable::Unlinked);
     }
-    resolved(&origin.undefined)?;
+    check_defined(&origin.undefined)?;
     // From 9.0 on code can be for one architecture alone: what neither header nor note tells is not taken to run elsewhere.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
-    let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
-        .ok_or_else(|| Problem::new(format!("its architecture, {}, makes no sense", facts.arch)))?;
-    with_kernels(&facts.kernels)?;
+    let arch =
+        arch(facts.arch, origin.suffix.unwrap_or(unknown)).ok_or(Unusable::Architecture(facts.arch))?;
     let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     Ok(Loaded {
         target: Target { kind: TargetKind::Cubin, arch },
@@ -168,19 +190,15 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Problem> {
     })
 }
 
-fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Problem> {
+fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Unusable> {
     let facts = cubin::read_ptx(&bytes)?;
     let origin = cubin::ptx_origin(&bytes)?;
     if origin.address_bits != 64 {
-        return Err(Problem::new(format!("its addresses have {} bits", origin.address_bits)).help(
-            "compile for 64 bits (`-m64`): PTX says `.address_size 64`, and is for 32 bits where it says nothing",
-        ));
+        return Err(Unusable::AddressBits(origin.address_bits));
     }
-    resolved(&origin.undefined)?;
-    let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>().map_err(|_| {
-        Problem::new(format!("its `.target`, `{}`, is no architecture that is known", facts.target))
-    })?;
-    with_kernels(&facts.kernels)?;
+    check_defined(&origin.undefined)?;
+    let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>();
+    let target = target.map_err(|_| Unusable::Target(facts.target))?;
     // Compilers that give a text as C does write its NUL too. The run time puts one there.
     while bytes.last() == Some(&0) {
         bytes.pop();
@@ -199,29 +217,11 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Problem> {
     })
 }
 
-fn with_kernels(kernels: &[KernelFacts]) -> Result<(), Problem> {
-    match kernels {
-        [] => Err(Problem::new("it has no kernel")
-            .help("mark what is launched with `__global__`; of templates, instantiate one")),
-        _ => Ok(()),
-    }
-}
-
-/// Whether everything that the code calls and reads is in it, or in every driver.
-fn resolved(undefined: &[String]) -> Result<(), Problem> {
-    let missing = undefined.iter().map(String::as_str).filter(|name| !OF_THE_DRIVER.contains(name));
-    let missing: Vec<&str> = missing.take(8).collect();
-    match missing.as_slice() {
-        [] => Ok(()),
-        names => {
-            let is_libdevice = names.iter().any(|name| name.starts_with("__nv_"));
-            let mut problem = Problem::new(format!("it uses {}, which it does not have", list(names)));
-            if is_libdevice {
-                problem.notes.push("functions `__nv_...` are of NVIDIA's libdevice".to_owned());
-            }
-            Err(problem.help("link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)"))
-        }
-    }
+/// Checks that everything that the code calls and reads is in it, or in every driver.
+fn check_defined(undefined: &[String]) -> Result<(), Unusable> {
+    let missing = undefined.iter().filter(|name| !OF_THE_DRIVER.contains(&name.as_str()));
+    let missing: Vec<String> = missing.take(8).cloned().collect();
+    if missing.is_empty() { Ok(()) } else { Err(Unusable::Undefined(missing)) }
 }
 
 fn arch(number: u32, suffix: ArchSuffix) -> Option<Arch> {
@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     fn refused(bytes: &[u8], kind: CodeKind) -> String {
-        parse(bytes.to_vec(), kind).unwrap_err().what
+        parse(bytes.to_vec(), kind).unwrap_err().to_string()
     }
 
     fn ptx(target: &str, body: &str) -> Vec<u8> {

@@ -3,6 +3,7 @@
 //! Owns which files can be used ([`read`]) and which of them serves a target ([`serving`]); `cubinder-analysis` checks launches of the code.
 //! Never compiles or links anything: a file is taken as it is or refused with what to do.
 
+mod errors;
 mod file;
 pub mod import;
 mod names;
@@ -12,11 +13,12 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use errors::{AmbiguousName, MissingKernel, SameTarget, Unnamed};
 pub use file::{load, loaded};
-use names::Named;
+use names::Unclear;
 pub use targets::{FromPtx, from_ptx, given, lacks_files, serving, unserved};
 
-use crate::diagnostic::{Code, Diagnostic, Span, fold, suggest};
+use crate::diagnostic::{Code, Diagnostic, fold, suggest};
 use crate::loaded::Loaded;
 use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
@@ -90,73 +92,56 @@ fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
         else {
             continue;
         };
-        let error = Diagnostic::error(format!("two files of `{}` are for `{target}`", code.name))
-            .code(rules::CODE_FILE)
-            .at(file.span.clone(), "the second one")
-            .related(of_first.span.clone(), "the first one")
-            .help("leave one of them out; or say in `for` of two `[[code]]` tables which types and constants each was made for");
-        found.push(match (first.is_alone, second.is_alone) {
-            (false, false) => error,
-            (true, false) => error.note(format!("the first one {}", targets::taken_alone(target))),
-            (false, true) => error.note(format!("the second one {}", targets::taken_alone(target))),
-            (true, true) => error.note(format!("each of them {}", targets::taken_alone(target))),
-        });
+        let which = match (first.is_alone, second.is_alone) {
+            (false, false) => None,
+            (true, false) => Some("the first one"),
+            (false, true) => Some("the second one"),
+            (true, true) => Some("each of them"),
+        };
+        let (second, first) = (file.span.clone(), of_first.span.clone());
+        let assumed = targets::taken_alone(target);
+        found.push(SameTarget { code: &code.name, target, second, first, which, assumed }.into());
     }
     found
 }
 
-/// The kernel that is launched: what the manifest says, or the only one of the files. Nothing where no file could be read.
+/// The kernel that is launched: the one that the manifest names, or the only one of the files. `None` if no file could be read.
 fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
     let loaded = || code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?)));
     let Some((_, first)) = loaded().next() else { return Ok(None) };
-    let symbol = match &code.kernel {
-        // The others have the same kernel by the same symbol, or lack it.
-        Some((name, span)) => match names::named(&first.kernels, name) {
-            Named::One(symbol) => symbol.to_owned(),
-            Named::Several(symbols) => return Err(vec![ambiguous(code, name, span, &symbols)]),
-            Named::Unknown => name.clone(),
-        },
-        None => match first.kernels.as_slice() {
-            [one] => one.symbol.clone(),
-            _ => return Err(vec![several(code, first)]),
-        },
+    let named = code.kernel.as_ref();
+    // The other files have the same kernel by the same symbol, or lack it.
+    let found = names::symbol(&first.kernels, named.map(|(name, _)| name.as_str()));
+    let symbol = match (found, named) {
+        (Ok(symbol), _) => symbol,
+        (Err(Unclear::Several(symbols)), Some((name, span))) => {
+            let (count, kernels) = (symbols.len(), names::listed(symbols.into_iter()));
+            let (code, span) = (code.name.as_str(), span.clone());
+            return Err(vec![AmbiguousName { name, count, code, kernels, span }.into()]);
+        }
+        (Err(_), _) => {
+            let (kernels, span) = (names::listed(symbols(first)), code.name_span.clone());
+            return Err(vec![Unnamed { code: &code.name, kernels, span }.into()]);
+        }
     };
-    let has = |loaded: &Loaded| loaded.kernels.iter().any(|kernel| kernel.symbol == symbol);
-    let missing: Vec<Diagnostic> = loaded()
-        .filter(|(_, loaded)| !has(loaded))
-        .map(|(file, loaded)| not_there(code, file, loaded, &symbol))
+    let lacking = loaded().filter(|(_, loaded)| symbols(loaded).all(|known| known != symbol));
+    let missing: Vec<Diagnostic> = lacking
+        .map(|(file, loaded)| {
+            let near = suggest(symbol, symbols(loaded)).map(|near| format!("did you mean `{near}`?"));
+            MissingKernel {
+                symbol,
+                kernels: names::listed(symbols(loaded)),
+                file: file.span.clone(),
+                named: named.map(|(_, span)| span.clone()),
+                unnamed: named
+                    .is_none()
+                    .then_some("the kernel is that of the first file, because none is named"),
+                fix: near.unwrap_or_else(|| "name one of its kernels: `kernel = \"...\"`".to_owned()),
+            }
+            .into()
+        })
         .collect();
-    if missing.is_empty() { Ok(Some(symbol)) } else { Err(missing) }
-}
-
-fn ambiguous(code: &ForeignCode, name: &str, span: &Span, symbols: &[&str]) -> Diagnostic {
-    Diagnostic::error(format!("`{name}` may be any of {} kernels of `{}`", symbols.len(), code.name))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(span.clone(), "the kernel is named here")
-        .note(format!("they are {}", names::listed(symbols.iter().copied())))
-        .help("name the instance, such as `kernel = \"perm<float, 1>\"`, or the symbol")
-}
-
-fn several(code: &ForeignCode, loaded: &Loaded) -> Diagnostic {
-    Diagnostic::error(format!("nothing says which kernel of its files `{}` is", code.name))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(code.name_span.clone(), "the files have several")
-        .note(format!("they are {}", names::listed(symbols(loaded))))
-        .help("say `kernel = \"...\"` in this `[[code]]`")
-}
-
-fn not_there(code: &ForeignCode, file: &ForeignFile, loaded: &Loaded, symbol: &str) -> Diagnostic {
-    let error = Diagnostic::error(format!("the file has no kernel `{symbol}`"))
-        .code(rules::KERNEL_NOT_FOUND)
-        .at(file.span.clone(), format!("it has {}", names::listed(symbols(loaded))));
-    let error = match &code.kernel {
-        Some((_, span)) => error.related(span.clone(), "the kernel is named here"),
-        None => error.note("the kernel is that of the first file, because none is named"),
-    };
-    match suggest(symbol, loaded.kernels.iter().map(|kernel| kernel.symbol.as_str())) {
-        Some(near) => error.help(format!("did you mean `{near}`?")),
-        None => error.help("name one of its kernels: `kernel = \"...\"`"),
-    }
+    if missing.is_empty() { Ok(Some(symbol.to_owned())) } else { Err(missing) }
 }
 
 fn symbols(loaded: &Loaded) -> impl Iterator<Item = &str> {

@@ -11,23 +11,29 @@ const MOST: usize = 8;
 /// A longer name of C++ helps nobody.
 const LONGEST: usize = 80;
 
-/// What a name means among kernels.
+/// Why it is not clear which kernel is meant.
 #[derive(Debug, PartialEq, Eq)]
-pub(in crate::foreign) enum Named<'k> {
-    /// The symbol of this one.
-    One(&'k str),
-    /// These all, as templates are: their symbols.
+pub(in crate::foreign) enum Unclear<'k> {
+    /// All of these have the name, as instances of a template do: their symbols.
     Several(Vec<&'k str>),
-    /// None.
-    Unknown,
+    /// None of several kernels is named.
+    Unnamed,
 }
 
-/// The kernel that a name means: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template (`perm<float, 1>`), or a name (`perm`), each with
-/// what it stands in (`ops::perm`) or without.
-pub(in crate::foreign) fn named<'k>(kernels: &'k [KernelFacts], name: &str) -> Named<'k> {
+/// The symbol of the kernel that a name means, or of the only one: a symbol (`_Z4permIfLi1EEvPKf`), an instance of a template
+/// (`perm<float, 1>`), or a name (`perm`), qualified (`ops::perm`) or not. A name of no kernel is returned as it is.
+pub(in crate::foreign) fn symbol<'k>(
+    kernels: &'k [KernelFacts],
+    name: Option<&'k str>,
+) -> Result<&'k str, Unclear<'k>> {
     let symbols = || kernels.iter().map(|kernel| kernel.symbol.as_str());
-    if let Some(symbol) = symbols().find(|symbol| *symbol == name) {
-        return Named::One(symbol);
+    let name = match (name, kernels) {
+        (Some(name), _) => name,
+        (None, [one]) => return Ok(&one.symbol),
+        (None, _) => return Err(Unclear::Unnamed),
+    };
+    if symbols().any(|symbol| symbol == name) {
+        return Ok(name);
     }
     let wanted = without_blanks(name);
     let means = |full: &dyn Fn(Demangled) -> String| -> Vec<&'k str> {
@@ -38,9 +44,9 @@ pub(in crate::foreign) fn named<'k>(kernels: &'k [KernelFacts], name: &str) -> N
     let instances = means(&|known| known.full);
     let meant = if instances.is_empty() { means(&|known| known.qualified) } else { instances };
     match meant.as_slice() {
-        [] => Named::Unknown,
-        [one] => Named::One(one),
-        _ => Named::Several(meant),
+        [] => Ok(name),
+        [one] => Ok(one),
+        _ => Err(Unclear::Several(meant)),
     }
 }
 
@@ -94,17 +100,17 @@ mod tests {
     #[test]
     fn a_name_means_the_one_kernel_that_has_it() {
         let all = kernels(&["plain", "_Z5bytesPKhPvx", F32, F64]);
-        for (name, symbol) in [
+        for (name, expected) in [
             ("plain", "plain"),
             (F64, F64),
             ("bytes", "_Z5bytesPKhPvx"),
             ("perm<float, 1>", F32),
             ("perm<double,2>", F64),
         ] {
-            assert_eq!(named(&all, name), Named::One(symbol), "{name}");
+            assert_eq!(symbol(&all, Some(name)), Ok(expected), "{name}");
         }
         for name in ["perm<float>", "perm<float, 2>", "per", "", "_Z4perm"] {
-            assert_eq!(named(&all, name), Named::Unknown, "{name}");
+            assert_eq!(symbol(&all, Some(name)), Ok(name), "{name}");
         }
     }
 
@@ -113,22 +119,23 @@ mod tests {
     fn names_may_say_what_they_stand_in() {
         let symbols = ["_ZN3ops5scaleEPf", "_ZN5OuterIiE1kEPKfPf", "_ZN5OuterIfE1kEPKfPf"];
         let all = kernels(&symbols);
-        for (name, symbol) in
-            [("ops::scale", 0), ("scale", 0), ("Outer<int>::k", 1), ("Outer< float >::k", 2)]
+        for (name, index) in [("ops::scale", 0), ("scale", 0), ("Outer<int>::k", 1), ("Outer< float >::k", 2)]
         {
-            assert_eq!(named(&all, name), Named::One(symbols[symbol]), "{name}");
+            assert_eq!(symbol(&all, Some(name)), Ok(symbols[index]), "{name}");
         }
-        assert_eq!(named(&all, "k"), Named::Several(vec![symbols[1], symbols[2]]));
+        assert_eq!(symbol(&all, Some("k")), Err(Unclear::Several(vec![symbols[1], symbols[2]])));
         for name in ["Outer", "Outer<int>", "s::scale", "::scale", "cale", "op::scale"] {
-            assert_eq!(named(&all, name), Named::Unknown, "{name}");
+            assert_eq!(symbol(&all, Some(name)), Ok(name), "{name}");
         }
     }
 
     #[test]
     fn a_name_of_several_kernels_means_none_of_them() {
-        assert_eq!(named(&kernels(&[F32, F64]), "perm"), Named::Several(vec![F32, F64]));
+        assert_eq!(symbol(&kernels(&[F32, F64]), Some("perm")), Err(Unclear::Several(vec![F32, F64])));
+        assert_eq!(symbol(&kernels(&[F32, F64]), None), Err(Unclear::Unnamed));
+        assert_eq!(symbol(&kernels(&[F32]), None), Ok(F32));
         // A symbol is never another's name.
-        assert_eq!(named(&kernels(&["perm", F32, F64]), "perm"), Named::One("perm"));
+        assert_eq!(symbol(&kernels(&["perm", F32, F64]), Some("perm")), Ok("perm"));
     }
 
     #[test]

@@ -3,9 +3,9 @@
 use cubinder_model::fit::{ComputeCapability, Fit, fit, order};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
+use super::errors::Unserved;
 use crate::diagnostic::{Diagnostic, Span};
 use crate::resolve::{ForeignCode, ForeignFile, PluginDraft};
-use crate::rules;
 
 /// The file that serves a target, by index; none where no file does, or where files could not be read.
 ///
@@ -109,7 +109,7 @@ pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serve
         let lacking = asked.iter().filter(|(target, _)| serving(code, *target, ptx_serves).is_none());
         let lacking: Vec<&(Target, Option<Span>)> = lacking.collect();
         let Some((first, _)) = lacking.first() else { continue };
-        let error = told(code, *first, &lacking, ptx_serves);
+        let error = without_code(code, *first, &lacking, ptx_serves);
         if !found.contains(&error) {
             found.push(error);
         }
@@ -117,7 +117,7 @@ pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serve
     super::as_one(found)
 }
 
-fn told(
+fn without_code(
     code: &ForeignCode,
     first: Target,
     lacking: &[&(Target, Option<Span>)],
@@ -132,24 +132,19 @@ fn told(
             format!("PTX for `{first}` or an older one, as `nvcc -ptx -arch={first}` does")
         }
     };
-    let error = Diagnostic::error(format!("no code of `{}` serves {}", code.name, names.join(", ")))
-        .code(rules::CODE_TARGETS)
-        .at(code.name_span.clone(), format!("there is code for {}", has.join(", ")))
-        .help(format!(
-            "make {file}, and name the file here; or say in `[compile]` what there is code for: `targets = [...]`"
-        ));
-    let error = lacking
-        .iter()
-        .filter_map(|(_, span)| span.clone())
-        .take(4)
-        .fold(error, |error, span| error.related(span, "asked for here"));
+    let is_without_ptx = first.kind == TargetKind::Cubin && !ptx_serves;
+    let error = Diagnostic::from(Unserved {
+        code: &code.name,
+        targets: names.join(", "),
+        present: has.join(", "),
+        name: code.name_span.clone(),
+        wanted: file,
+        requested: lacking.iter().filter_map(|(_, span)| span.clone()).take(4).collect(),
+        no_ptx: is_without_ptx.then_some("`code = [\"cubin\"]` of `[compile]` leaves PTX out"),
+    });
     let alone =
         code.files.iter().filter_map(|file| Some((file, file.loaded.as_ref().filter(|it| it.is_alone)?)));
-    let error = alone.take(4).fold(error, |error, (file, loaded)| {
+    alone.take(4).fold(error, |error, (file, loaded)| {
         error.related(file.span.clone(), format!("it {}", taken_alone(loaded.target)))
-    });
-    match first.kind == TargetKind::Cubin && !ptx_serves {
-        true => error.note("`code = [\"cubin\"]` of `[compile]` leaves PTX out"),
-        false => error,
-    }
+    })
 }

@@ -14,7 +14,7 @@ use cubinder_model::{Arch, Arg, CodeObject, KernelFacts, Launch, Plugin, Target,
 use crate::cache::Cache;
 use crate::codegen;
 use crate::diagnostic::Diagnostic;
-use crate::nvrtc::{PreparedUnit, Session, Settings};
+use crate::nvrtc::{PreparedUnit, Session, Settings, diagnostics};
 use crate::precompiled;
 use crate::resolve::{ForeignCode, Resolved, Unit};
 use crate::source;
@@ -199,9 +199,9 @@ fn compile(
     target: Target,
 ) -> Result<LaunchCode, Vec<Diagnostic>> {
     let prepared = prepare(session, root, unit)?;
-    let signature = session.signature(&prepared, target)?;
+    let signature = session.signature(&prepared, target).map_err(diagnostics)?;
     let args = verify::bind_args(plugin, unit, &signature)?;
-    let compiled = session.compile(&prepared, target)?;
+    let compiled = session.compile(&prepared, target).map_err(diagnostics)?;
     let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
     let machine = facts.map(|facts| MachineCode { arch: target.arch, code: target, facts: facts.clone() });
     Ok(LaunchCode {

@@ -86,10 +86,11 @@ mod tests {
 
     use super::super::array::Number;
     use super::*;
+    use crate::cache::Cache;
     use crate::codegen::translation_unit;
     use crate::diagnostic::Source;
-    use crate::nvrtc::{Settings, compile_unit};
-    use crate::test_support::{Sample, nvrtc, resolved, show};
+    use crate::nvrtc::{Session, Settings, diagnostics};
+    use crate::test_support::{Sample, resolved, show, toolkit};
 
     fn counting(ty: DataType, shape: &[i64]) -> Array {
         let numbers = (0..count(shape).unwrap()).map(|index| Number::Int(index as i64 % 100));
@@ -189,9 +190,8 @@ mod tests {
     /// What kernels compute with `cubinder.h` is what the compiler computes: offsets in every format, and both halves of an `i4x2`.
     #[test]
     fn the_header_finds_elements_where_the_layouts_put_them() {
-        let Some((toolkit, nvrtc)) = nvrtc("the_header_finds_elements_where_the_layouts_put_them") else {
-            return;
-        };
+        let Some(toolkit) = toolkit("the_header_finds_elements_where_the_layouts_put_them") else { return };
+        let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
         let tables = "[[inputs]]\nname = \"w\"\ntype = \"i4\"\n[types]\nT = [\"f32\", \"f16\"]\n[formats]\nF = [\"linear\", \"hwc\"]";
         let manifest = Sample { element: "T\"\nformat = \"F", tables, ..Sample::PLAIN }.text();
         let (batches, channels, places) = (2, 35, 6);
@@ -226,7 +226,7 @@ mod tests {
         text.push_str("}\n__global__ void k() {}\n");
         let unit = &resolved("m.toml", &manifest).draft.units[0];
         let unit = translation_unit(unit, Source::new("k.cu", text), "k.cu", None);
-        compile_unit(nvrtc, &unit, "sm_89".parse().unwrap(), &Settings::default(), &toolkit.include)
-            .unwrap_or_else(|errors| panic!("{}", show(&errors[..1])));
+        let compiled = session.compile(&session.prepare(unit), "sm_89".parse().unwrap());
+        compiled.map_err(diagnostics).unwrap_or_else(|errors| panic!("{}", show(&errors[..1])));
     }
 }

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, UNIX_EPOCH};
 
 use cubinder_model::Digest;
@@ -40,10 +40,11 @@ enum FileState {
 
 impl FileState {
     fn digest(&self) -> Option<Digest> {
-        match self {
-            FileState::File(facts) => Some(facts.digest),
-            FileState::Nothing | FileState::Endless | FileState::Unreadable => None,
-        }
+        self.facts().map(|facts| facts.digest)
+    }
+
+    fn facts(&self) -> Option<&Facts> {
+        if let FileState::File(facts) = self { Some(facts) } else { None }
     }
 }
 
@@ -52,8 +53,12 @@ impl FileState {
 pub(crate) struct Files(Mutex<HashMap<PathBuf, FileState>>);
 
 impl Files {
-    fn at(&self, path: &Path) -> FileState {
-        if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
+    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, FileState>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn state(&self, path: &Path) -> FileState {
+        if let Some(known) = self.known().get(path) {
             return known.clone();
         }
         let place = match read(path) {
@@ -65,33 +70,27 @@ impl Files {
             }
             Err(place) => place,
         };
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_owned(), place.clone());
+        self.known().insert(path.to_owned(), place.clone());
         place
     }
 
     /// The first place that is not as it was when it was read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known();
         let changed = known.iter().filter(|(path, place)| digest_of(path) != place.digest());
         changed.map(|(path, _)| path).min().cloned()
     }
 
     /// Whether a compiler finds no file at a place.
     pub(crate) fn is_absent(&self, path: &Path) -> bool {
-        self.at(path) == FileState::Nothing
+        self.state(path) == FileState::Nothing
     }
 
     /// The names that a file takes from the manifest; nothing where that cannot be known.
     pub(crate) fn names_taken(&self, path: &Path) -> Option<BTreeSet<String>> {
-        match self.at(path) {
-            FileState::File(facts) => facts.names.clone(),
-            FileState::Nothing | FileState::Endless | FileState::Unreadable => None,
-        }
+        self.state(path).facts()?.names.clone()
     }
 }
-
-/// The largest header, bytes.
-const LARGEST_HEADER: usize = source::LARGEST_TEXT;
 
 /// The bytes of a file, or what else is there.
 fn read(path: &Path) -> Result<Vec<u8>, FileState> {
@@ -100,7 +99,7 @@ fn read(path: &Path) -> Result<Vec<u8>, FileState> {
         // NVRTC passes over folders (13.0).
         Ok(facts) if facts.is_dir() => Err(FileState::Nothing),
         Ok(facts) if !facts.is_file() => Err(FileState::Endless),
-        Ok(_) => source::read(path, LARGEST_HEADER).map_err(|_| FileState::Unreadable),
+        Ok(_) => source::read(path, source::LARGEST_TEXT).map_err(|_| FileState::Unreadable),
         Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Err(FileState::Nothing),
         Err(_) => Err(FileState::Unreadable),
     }
@@ -126,20 +125,21 @@ pub(crate) struct Dependencies {
     /// Every place that was looked at, and the digest of what is there.
     places: BTreeMap<PathBuf, Option<Digest>>,
     /// Whether all of it could be found. If not, the compile must not be cached.
-    complete: bool,
+    pub(crate) complete: bool,
     /// Whether a file of the project includes something whose name only the preprocessor can tell.
-    computed: bool,
-    /// A place that holds a pipe or a device, which has no end that could be read.
-    endless: Option<PathBuf>,
-    /// Whether a header of the toolkit includes something whose name only the preprocessor can tell.
-    trusts_toolkit: bool,
+    pub(crate) computed: bool,
+    /// An include that is a pipe or a device: a compiler that reads it may wait for ever.
+    pub(crate) endless: Option<PathBuf>,
+    /// Whether a header of the toolkit includes something whose name only the preprocessor can tell, so that all of the toolkit's headers
+    /// are inputs.
+    pub(crate) trusts_toolkit: bool,
 }
 
 impl Dependencies {
     /// Looks for everything that `unit` may include, compiled with the user's `options`: they can define macros.
     ///
     /// `toolkit` are the folders of the CUDA headers. In them a name that only the preprocessor can tell is taken to name
-    /// another file there (Thrust and libcu++ choose parts of themselves that way): see [`Self::trusts_toolkit`].
+    /// another file there (Thrust and libcu++ choose parts of themselves that way): see [`Dependencies::trusts_toolkit`].
     pub(crate) fn find(
         unit: &TranslationUnit,
         options: &[String],
@@ -165,7 +165,7 @@ impl Dependencies {
             if !seen.insert(path.clone()) {
                 continue;
             }
-            let place = files.at(&path);
+            let place = files.state(&path);
             match &place {
                 FileState::Nothing => {}
                 FileState::File(facts) => {
@@ -212,24 +212,9 @@ impl Dependencies {
         }
     }
 
-    /// The files that were found.
-    pub(crate) fn found(&self) -> impl Iterator<Item = &Path> {
-        self.found_with_digests().map(|(place, _)| place)
-    }
-
-    /// The same with the digests of their bytes.
-    pub(crate) fn found_with_digests(&self) -> impl Iterator<Item = (&Path, Digest)> {
+    /// The files that were found, with the digests of their bytes.
+    pub(crate) fn found(&self) -> impl Iterator<Item = (&Path, Digest)> {
         self.places.iter().filter_map(|(place, digest)| Some((place.as_path(), (*digest)?)))
-    }
-
-    /// Whether the project includes files that are not among those found, because only the preprocessor can tell their names.
-    pub(crate) fn has_computed(&self) -> bool {
-        self.computed
-    }
-
-    /// A file that is included and has no end: a compiler that reads it may wait for ever.
-    pub(crate) fn endless(&self) -> Option<&Path> {
-        self.endless.as_deref()
     }
 
     /// Whether the key holds a file under this name.
@@ -243,33 +228,15 @@ impl Dependencies {
             return true;
         }
         let Ok(file) = file.canonicalize() else { return false };
-        self.found().any(|known| known.canonicalize().is_ok_and(|known| known == file))
-    }
-
-    /// Forbids caching: something else decides the result, too.
-    pub(crate) fn depend_on_more(&mut self) {
-        self.complete = false;
-    }
-
-    /// Whether a result may be cached.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete
-    }
-
-    /// Whether the toolkit's headers as a whole have to count, because some of those that are read could not be found.
-    pub(crate) fn trusts_toolkit(&self) -> bool {
-        self.trusts_toolkit
+        self.found().any(|(known, _)| known.canonicalize().is_ok_and(|known| known == file))
     }
 
     /// Adds the places and what is there to a key. Paths count as they are given to the compiler, because `__FILE__` can
     /// carry them into the code.
     pub(crate) fn hash(&self, key: KeyHasher) -> KeyHasher {
         self.places.iter().fold(key, |key, (place, digest)| {
-            let key = key.field(place.as_os_str().as_encoded_bytes());
-            match digest {
-                Some(digest) => key.field(&digest.0),
-                None => key.field(b"absent"),
-            }
+            let digest = digest.as_ref().map_or(b"absent".as_slice(), |digest| &digest.0);
+            key.field(place.as_os_str().as_encoded_bytes()).field(digest)
         })
     }
 
@@ -354,14 +321,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         write(&folder.join("a.h"), "#include \"pipe.h\"\n");
-        assert_eq!(find(folder, "#include \"a.h\"\n").endless(), None, "there is none yet");
+        assert_eq!(find(folder, "#include \"a.h\"\n").endless, None, "there is none yet");
         let made = std::process::Command::new("mkfifo").arg(folder.join("pipe.h")).status();
         assert!(made.unwrap().success());
         let found = find(folder, "#include \"a.h\"\n");
-        assert_eq!(found.endless(), Some(folder.join("pipe.h").as_path()));
+        assert_eq!(found.endless, Some(folder.join("pipe.h")));
         assert!(found.still_hold());
         std::fs::create_dir(folder.join("folder.h")).unwrap();
-        assert_eq!(find(folder, "#include \"folder.h\"\n").endless(), None, "NVRTC skips folders");
+        assert_eq!(find(folder, "#include \"folder.h\"\n").endless, None, "NVRTC skips folders");
     }
 
     #[test]
@@ -372,7 +339,7 @@ mod tests {
         write(&folder.join("inc/sub/b.h"), "#include \"c.h\"\n");
         write(&folder.join("inc/sub/c.h"), "1");
         let before = find(folder, "#include <a.h>");
-        assert!(before.is_complete() && before.still_hold());
+        assert!(before.complete && before.still_hold());
         assert_eq!(before, find(folder, "#include <a.h>"));
         write(&folder.join("inc/sub/c.h"), "2");
         assert!(!before.still_hold());
@@ -409,7 +376,7 @@ mod tests {
     fn words_that_macros_build_are_not_cached() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
-        let is_complete = |text: &str| find(folder, text).is_complete();
+        let is_complete = |text: &str| find(folder, text).complete;
         write(&folder.join("cat.h"), "#define C(a, b) a ## b\n");
         write(&folder.join("toolkit/cat.h"), "#define C(a, b) a ## b\nint __T, _;");
         write(&folder.join("piece.h"), "C(__has_, include)\n");
@@ -419,7 +386,7 @@ mod tests {
         assert!(!is_complete("#include \"cat.h\"\nint _;"));
         assert!(!is_complete("#include \"toolkit/cat.h\"\nint _;"));
         assert!(is_complete("#include \"toolkit/cat.h\"\n"), "the toolkit's own words");
-        let option = |option: &str| find_with(folder, "", &[option.to_owned()]).is_complete();
+        let option = |option: &str| find_with(folder, "", &[option.to_owned()]).complete;
         assert!(!option("-DC(a,b)=a##b(__has_)"));
         assert!(option("-DC(a,b)=a##b"));
     }
@@ -431,11 +398,11 @@ mod tests {
         write(&folder.join("large.h"), "");
         let file = std::fs::File::options().write(true).open(folder.join("large.h")).unwrap();
         file.set_len(1 << 40).unwrap();
-        assert!(!find(folder, "#include \"large.h\"").is_complete());
+        assert!(!find(folder, "#include \"large.h\"").complete);
         std::fs::create_dir(folder.join("folder.h")).unwrap();
-        assert!(find(folder, "#include \"folder.h\"").is_complete());
+        assert!(find(folder, "#include \"folder.h\"").complete);
         let long = "a".repeat(5000);
-        assert!(!find(folder, &format!("#include \"{long}.h\"")).is_complete());
+        assert!(!find(folder, &format!("#include \"{long}.h\"")).complete);
     }
 
     #[test]
@@ -458,7 +425,7 @@ mod tests {
         let folder = folder.path();
         write(&folder.join("a.h"), "#include \"b.h\"\n#include \"../x/../a.h\"");
         write(&folder.join("b.h"), "#include \"a.h\"\n");
-        assert!(find(folder, "#include \"a.h\"").is_complete());
+        assert!(find(folder, "#include \"a.h\"").complete);
     }
 
     #[test]
@@ -467,23 +434,23 @@ mod tests {
         let folder = folder.path();
         write(&folder.join("computed.h"), "#include X\n");
         write(&folder.join("toolkit/computed.h"), "#include X\n");
-        assert!(!find(folder, "#include X").is_complete());
-        assert!(find(folder, "#include X").has_computed());
+        assert!(!find(folder, "#include X").complete);
+        assert!(find(folder, "#include X").computed);
         let timed = find(folder, "int t = sizeof(__TIME__);");
-        assert!(!timed.is_complete() && !timed.has_computed());
-        assert!(!find(folder, "#include \"computed.h\"").is_complete());
+        assert!(!timed.complete && !timed.computed);
+        assert!(!find(folder, "#include \"computed.h\"").complete);
         let found = find(folder, "#include \"toolkit/computed.h\"");
-        assert!(found.is_complete() && found.trusts_toolkit());
-        assert!(!find(folder, "#include \"toolkit/other.h\"").trusts_toolkit());
+        assert!(found.complete && found.trusts_toolkit);
+        assert!(!find(folder, "#include \"toolkit/other.h\"").trusts_toolkit);
     }
 
     #[test]
     fn options_count_as_text() {
         let folder = tempfile::tempdir().unwrap();
         let with = |option: &str| find_with(folder.path(), "", &["-w".to_owned(), option.to_owned()]);
-        assert!(with("-DA=1").is_complete());
-        assert!(!with("-DSTAMP=__TIME__").is_complete());
-        assert!(!with("-DHI=__has_include").is_complete());
+        assert!(with("-DA=1").complete);
+        assert!(!with("-DSTAMP=__TIME__").complete);
+        assert!(!with("-DHI=__has_include").complete);
         let before = with("-DHAS=__has_include(\"a.h\")");
         write(&folder.path().join("a.h"), "");
         assert_ne!(key(&before), key(&with("-DHAS=__has_include(\"a.h\")")));
@@ -497,7 +464,7 @@ mod tests {
         let (a, b) = (folder.join("a.h"), folder.join("b.h"));
         write(&a, "int n = manifest::N + manifest::M;");
         for path in [&a, &b] {
-            files.at(path);
+            files.state(path);
         }
         assert_eq!(files.changed(), None);
         let names = |path: &Path| Some(files.names_taken(path)?.into_iter().collect::<Vec<_>>().join(" "));
@@ -507,15 +474,6 @@ mod tests {
         write(&a, "");
         assert_eq!(files.changed(), Some(a.clone()), "the first by name");
         assert_eq!(names(&a).as_deref(), Some("M N"), "each file is read once");
-    }
-
-    #[test]
-    fn a_unit_that_depends_on_more_is_not_cached() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut found = find(folder.path(), "");
-        assert!(found.is_complete());
-        found.depend_on_more();
-        assert!(!found.is_complete());
     }
 
     #[test]

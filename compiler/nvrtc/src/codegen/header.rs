@@ -172,28 +172,19 @@ fn table(table: &Table) -> String {
 /// constant can have the class's own name: two underscores in a row are refused.
 fn manifest(unit: &Unit, tables: &[&Table], names: Option<&BTreeSet<String>>) -> String {
     let declared = |name: &String| !name.is_empty() && names.is_none_or(|names| names.contains(name));
-    let types = unit.types.iter().filter(|(name, _)| declared(name));
-    let formats = unit.formats.iter().filter(|(name, _)| declared(name));
-    let constants = unit.constants.iter().filter_map(|(name, value)| {
-        let (ty, literal) = constant(value).filter(|_| declared(name))?;
-        Some((name, ty, literal))
-    });
-    let mut macros = String::new();
-    let mut members = String::new();
-    for (name, ty) in types {
-        macros.push_str(&no_macro(name));
-        members.push_str(&format!("    using {name} = {};\n", ty.cuda_name()));
-    }
-    for (name, format) in formats {
-        macros.push_str(&no_macro(name));
+    let types = unit.types.iter().map(|(name, ty)| (name, format!("using {name} = {}", ty.cuda_name())));
+    let formats = unit.formats.iter().map(|(name, format)| {
         let format = format.name();
-        members.push_str(&format!(
-            "    static constexpr cubinder::format {name} = cubinder::format::{format};\n"
-        ));
-    }
-    for (name, ty, literal) in constants {
-        macros.push_str(&no_macro(name));
-        members.push_str(&format!("    static constexpr {ty} {name} = {literal};\n"));
+        (name, format!("static constexpr cubinder::format {name} = cubinder::format::{format}"))
+    });
+    let constants = unit.constants.iter().filter_map(|(name, value)| {
+        let (ty, literal) = constant(value)?;
+        Some((name, format!("static constexpr {ty} {name} = {literal}")))
+    });
+    let (mut macros, mut members) = (String::new(), String::new());
+    for (name, member) in types.chain(formats).chain(constants).filter(|(name, _)| declared(name)) {
+        macros += &no_macro(name);
+        members += &format!("    {member};\n");
     }
     tables.iter().for_each(|one| members.push_str(&table(one)));
     format!(

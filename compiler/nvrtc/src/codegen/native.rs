@@ -155,7 +155,8 @@ mod tests {
     use cubinder_model::Target;
 
     use super::*;
-    use crate::nvrtc::{Settings, compile_unit};
+    use crate::nvrtc::Settings;
+    use crate::nvrtc::tests::compile_unit;
     use crate::test_support::{Sample, nvrtc, resolved, show, unit};
 
     fn int(value: i64) -> Expr {

@@ -5,7 +5,8 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 
-use super::{Settings, compile_unit};
+use super::Settings;
+use super::tests::compile_unit;
 use crate::cubin::{Cluster, Dynamic, kernels, launch_rules, read, read_ptx};
 use crate::test_support::{nvrtc, show, unit};
 use cubinder_model::{KernelFacts, Target, TargetKind};

@@ -4,158 +4,100 @@
 //! Never: no file, no look at the source. NVRTC brings no header of the host's library; some of its functions are built in, and
 //! libcu++ (in the CUDA headers) has the rest below `cuda/std/`. Tried with NVRTC 13.0 and the pinned headers.
 
+use super::cause::Cause;
+
 /// Headers of the host, and the one that has the same.
-const REPLACED: &[(&[&str], &str)] = &[
-    (&["stdint.h", "inttypes.h", "cinttypes"], "cuda/std/cstdint"),
-    (&["limits.h"], "cuda/std/climits"),
-    (&["time.h"], "cuda/std/ctime"),
+const REPLACED: [(&str, &str); 3] = [
+    ("stdint.h inttypes.h cinttypes", "cuda/std/cstdint"),
+    ("limits.h", "cuda/std/climits"),
+    ("time.h", "cuda/std/ctime"),
 ];
 
 /// Headers that libcu++ has by the same name.
-const IN_CUDA_STD: &[&str] = &[
-    "array",
-    "atomic",
-    "barrier",
-    "bit",
-    "chrono",
-    "climits",
-    "cmath",
-    "complex",
-    "concepts",
-    "cstdint",
-    "ctime",
-    "expected",
-    "functional",
-    "initializer_list",
-    "iterator",
-    "limits",
-    "mdspan",
-    "memory",
-    "numeric",
-    "optional",
-    "ratio",
-    "span",
-    "tuple",
-    "type_traits",
-    "utility",
-    "variant",
-    "version",
-];
+const IN_CUDA_STD: &str = "array atomic barrier bit chrono climits cmath complex concepts cstdint ctime expected functional \
+                           initializer_list iterator limits mdspan memory numeric optional ratio span tuple type_traits utility \
+                           variant version";
 
 /// Headers whose use in device code is built into NVRTC.
-const BUILT_IN: &[(&[&str], &str)] = &[
-    (&["assert.h", "cassert"], "`assert` is built in"),
-    (&["math.h"], "functions such as `sqrtf` are built in; `INFINITY` and `NAN` are in `<cuda/std/cmath>`"),
-    (&["stdbool.h"], "`bool` is built in"),
-    (&["stddef.h", "cstddef"], "`size_t` and `ptrdiff_t` are built in"),
-    (&["stdio.h", "cstdio"], "`printf` is built in"),
-    (&["stdlib.h", "cstdlib"], "`malloc`, `free` and `abs` are built in"),
-    (&["string.h", "cstring"], "`memcpy` and `memset` are built in"),
-    (&["float.h", "cfloat"], "the limits of types are `cuda::std::numeric_limits<T>` in `<cuda/std/limits>`"),
+const BUILT_IN: [(&str, &str); 8] = [
+    ("assert.h cassert", "`assert` is built in"),
+    ("math.h", "functions such as `sqrtf` are built in; `INFINITY` and `NAN` are in `<cuda/std/cmath>`"),
+    ("stdbool.h", "`bool` is built in"),
+    ("stddef.h cstddef", "`size_t` and `ptrdiff_t` are built in"),
+    ("stdio.h cstdio", "`printf` is built in"),
+    ("stdlib.h cstdlib", "`malloc`, `free` and `abs` are built in"),
+    ("string.h cstring", "`memcpy` and `memset` are built in"),
+    ("float.h cfloat", "the limits of types are `cuda::std::numeric_limits<T>` in `<cuda/std/limits>`"),
 ];
 
-/// Headers of the host for which there is nothing.
-const HOST_ONLY: &[&str] = &[
-    "algorithm",
-    "cerrno",
-    "ctype.h",
-    "errno.h",
-    "exception",
-    "filesystem",
-    "fstream",
-    "iomanip",
-    "iostream",
-    "map",
-    "mutex",
-    "new",
-    "random",
-    "set",
-    "sstream",
-    "stdarg.h",
-    "stdexcept",
-    "string",
-    "string_view",
-    "thread",
-    "unordered_map",
-    "vector",
-];
+/// Headers of the host without an equivalent.
+const HOST_ONLY: &str = "algorithm cerrno ctype.h errno.h exception filesystem fstream iomanip iostream map mutex new random set \
+                         sstream stdarg.h stdexcept string string_view thread unordered_map vector";
 
 /// Names that a header declares.
-const NAMES: &[(&[&str], &str)] = &[
+const NAMES: [(&str, &str); 6] = [
     (
-        &[
-            "int8_t",
-            "int16_t",
-            "int32_t",
-            "int64_t",
-            "uint8_t",
-            "uint16_t",
-            "uint32_t",
-            "uint64_t",
-            "intptr_t",
-            "uintptr_t",
-            "intmax_t",
-            "uintmax_t",
-        ],
+        "int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t intptr_t uintptr_t intmax_t uintmax_t",
         "cuda/std/cstdint",
     ),
-    (&["INFINITY", "NAN"], "cuda/std/cmath"),
-    (&["CHAR_BIT", "INT_MAX", "INT_MIN", "LLONG_MAX", "UINT_MAX"], "cuda/std/climits"),
-    (&["__half", "half", "__half2", "half2"], "cuda_fp16.h"),
-    (&["__nv_bfloat16", "nv_bfloat16", "__nv_bfloat162"], "cuda_bf16.h"),
-    (&["__nv_fp8_e4m3", "__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3"], "cuda_fp8.h"),
+    ("INFINITY NAN", "cuda/std/cmath"),
+    ("CHAR_BIT INT_MAX INT_MIN LLONG_MAX UINT_MAX", "cuda/std/climits"),
+    ("__half half __half2 half2", "cuda_fp16.h"),
+    ("__nv_bfloat16 nv_bfloat16 __nv_bfloat162", "cuda_bf16.h"),
+    ("__nv_fp8_e4m3 __nv_fp8x2_e4m3 __nv_fp8x4_e4m3", "cuda_fp8.h"),
 ];
 
-/// How to mend what NVRTC says, where the host's library was expected. `text` is its message with code between backticks,
-/// `file` where it stands.
-pub(super) fn help(text: &str, file: &str) -> Option<String> {
-    let quoted = |before: &str, after: &str| text.strip_prefix(before)?.strip_suffix(after);
-    if let Some(header) = quoted("cannot open source file `", "`") {
-        if file.ends_with("/cuda.h") {
-            return Some(
-                "`<cuda.h>` is for the host: do without it, or include `<cuda_runtime.h>`".to_owned(),
-            );
+fn has(names: &str, name: &str) -> bool {
+    names.split(' ').any(|known| known == name)
+}
+
+fn find(table: &[(&str, &'static str)], name: &str) -> Option<&'static str> {
+    table.iter().find(|(names, _)| has(names, name)).map(|(_, found)| *found)
+}
+
+/// How to fix an error if the host's library was expected. `file` is the one with the error.
+pub(super) fn help(cause: &Cause, file: &str) -> Option<String> {
+    match cause {
+        Cause::MissingFile(_) if file.ends_with("/cuda.h") => {
+            Some("`<cuda.h>` is for the host: do without it, or include `<cuda_runtime.h>`".to_owned())
         }
-        return for_header(header).map(|advice| format!("NVRTC has no headers of the host: {advice}"));
+        Cause::MissingFile(header) => {
+            for_header(header).map(|advice| format!("NVRTC has no headers of the host: {advice}"))
+        }
+        Cause::UndefinedName(name) => find(&NAMES, name).map(|header| format!("`#include <{header}>` has it")),
+        Cause::NoMember { scope, member } => match (scope.as_str(), member.as_str()) {
+            ("cooperative_groups", "this_cluster" | "cluster_group") => Some(
+                "clusters are from compute capability 9.0 on: leave lower targets out, or write what needs them between `#if __CUDA_ARCH__ >= 900` \
+                 and `#endif`"
+                    .to_owned(),
+            ),
+            ("std", name) => Some(format!(
+                "NVRTC has no library of the host: see whether `cuda::std` has `{name}`, in a header such as `<cuda/std/utility>`"
+            )),
+            _ => None,
+        },
+        _ => None,
     }
-    if let Some(name) = quoted("identifier `", "` is undefined") {
-        let (_, header) = NAMES.iter().find(|(names, _)| names.contains(&name))?;
-        return Some(format!("`#include <{header}>` has it"));
-    }
-    if let Some("this_cluster" | "cluster_group") =
-        quoted("namespace `cooperative_groups` has no member `", "`")
-    {
-        return Some(
-            "clusters are from compute capability 9.0 on: leave lower targets out, or write what needs them between `#if __CUDA_ARCH__ >= 900` \
-             and `#endif`"
-                .to_owned(),
-        );
-    }
-    quoted("namespace `std` has no member `", "`").map(|name| {
-        format!(
-            "NVRTC has no library of the host: see whether `cuda::std` has `{name}`, in a header such as \
-             `<cuda/std/utility>`"
-        )
-    })
 }
 
 fn for_header(header: &str) -> Option<String> {
-    if let Some((_, instead)) = REPLACED.iter().find(|(names, _)| names.contains(&header)) {
+    if let Some(instead) = find(&REPLACED, header) {
         return Some(format!("include `<{instead}>` instead"));
     }
-    if IN_CUDA_STD.contains(&header) {
+    if has(IN_CUDA_STD, header) {
         return Some(format!("include `<cuda/std/{header}>` instead, and say `cuda::std::` for `std::`"));
     }
-    if let Some((_, what)) = BUILT_IN.iter().find(|(names, _)| names.contains(&header)) {
-        return Some(format!("do without it, {what}"));
+    if let Some(advice) = find(&BUILT_IN, header) {
+        return Some(format!("do without it, {advice}"));
     }
-    HOST_ONLY.contains(&header).then(|| "device code cannot use this one".to_owned())
+    has(HOST_ONLY, header).then(|| "device code cannot use this one".to_owned())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nvrtc::{Settings, compile_unit};
+    use crate::nvrtc::Settings;
+    use crate::nvrtc::tests::compile_unit;
     use crate::test_support::{nvrtc, show, unit};
     use std::path::Path;
 
@@ -163,11 +105,11 @@ mod tests {
     fn what_is_advised_compiles() {
         let Some((toolkit, nvrtc)) = nvrtc("what_is_advised_compiles") else { return };
         let mut text = String::from("#define HAS(what) static_assert(sizeof(what) > 0, \"\")\n");
-        let headers = REPLACED.iter().chain(NAMES).map(|(_, header)| (*header).to_owned());
-        for header in headers.chain(IN_CUDA_STD.iter().map(|name| format!("cuda/std/{name}"))) {
+        let headers = REPLACED.iter().chain(&NAMES).map(|(_, header)| (*header).to_owned());
+        for header in headers.chain(IN_CUDA_STD.split(' ').map(|name| format!("cuda/std/{name}"))) {
             text.push_str(&format!("#include <{header}>\n"));
         }
-        for name in NAMES.iter().flat_map(|(names, _)| *names) {
+        for name in NAMES.iter().flat_map(|(names, _)| names.split(' ')) {
             text.push_str(&format!("HAS({name});\n"));
         }
         text.push_str(
@@ -184,7 +126,7 @@ mod tests {
     fn what_only_the_host_has_is_not_there() {
         let Some((toolkit, nvrtc)) = nvrtc("what_only_the_host_has_is_not_there") else { return };
         let replaced = ["stdint.h", "limits.h", "cuda.h"];
-        let built_in = BUILT_IN.iter().map(|(names, _)| names[0]);
+        let built_in = BUILT_IN.iter().filter_map(|(names, _)| names.split(' ').next());
         let mut helps = Vec::new();
         for header in replaced.into_iter().chain(["cmath", "vector"]).chain(built_in) {
             let unit =

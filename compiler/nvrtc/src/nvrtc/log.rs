@@ -4,32 +4,49 @@
 //! spaces and the source line, two spaces and a caret below it (counted in bytes, tabs kept), then lines of context,
 //! then an empty line. `ptxas` writes lines of its own, without a place.
 
-/// How bad a message is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Level {
-    /// No code comes of it.
-    Error,
-    /// Code comes of it.
-    Warning,
-}
+use super::cause::{Cause, required_arch};
+use crate::diagnostic::Severity;
+
+/// The file to which NVRTC attributes errors in name expressions (13.0).
+const NAME_MAP: &str = "__nv_name_map";
 
 /// One message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
-    pub(super) level: Level,
-    /// The place, where it has one.
-    pub(super) place: Option<Place>,
+    pub(super) severity: Severity,
+    pub(super) location: Option<Location>,
     /// The number of a warning: `174`.
     pub(super) number: Option<String>,
-    /// What is wrong.
+    pub(super) cause: Cause,
+    /// What is wrong, with code between backticks.
     pub(super) text: String,
     /// How the compiler came there, one line each.
-    pub(super) context: Vec<String>,
+    pub(super) context: Vec<Context>,
 }
 
-/// A place in a text.
+impl Message {
+    fn new(severity: Severity, location: Option<Location>, number: Option<String>, text: &str) -> Message {
+        let text = text.trim().trim_end_matches(':');
+        let text = text.split(". Input name expression was").next().unwrap_or_default();
+        Message {
+            severity,
+            location,
+            number,
+            cause: Cause::parse(text),
+            text: ticks(text),
+            context: Vec::new(),
+        }
+    }
+
+    /// Whether it is about a kernel's name in the manifest.
+    pub(super) fn is_of_name(&self) -> bool {
+        self.location.as_ref().is_some_and(|location| location.file == NAME_MAP)
+    }
+}
+
+/// A line of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Location {
     /// The file as NVRTC knows it.
     pub(super) file: String,
     /// From 1.
@@ -38,12 +55,43 @@ pub(super) struct Place {
     pub(super) excerpt: Option<(String, usize)>,
 }
 
+/// A line that says how the compiler came to a message.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Context {
+    /// With code between backticks.
+    pub(super) text: String,
+    pub(super) location: Option<Location>,
+}
+
+impl Context {
+    /// Parses `instantiation of "void k(T *) [with T=float]" at line 3 of kernels/a.cu`.
+    fn parse(line: &str) -> Option<Context> {
+        if line == "detected during:" {
+            return None;
+        }
+        let line = line.strip_prefix("detected during ").unwrap_or(line);
+        // Candidates are mostly those of a header.
+        let line = line.split(" (declared at line ").next().unwrap_or(line);
+        let located = line.rsplit_once(" at line ").and_then(|(text, location)| {
+            let (number, file) = location.split_once(" of ")?;
+            let file = file.trim_matches('"').to_owned();
+            Some((text, Location { file, line: number.parse().ok()?, excerpt: None }))
+        });
+        Some(match located {
+            Some((text, location)) => Context { text: ticks(text), location: Some(location) },
+            None => Context { text: ticks(line), location: None },
+        })
+    }
+}
+
 /// A log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
     pub(super) messages: Vec<Message>,
-    /// Lines that are none of what is known.
+    /// Lines in no known form.
     pub(super) rest: Vec<String>,
+    /// The highest architecture that one of them requires.
+    pub(super) required_arch: Option<u32>,
 }
 
 /// Reads a log. Any text will do: what is not understood is kept in [`Log::rest`].
@@ -57,6 +105,7 @@ pub(super) fn parse(text: &str) -> Log {
             at = body(&lines, at, &mut message);
             log.messages.push(message);
         } else if !line.trim().is_empty() && !is_summary(line) {
+            log.required_arch = log.required_arch.max(required_arch(line.trim_end()));
             log.rest.push(line.trim_end().to_owned());
         }
     }
@@ -65,16 +114,18 @@ pub(super) fn parse(text: &str) -> Log {
 
 /// Reads the excerpt and the context of a message, up to an empty line or the next message.
 fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
-    if let (Some(excerpt), Some(caret), Some(place)) = (lines.get(at), lines.get(at + 1), &mut message.place)
+    if let (Some(excerpt), Some(caret), Some(location)) =
+        (lines.get(at), lines.get(at + 1), &mut message.location)
         && let (Some(excerpt), Some(column)) = (excerpt.strip_prefix("  "), caret.find('^'))
         && caret.trim() == "^"
         && column >= 2
     {
-        place.excerpt = Some((excerpt.to_owned(), column - 2));
+        location.excerpt = Some((excerpt.to_owned(), column - 2));
         at += 2;
     }
     // Whether what comes is a note about another place, such as a candidate that does not fit.
     let mut is_note = false;
+    let mut context: Vec<&str> = Vec::new();
     while let Some(line) = lines.get(at) {
         if is_note_header(line) {
             is_note = true;
@@ -85,19 +136,20 @@ fn body(lines: &[&str], mut at: usize, message: &mut Message) -> usize {
             let excerpt = at.checked_sub(1).and_then(|before| lines.get(before)?.strip_prefix("  "));
             let column = line.find('^').and_then(|column| column.checked_sub(2));
             if !is_note {
-                message.context.pop();
+                context.pop();
             }
-            if let (Some(excerpt), Some(column), Some(place), false) =
-                (excerpt, column, &mut message.place, is_note)
-                && place.excerpt.is_none()
+            if let (Some(excerpt), Some(column), Some(location), false) =
+                (excerpt, column, &mut message.location, is_note)
+                && location.excerpt.is_none()
             {
-                place.excerpt = Some((excerpt.to_owned(), column));
+                location.excerpt = Some((excerpt.to_owned(), column));
             }
         } else if !is_note {
-            message.context.push(line.trim().to_owned());
+            context.push(line.trim());
         }
         at += 1;
     }
+    message.context = context.into_iter().filter_map(Context::parse).collect();
     at
 }
 
@@ -113,69 +165,77 @@ fn header(line: &str) -> Option<Message> {
 
 /// `At end of source: error: text`.
 fn at_end(line: &str) -> Option<Message> {
-    let (level, number, text) = severity(line.strip_prefix("At end of source: ")?)?;
+    let (severity, number, text) = severity(line.strip_prefix("At end of source: ")?)?;
     let text = format!("{text} at the end of the file");
-    Some(Message { level, place: None, number, text, context: Vec::new() })
+    Some(Message { cause: Cause::EndOfFile, ..Message::new(severity, None, number, &text) })
 }
 
-/// `file(line): error: text`. The file's name may hold anything, so the first place that fits is taken.
+/// `file(line): error: text`. The file's name may contain anything, so the first location that fits is used.
 fn located(line: &str) -> Option<Message> {
     if line.starts_with(' ') {
         return None;
     }
     line.match_indices("): ").find_map(|(close, _)| {
         let open = line[..close].rfind('(')?;
-        let number: usize = line[open + 1..close].parse().ok()?;
-        let (level, number_of_warning, text) = severity(&line[close + 3..])?;
-        Some(Message {
-            level,
-            place: Some(Place { file: line[..open].to_owned(), line: number, excerpt: None }),
-            number: number_of_warning,
-            text: text.to_owned(),
-            context: Vec::new(),
-        })
+        let location = Location {
+            file: line[..open].to_owned(),
+            line: line[open + 1..close].parse().ok()?,
+            excerpt: None,
+        };
+        let (severity, number, text) = severity(&line[close + 3..])?;
+        Some(Message::new(severity, Some(location), number, text))
     })
 }
 
 /// `warning #174-D: text`.
-fn severity(text: &str) -> Option<(Level, Option<String>, &str)> {
+fn severity(text: &str) -> Option<(Severity, Option<String>, &str)> {
     let levels = [
-        ("catastrophic error", Level::Error),
-        ("internal error", Level::Error),
-        ("error", Level::Error),
+        ("catastrophic error", Severity::Error),
+        ("internal error", Severity::Error),
+        ("error", Severity::Error),
         // The code generator behind the front end.
-        ("Error", Level::Error),
-        ("warning", Level::Warning),
-        ("remark", Level::Warning),
+        ("Error", Severity::Error),
+        ("warning", Severity::Warning),
+        ("remark", Severity::Warning),
     ];
-    levels.into_iter().find_map(|(word, level)| {
+    levels.into_iter().find_map(|(word, severity)| {
         let rest = text.strip_prefix(word)?;
         if let Some(text) = rest.strip_prefix(": ") {
-            return Some((level, None, text));
+            return Some((severity, None, text));
         }
         let (number, text) = rest.strip_prefix(" #")?.split_once(": ")?;
-        Some((level, Some(number.trim_end_matches("-D").to_owned()), text))
+        Some((severity, Some(number.trim_end_matches("-D").to_owned()), text))
     })
 }
 
 /// `ptxas error   : text`.
 fn from_ptxas(line: &str) -> Option<Message> {
     let (word, text) = line.strip_prefix("ptxas ")?.split_once(':')?;
-    let level = match word.trim() {
-        "error" | "fatal" => Level::Error,
-        "warning" => Level::Warning,
+    let severity = match word.trim() {
+        "error" | "fatal" => Severity::Error,
+        "warning" => Severity::Warning,
         _ => return None,
     };
-    Some(without_place(level, text))
+    Some(Message::new(severity, None, None, text))
 }
 
 /// `nvrtc: error: text`.
 fn from_nvrtc(line: &str) -> Option<Message> {
-    Some(without_place(Level::Error, line.strip_prefix("nvrtc: error: ")?))
+    Some(Message::new(Severity::Error, None, None, line.strip_prefix("nvrtc: error: ")?))
 }
 
-fn without_place(level: Level, text: &str) -> Message {
-    Message { level, place: None, number: None, text: text.trim().to_owned(), context: Vec::new() }
+/// Quoted code in NVRTC's and ptxas' messages, between backticks as everywhere else.
+fn ticks(text: &str) -> String {
+    let text = match text.strip_prefix("Entry function '").and_then(|rest| rest.split_once('\'')) {
+        Some((symbol, rest)) => &format!("entry function `{symbol}`{rest}"),
+        None => text,
+    };
+    if text.matches('"').count().is_multiple_of(2) { text.replace('"', "`") } else { text.to_owned() }
+}
+
+/// What NVRTC reports about an option that it rejects, `None` if it is the architecture.
+pub(super) fn rejected_option(log: &str) -> Option<&str> {
+    (!log.contains("--gpu-architecture")).then(|| log.trim().trim_start_matches("nvrtc: error: "))
 }
 
 /// Lines that only count or repeat.
@@ -224,7 +284,7 @@ mod tests {
         #[test]
         fn every_place_is_found(file in "[a-z/][a-z/ ().]{0,20}\\.cu", line in 1_usize..1_000_000, text in "[a-z ]{1,20}") {
             let log = parse(&format!("{file}({line}): error: {text}\n"));
-            let place = log.messages[0].place.as_ref().unwrap();
+            let place = log.messages[0].location.as_ref().unwrap();
             prop_assert_eq!((&place.file, place.line), (&file, line));
         }
     }
@@ -239,9 +299,13 @@ mod tests {
         );
         assert_eq!(log.rest, [""; 0]);
         let [first, second] = log.messages.as_slice() else { panic!("{log:?}") };
-        assert_eq!(first.context, ["operand types are: A * B"]);
-        let excerpt = first.place.as_ref().and_then(|place| place.excerpt.clone());
+        assert_eq!(
+            first.context.iter().map(|line| &line.text).collect::<Vec<_>>(),
+            ["operand types are: A * B"]
+        );
+        let excerpt = first.location.as_ref().and_then(|location| location.excerpt.clone());
         assert_eq!(excerpt, Some(("    y[i] = x[i] * s;".to_owned(), 16)));
-        assert_eq!(second.text, "expected a \";\" at the end of the file");
+        assert_eq!(second.text, "expected a `;` at the end of the file");
+        assert_eq!(second.cause, Cause::EndOfFile);
     }
 }

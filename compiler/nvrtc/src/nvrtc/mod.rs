@@ -1,38 +1,39 @@
 //! Compiling a unit with NVRTC.
 //!
-//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files ([`compile_unit`]); the processes that NVRTC may run in
+//! Owns: the options, the call, and NVRTC's log as diagnostics in the user's files; the processes that NVRTC may run in
 //! ([`workers`]); and the session that answers from the cache where it can ([`Session`]).
 //! Never: no GPU, no judgement about what the code object contains (`cubinder-analysis` does that).
 
+mod cause;
 mod diagnose;
+mod errors;
 mod host;
 mod log;
 mod options;
 mod session;
 pub mod workers;
 
-pub use diagnose::merge_targets;
-pub use diagnose::{HEADER_DOES_NOT_COMPILE, MAKE_IT_DYNAMIC, PASS_LESS};
-pub use options::Settings;
-pub use options::{has_line_information, include_folders};
+pub use cause::{Cause, Excess};
+pub use diagnose::{Author, CompileMessage, diagnostics, merge_targets};
+pub use errors::{MAKE_IT_DYNAMIC, PASS_LESS};
+pub use options::{Settings, has_line_information, include_folders};
 pub use session::{Compiled, PreparedUnit, Session, Statistics};
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use cubinder_model::{Target, TargetKind};
-use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
-use serde::{Deserialize, Serialize};
+use cubinder_model::Target;
+use nvrtc_sys::{CompileError, Nvrtc, Program};
 
 use crate::codegen::{PRELUDE_NAME, TranslationUnit};
-use crate::diagnostic::Diagnostic;
-use crate::rules;
+use crate::diagnostic::{Diagnostic, Severity};
+use errors::{Crash, Failure, Nul, RejectedOption, UnknownTarget};
 use options::Purpose;
-use workers::{About, Lost, WorkerOutput, Workers};
+use workers::{Ending, NvrtcInfo, WorkerFailure, WorkerOutput, Workers};
 
 /// What NVRTC takes the program's file to be. It looks for quoted includes in that file's folder, and there can be none below
 /// `/dev/null`: the folder of the author's file is an include folder, and the current folder must not count. Messages and
@@ -87,85 +88,52 @@ fn traced(printed: &[u8]) -> Option<Vec<PathBuf>> {
 /// The stack of a compile. NVRTC recurses over the program; with a default thread's 2 MiB deep templates overflow it.
 const STACK_BYTES: usize = 64 << 20;
 
-/// What one call of NVRTC gives.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Raw {
-    /// A cubin, or PTX text for a virtual target.
-    pub bytes: Vec<u8>,
-    /// The kernel's symbol.
-    pub symbol: String,
-    /// NVRTC's warnings, as it wrote them.
-    pub log: String,
-    /// The files that the compile read.
-    pub read: ReadFiles,
-}
-
-/// Compiles a unit for a target. Always calls NVRTC; [`Session::compile`] asks the cache first.
-///
-/// # Errors
-/// What NVRTC says, in the user's files.
-pub fn compile_unit(
-    nvrtc: &Arc<Nvrtc>,
-    unit: &TranslationUnit,
-    target: Target,
-    settings: &Settings,
-    toolkit_include: &[PathBuf],
-) -> Result<Raw, Vec<Diagnostic>> {
-    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Code(target), settings, toolkit_include)
-}
-
-/// Compiles a unit with debug information for `target`'s architecture, for [`crate::signature::read`].
-///
-/// # Errors
-/// What NVRTC says, in the user's files.
-pub fn compile_for_signature(
-    nvrtc: &Arc<Nvrtc>,
-    unit: &TranslationUnit,
-    target: Target,
-    settings: &Settings,
-    toolkit_include: &[PathBuf],
-) -> Result<Raw, Vec<Diagnostic>> {
-    call(&Compiler::Here(Arc::clone(nvrtc)), unit, Purpose::Signature(target.arch), settings, toolkit_include)
-}
-
 /// What compiles.
 #[derive(Debug, Clone)]
 enum Compiler {
     /// NVRTC in this process.
-    Here(Arc<Nvrtc>),
-    /// NVRTC in others, and what it says of itself.
-    Elsewhere(Arc<Workers>, About),
-    /// A function in its place.
+    InProcess(Arc<Nvrtc>),
+    /// NVRTC in worker processes, and its description.
+    Workers(Arc<Workers>, NvrtcInfo),
+    /// A function that stands in for NVRTC.
     #[cfg(test)]
-    Played(fn(&OwnedProgram) -> Result<WorkerOutput, CompileError>),
+    StandIn(fn(&Program) -> Result<WorkerOutput, CompileError>),
 }
 
 impl Compiler {
-    fn about(&self) -> About {
+    fn about(&self) -> NvrtcInfo {
         match self {
-            Compiler::Here(nvrtc) => About::of(nvrtc),
-            Compiler::Elsewhere(_, about) => about.clone(),
+            Compiler::InProcess(nvrtc) => NvrtcInfo::of(nvrtc),
+            Compiler::Workers(_, about) => about.clone(),
             #[cfg(test)]
-            Compiler::Played(_) => About { version: (13, 0), archs: Ok(Vec::new()) },
+            Compiler::StandIn(_) => NvrtcInfo { version: (13, 0), archs: Ok(Vec::new()) },
         }
     }
 
     fn version(&self) -> (i32, i32) {
         match self {
-            Compiler::Here(nvrtc) => nvrtc.version(),
-            Compiler::Elsewhere(_, about) => about.version,
+            Compiler::InProcess(nvrtc) => nvrtc.version(),
+            Compiler::Workers(_, about) => about.version,
             #[cfg(test)]
-            Compiler::Played(_) => (13, 0),
+            Compiler::StandIn(_) => (13, 0),
         }
     }
 
     /// Compiles. A worker process also asks NVRTC which files it reads.
-    fn compile(&self, program: OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
+    fn compile(&self, program: Program) -> Result<Result<WorkerOutput, CompileError>, WorkerFailure> {
         match self {
-            Compiler::Here(nvrtc) => compile_in_a_thread(Arc::clone(nvrtc), program)
-                .map(|result| result.map(|output| WorkerOutput { output, printed: None }))
-                .map_err(|error| Lost::Start(format!("cannot start a thread to compile in: {error}"))),
-            Compiler::Elsewhere(workers, _) => {
+            Compiler::InProcess(nvrtc) => {
+                let nvrtc = Arc::clone(nvrtc);
+                in_a_thread(move || {
+                    let result = nvrtc.compile(&program).map(|output| WorkerOutput { output, printed: None });
+                    let has_failed = result.is_err();
+                    (result, has_failed)
+                })
+                .map_err(|error| {
+                    WorkerFailure::Start(format!("cannot start a thread to compile in: {error}"))
+                })
+            }
+            Compiler::Workers(workers, _) => {
                 if !workers.cannot_trace.load(Ordering::Relaxed) {
                     let mut asking = program.clone();
                     asking.options.push(TRACE_INCLUDES.into());
@@ -182,21 +150,9 @@ impl Compiler {
                 Ok(result.map(|compiled| WorkerOutput { printed: None, ..compiled }))
             }
             #[cfg(test)]
-            Compiler::Played(compile) => Ok(compile(&program)),
+            Compiler::StandIn(compile) => Ok(compile(&program)),
         }
     }
-}
-
-fn call(
-    compiler: &Compiler,
-    unit: &TranslationUnit,
-    purpose: Purpose,
-    settings: &Settings,
-    toolkit_include: &[PathBuf],
-) -> Result<Raw, Vec<Diagnostic>> {
-    let kernels = [unit.kernel.as_str()];
-    let compiled = call_for(compiler, unit, &kernels, purpose, settings, toolkit_include)?;
-    take(compiled, purpose.target()).map_err(|problem| vec![problem])
 }
 
 /// Compiles several kernels of a unit's text at once.
@@ -207,68 +163,26 @@ fn call_for(
     purpose: Purpose,
     settings: &Settings,
     toolkit_include: &[PathBuf],
-) -> Result<WorkerOutput, Vec<Diagnostic>> {
+) -> Result<WorkerOutput, Vec<CompileMessage>> {
     let target = purpose.target();
     let include = include_folders(unit, settings, toolkit_include);
     let options = options::options(unit, purpose, settings, &include, compiler.version());
-    let program = OwnedProgram {
+    let program = Program {
         source: unit.text.clone(),
-        prelude: unit.prelude.text.clone(),
+        name: PROGRAM_NAME.to_owned(),
+        headers: vec![(PRELUDE_NAME.to_owned(), unit.prelude.text.clone())],
         options,
-        kernels: kernels.iter().map(|kernel| (*kernel).to_owned()).collect(),
+        name_expressions: kernels.iter().map(|kernel| (*kernel).to_owned()).collect(),
     };
-    let result = compiler.compile(program).map_err(|lost| vec![no_answer(&lost, compiler, unit, target)])?;
-    result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include))
-}
-
-/// What is to be said where nothing came of a compile, not even a refusal.
-fn no_answer(lost: &Lost, compiler: &Compiler, unit: &TranslationUnit, target: Target) -> Diagnostic {
-    match lost {
-        Lost::Start(why) => Diagnostic::error(why.clone()),
-        Lost::Ended(ending) => {
-            let (major, minor) = compiler.version();
-            let error =
-                Diagnostic::error(format!("NVRTC {major}.{minor} crashed on `{}` for `{target}`", unit.name))
-                    .at(unit.kernel_span.clone(), "compiled for this kernel")
-                    .note(format!("{}, which compiled nothing else", ending.reason))
-                    .help("name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
-            ending
-                .printed
-                .iter()
-                .fold(error, |error, line| error.note(format!("the process printed: {line}")))
+    match compiler.compile(program) {
+        Ok(result) => result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include)),
+        Err(WorkerFailure::Start(reason)) => Err(vec![CompileMessage::new(Diagnostic::error(reason))]),
+        Err(WorkerFailure::Ended(Ending { reason, printed })) => {
+            let ((major, minor), file, kernel) =
+                (compiler.version(), unit.name.clone(), unit.kernel_span.clone());
+            Err(vec![CompileMessage::new(Crash { major, minor, file, target, kernel, reason, printed })])
         }
     }
-}
-
-/// What a compile needs, for a thread or a process that may outlive who asked for it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct OwnedProgram {
-    source: String,
-    prelude: String,
-    options: Vec<OsString>,
-    kernels: Vec<String>,
-}
-
-impl OwnedProgram {
-    fn compile(&self, nvrtc: &Nvrtc) -> Result<Output, CompileError> {
-        let kernels: Vec<&str> = self.kernels.iter().map(String::as_str).collect();
-        nvrtc.compile(&Program {
-            source: &self.source,
-            name: PROGRAM_NAME,
-            headers: &[(PRELUDE_NAME, &self.prelude)],
-            options: &self.options,
-            name_expressions: &kernels,
-        })
-    }
-}
-
-/// Compiles in a thread of its own, and gives what comes of it.
-fn compile_in_a_thread(nvrtc: Arc<Nvrtc>, program: OwnedProgram) -> io::Result<Result<Output, CompileError>> {
-    in_a_thread(move || {
-        let result = program.compile(&nvrtc);
-        let has_failed = result.is_err();
-        (result, has_failed)
-    })
 }
 
 /// Does this in a thread of its own, whose stack is large enough for NVRTC. It gives its result, and whether a compile has failed.
@@ -291,72 +205,51 @@ fn in_a_thread<T: Send + 'static>(work: impl FnOnce() -> (T, bool) + Send + 'sta
     receiver.recv().map_err(|_| io::Error::other("the thread of the compile ended early"))
 }
 
-fn take(compiled: WorkerOutput, target: Target) -> Result<Raw, Diagnostic> {
-    let read = ReadFiles::parse(compiled.printed.as_deref());
-    let output = compiled.output;
-    let bytes = match target.kind {
-        TargetKind::Cubin => output.cubin,
-        TargetKind::Ptx | TargetKind::Native => output.ptx,
-    };
-    let symbol = output.lowered_names.into_iter().next().unwrap_or_default();
-    if bytes.is_empty() || symbol.is_empty() {
-        return Err(Diagnostic::error(format!("NVRTC reported success for `{target}` and gave no code")));
-    }
-    Ok(Raw { bytes, symbol, log: output.log, read })
-}
-
 fn failure(
     error: &CompileError,
     compiler: &Compiler,
     unit: &TranslationUnit,
     target: Target,
     library: &[PathBuf],
-) -> Vec<Diagnostic> {
-    match error {
-        CompileError::Option { log } => vec![refused_option(log, &compiler.about(), target)],
-        CompileError::Nul { what } => vec![
-            Diagnostic::error(format!("the {what} holds a NUL byte"))
-                .at(unit.kernel_span.clone(), "compiled for this kernel")
-                .note(format!("the source is `{}`", unit.source.path.display())),
-        ],
-        CompileError::Rejected { log } | CompileError::Failed { log, .. } => {
-            let log = log::parse(log);
-            let mut diagnostics = diagnose::diagnose(&log, unit, library);
-            if !diagnostics.iter().any(|known| known.severity == crate::diagnostic::Severity::Error) {
-                let message = format!("NVRTC failed on `{}` for `{target}`: {error}", unit.name);
-                diagnostics.push(
-                    Diagnostic::error(message).at(unit.kernel_span.clone(), "compiled for this kernel"),
-                );
-            }
-            if let Some(last) = diagnostics.last_mut() {
-                last.notes.extend(log.rest.iter().map(|line| format!("NVRTC says: {line}")));
-                last.help = last.help.take().or_else(|| diagnose::newer_needed(&log.rest));
-            }
-            diagnostics
+) -> Vec<CompileMessage> {
+    let kernel = unit.kernel_span.clone();
+    let log = match error {
+        CompileError::Option { log } => return vec![rejected_option(log, &compiler.about(), target)],
+        CompileError::Nul { what } => {
+            return vec![CompileMessage::new(Nul { what, file: unit.source.path.display(), kernel })];
         }
+        CompileError::Rejected { log } | CompileError::Failed { log, .. } => log::parse(log),
+    };
+    let mut messages = diagnose::diagnose(&log, unit, library);
+    if !messages.iter().any(|message| message.diagnostic.severity == Severity::Error) {
+        messages.push(CompileMessage::new(Failure { file: &unit.name, target, error, kernel }));
     }
+    if let Some(CompileMessage { diagnostic: last, .. }) = messages.last_mut() {
+        last.notes.extend(log.rest.iter().map(|line| format!("NVRTC says: {line}")));
+        last.help = last.help.take().or_else(|| log.required_arch.map(|arch| format!(
+            "put what needs it between lines `#if __CUDA_ARCH__ >= {arch}0` and `#endif`, or compile for no target below `sm_{arch}`"
+        )));
+    }
+    messages
 }
 
-/// The options are ours and the user's; the architecture is the likeliest to be refused.
-fn refused_option(log: &str, nvrtc: &About, target: Target) -> Diagnostic {
+/// The options are ours and the user's; the architecture is the likeliest to be rejected.
+fn rejected_option(log: &str, nvrtc: &NvrtcInfo, target: Target) -> CompileMessage {
     let (major, minor) = nvrtc.version;
-    if log.contains("--gpu-architecture") {
-        let diagnostic = Diagnostic::error(format!("NVRTC {major}.{minor} cannot compile for `{target}`"))
-            .code(rules::TARGET_NOT_SERVED);
-        let diagnostic = match &nvrtc.archs {
-            Ok(archs) => {
+    match log::rejected_option(log) {
+        None => {
+            let archs = nvrtc.archs.as_ref().map(|archs| {
                 let archs: Vec<String> = archs.iter().map(u32::to_string).collect();
-                diagnostic.note(format!("it knows the architectures {}", archs.join(", ")))
-            }
-            Err(error) => diagnostic.note(error.clone()),
-        };
-        return diagnostic
-            .help("leave the target out, or name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`");
+                format!("it knows the architectures {}", archs.join(", "))
+            });
+            let archs = archs.unwrap_or_else(Clone::clone);
+            CompileMessage::new(UnknownTarget { major, minor, target, archs })
+        }
+        Some(reported) => CompileMessage {
+            cause: Cause::Option(reported.to_owned()),
+            ..CompileMessage::new(RejectedOption { major, minor, reported })
+        },
     }
-    let said = log.trim().trim_start_matches("nvrtc: error: ");
-    Diagnostic::error(format!("NVRTC {major}.{minor} does not take an option: {said}"))
-        .code(rules::NVRTC_OPTION)
-        .help("look at `options` in the manifest's `[compile]` and in `cubinder.toml`, and at `--option`")
 }
 
 #[cfg(test)]
@@ -364,4 +257,4 @@ mod cubin_tests;
 #[cfg(test)]
 mod signature_tests;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cubinder_model::{Arch, Digest, Target, TargetKind};
 
+use super::errors::NotReproducible;
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::nvrtc_option::{PTXAS, is_named};
@@ -54,11 +55,7 @@ const SEEDED: (i32, i32) = (13, 0);
 /// A warning about code from an NVRTC of this version, the same for each kernel.
 pub(super) fn doubts(version: (i32, i32)) -> Option<Diagnostic> {
     let (major, minor) = version;
-    (version < SEEDED).then(|| {
-        Diagnostic::warning(format!("NVRTC {major}.{minor} may give other bytes for the same input"))
-            .note("names in anonymous namespaces and of static functions and variables hold the folder and the process")
-            .help("for builds that can be repeated, use NVRTC 13.0 or later; `cargo xtask setup` fetches one")
-    })
+    (version < SEEDED).then(|| NotReproducible { major, minor }.into())
 }
 
 /// The options of one compile, the same for the same input. `version` is NVRTC's: options that came later are left out for

@@ -6,8 +6,7 @@ mod entry;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use cubinder_model::{CodeObject, Digest, Target};
@@ -16,18 +15,19 @@ use serde::{Serialize, de::DeserializeOwned};
 
 use entry::{CodeEntry, Stored};
 
+use super::errors::{Changed, EndlessInclude, NoCode, NoNvrtc, UnreadableCode, UnreadableSignature};
 use super::options::{Purpose, Settings, doubts, has_line_information, include_folders, options};
 use super::workers::{WorkerOutput, Workers, is_read_by_nvrtc};
-use super::{Compiler, Raw, ReadFiles, call_for, diagnose, log, take};
+use super::{Cause, CompileMessage, Compiler, ReadFiles, call_for, diagnose, diagnostics, log};
 use crate::cache::{Cache, Dependencies, Files, KeyHasher, is_absent, stamp_of_folder};
 use crate::codegen::TranslationUnit;
 use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::Signature;
 use crate::manifest_names::{MANIFEST, names_taken};
 use crate::nvrtc_option::{check_options, read_no_file};
-use crate::signature;
+use crate::signature::{self, SignatureError};
 use crate::toolkit::Toolkit;
-use crate::{codegen, cuda, path, rules};
+use crate::{codegen, cuda, path};
 
 /// Grows when the meaning of an entry changes within a release.
 const FORMAT: &str = "cubinder code 5";
@@ -47,9 +47,7 @@ pub struct Session {
     files: Files,
     /// Stands for all headers of the toolkit; made when the first unit needs it.
     toolkit_stamp: OnceLock<Digest>,
-    calls: AtomicU64,
-    call_nanos: AtomicU64,
-    hits: AtomicU64,
+    statistics: Mutex<Statistics>,
 }
 
 /// A unit whose includes are known.
@@ -77,7 +75,7 @@ impl PreparedUnit {
     /// Whether it includes files of the project whose names only the preprocessor can tell.
     #[must_use]
     pub fn has_computed_includes(&self) -> bool {
-        self.dependencies.has_computed()
+        self.dependencies.computed
     }
 }
 
@@ -131,9 +129,7 @@ impl Session {
             compiler: OnceLock::new(),
             files: Files::default(),
             toolkit_stamp: OnceLock::new(),
-            calls: AtomicU64::new(0),
-            call_nanos: AtomicU64::new(0),
-            hits: AtomicU64::new(0),
+            statistics: Mutex::default(),
         })
     }
 
@@ -160,7 +156,7 @@ impl Session {
         let has_variable =
             self.workers.is_none() && std::env::vars_os().any(|(name, _)| is_read_by_nvrtc(&name));
         if has_variable || !read_no_file(&settings.options) {
-            dependencies.depend_on_more();
+            dependencies.complete = false;
         }
         let mut key = KeyHasher::new("unit")
             .field(&self.base.0)
@@ -169,7 +165,7 @@ impl Session {
             .field(codegen::PRELUDE_NAME.as_bytes())
             .field(unit.prelude.text.as_bytes())
             .field(unit.kernel.as_bytes());
-        if dependencies.trusts_toolkit() {
+        if dependencies.trusts_toolkit {
             key = key.field(&self.toolkit_stamp.get_or_init(|| stamp(&self.toolkit)).0);
         }
         let key = dependencies.hash(key).finish();
@@ -195,7 +191,7 @@ impl Session {
     ///
     /// # Errors
     /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
-    pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<Diagnostic>> {
+    pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<CompileMessage>> {
         let key = self.key("code", prepared, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.object(target).ok().map(|object| (entry, object));
         let stored = self.stored(prepared, &key, readable);
@@ -203,32 +199,23 @@ impl Session {
         let (entry, object) = match stored {
             Some(found) => found,
             None => {
-                let (entry, object, read) = self.compile_anew(prepared, target)?;
+                let kernels = [prepared.unit.kernel.as_str()];
+                let (compiled, nvrtc) = self.call(prepared, &kernels, Purpose::Code(target))?;
+                let read = ReadFiles::parse(compiled.printed.as_deref());
+                let entry = CodeEntry::new(compiled.output, nvrtc, target)
+                    .ok_or_else(|| vec![CompileMessage::new(NoCode { target })])?;
+                let object = entry.object(target).map_err(|reason| {
+                    let kernel = prepared.unit.kernel_span.clone();
+                    vec![CompileMessage::new(UnreadableCode { target, reason, kernel })]
+                })?;
                 self.store(prepared, &key, &entry, &read);
                 (entry, object)
             }
         };
-        let mut warnings = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
+        let messages = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
+        let mut warnings = diagnostics(messages);
         warnings.extend(doubts(entry.nvrtc));
         Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
-    }
-
-    /// What NVRTC makes of a unit for a target, as it is stored and as it is used, and the files that it read.
-    fn compile_anew(
-        &self,
-        prepared: &PreparedUnit,
-        target: Target,
-    ) -> Result<(CodeEntry, CodeObject, ReadFiles), Vec<Diagnostic>> {
-        let (raw, nvrtc) = self.call(prepared, Purpose::Code(target))?;
-        let read = raw.read.clone();
-        let entry = CodeEntry::new(raw, nvrtc);
-        let object = entry.object(target).map_err(|error| {
-            vec![
-                Diagnostic::error(format!("the code for `{target}` cannot be read: {error}"))
-                    .at(prepared.unit.kernel_span.clone(), "compiled for this kernel"),
-            ]
-        })?;
-        Ok((entry, object, read))
     }
 
     /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another
@@ -236,23 +223,19 @@ impl Session {
     ///
     /// # Errors
     /// What NVRTC says, in the user's files; that NVRTC cannot be loaded; or that its debug information cannot be read.
-    pub fn signature(&self, prepared: &PreparedUnit, target: Target) -> Result<Signature, Vec<Diagnostic>> {
-        let (purpose, key) = self.for_signature(prepared, target);
+    pub fn signature(
+        &self,
+        prepared: &PreparedUnit,
+        target: Target,
+    ) -> Result<Signature, Vec<CompileMessage>> {
+        let key = self.key("signature", prepared, Purpose::Signature(target.arch));
         if let Some(signature) = self.stored(prepared, &key, Some::<Signature>) {
             return Ok(signature);
         }
-        let (raw, _) = self.call(prepared, purpose)?;
-        let signature = signature::read(&raw.bytes, &raw.symbol).map_err(|error| {
-            vec![
-                Diagnostic::error(format!(
-                    "the parameters of `{}` cannot be read: {error}",
-                    prepared.unit.kernel
-                ))
-                .at(prepared.unit.kernel_span.clone(), "this kernel")
-                .note("they are read from the debug information that NVRTC writes"),
-            ]
-        })?;
-        self.store(prepared, &key, &signature, &raw.read);
+        let (signatures, read) = self.compile_signatures(&[prepared], target)?;
+        let signature = signatures.into_iter().next();
+        let signature = signature.ok_or_else(|| vec![CompileMessage::new(NoCode { target })])?;
+        self.store(prepared, &key, &signature, &read);
         Ok(signature)
     }
 
@@ -263,46 +246,43 @@ impl Session {
         let mut found: Vec<Option<Signature>> = Vec::new();
         let mut missing = Vec::new();
         for (index, unit) in units.iter().enumerate() {
-            let (_, key) = self.for_signature(unit, target);
+            let key = self.key("signature", unit, Purpose::Signature(target.arch));
             let stored = self.stored(unit, &key, Some::<Signature>);
             if stored.is_none() {
-                missing.push((index, *unit, key));
+                missing.push((index, key));
             }
             found.push(stored);
         }
-        let Some((signatures, read)) = self.at_once(&missing, target) else { return found };
-        for ((index, unit, key), signature) in missing.iter().zip(signatures) {
-            self.store(unit, key, &signature, &read);
-            if let Some(found) = found.get_mut(*index) {
-                *found = Some(signature);
-            }
+        let of_missing: Vec<&PreparedUnit> = missing.iter().map(|(index, _)| units[*index]).collect();
+        let Ok((signatures, read)) = self.compile_signatures(&of_missing, target) else { return found };
+        for ((index, key), signature) in missing.iter().zip(signatures) {
+            self.store(units[*index], key, &signature, &read);
+            found[*index] = Some(signature);
         }
         found
     }
 
-    /// The signatures of all of them from one compile, and the files that it read; nothing where it fails.
-    fn at_once(
+    /// The signatures of units from one compile, and the files that it read.
+    fn compile_signatures(
         &self,
-        units: &[(usize, &PreparedUnit, Digest)],
+        units: &[&PreparedUnit],
         target: Target,
-    ) -> Option<(Vec<Signature>, ReadFiles)> {
-        let (_, first, _) = units.first()?;
-        let kernels: Vec<&str> = units.iter().map(|(_, unit, _)| unit.unit.kernel.as_str()).collect();
-        let (purpose, _) = self.for_signature(first, target);
-        let (compiled, _) = self.call_for(first, &kernels, purpose).ok()?;
-        let output = &compiled.output;
+    ) -> Result<(Vec<Signature>, ReadFiles), Vec<CompileMessage>> {
+        let Some(first) = units.first() else { return Ok((Vec::new(), ReadFiles::NotAsked)) };
+        let kernels: Vec<&str> = units.iter().map(|unit| unit.unit.kernel.as_str()).collect();
+        let (compiled, _) = self.call(first, &kernels, Purpose::Signature(target.arch))?;
+        let WorkerOutput { output, printed } = compiled;
+        let unreadable = |error: SignatureError| {
+            let (kernel, span) = (first.unit.kernel.clone(), first.unit.kernel_span.clone());
+            vec![CompileMessage::new(UnreadableSignature { kernel, reason: error.to_string(), span })]
+        };
         let symbols: BTreeSet<&str> = output.lowered_names.iter().map(String::as_str).collect();
-        let read = signature::read_ptx(&output.ptx, &symbols).ok()?;
+        let read = signature::read_ptx(&output.ptx, &symbols).map_err(unreadable)?;
         // Two names of one kernel have one symbol.
-        let signatures = output.lowered_names.iter().map(|symbol| read.get(symbol).cloned());
-        let signatures = signatures.collect::<Option<Vec<_>>>()?;
-        Some((signatures, ReadFiles::parse(compiled.printed.as_deref())))
-    }
-
-    /// What a unit is compiled for to learn its parameters, and by what key they are kept.
-    fn for_signature(&self, prepared: &PreparedUnit, target: Target) -> (Purpose, Digest) {
-        let purpose = Purpose::Signature(target.arch);
-        (purpose, self.key("signature", prepared, purpose))
+        let missing = |symbol: &String| unreadable(SignatureError::MissingFunction(symbol.clone()));
+        let find = |symbol| read.get(symbol).cloned().ok_or_else(|| missing(symbol));
+        let signatures = output.lowered_names.iter().map(find).collect::<Result<_, _>>()?;
+        Ok((signatures, ReadFiles::parse(printed.as_deref())))
     }
 
     /// The release of NVRTC. It is loaded for that only where its files do not tell.
@@ -327,30 +307,21 @@ impl Session {
 
     /// Has the processes that compile end, as nothing more is to be compiled: they need not be waited for. What is compiled all the same starts
     /// others.
-    pub fn rest(&self) {
-        self.workers.iter().for_each(|workers| workers.rest());
+    pub fn stop_idle(&self) {
+        self.workers.iter().for_each(|workers| workers.stop_idle());
     }
 
-    /// The files of the project that a unit includes; nothing where only the preprocessor could tell.
+    /// The files of the project that a unit includes; `None` if only the preprocessor knows them.
     #[must_use]
     pub fn included_files<'p>(&self, prepared: &'p PreparedUnit) -> Option<Vec<&'p Path>> {
-        prepared.dependencies.is_complete().then(|| self.found_files(prepared).collect())
+        prepared.dependencies.complete.then(|| self.found_files(prepared).map(|(file, _)| file).collect())
     }
 
-    /// The files of the project that a unit includes, but for those whose names only the preprocessor can tell: see
-    /// [`PreparedUnit::has_computed_includes`].
-    pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = &'p Path> {
-        let of_project = |file: &&Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
-        prepared.dependencies.found().filter(of_project)
-    }
-
-    /// [`Session::found_files`] with the digests of their bytes.
-    pub fn found_files_and_digests<'p>(
-        &self,
-        prepared: &'p PreparedUnit,
-    ) -> impl Iterator<Item = (&'p Path, Digest)> {
-        let of_project = |file: &Path| !self.toolkit.include.iter().any(|folder| file.starts_with(folder));
-        prepared.dependencies.found_with_digests().filter(move |(file, _)| of_project(file))
+    /// The files of the project that a unit includes, with the digests of their bytes, but for those whose names only the preprocessor
+    /// knows: see [`PreparedUnit::has_computed_includes`].
+    pub fn found_files<'p>(&self, prepared: &'p PreparedUnit) -> impl Iterator<Item = (&'p Path, Digest)> {
+        let of_toolkit = |file: &Path| self.toolkit.include.iter().any(|folder| file.starts_with(folder));
+        prepared.dependencies.found().filter(move |(file, _)| !of_toolkit(file))
     }
 
     /// The headers of the toolkit that a unit may include, by their names from the folder on that has them, with the digests of their bytes. Where the
@@ -360,8 +331,7 @@ impl Session {
             let names = self.toolkit.include.iter().filter_map(|folder| file.strip_prefix(folder).ok());
             names.min_by_key(|name| name.as_os_str().len())
         };
-        let found = prepared.dependencies.found_with_digests();
-        found.filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
+        prepared.dependencies.found().filter_map(move |(file, digest)| Some((of_toolkit(file)?, digest)))
     }
 
     /// Asked when all is compiled: an error where a file that a unit includes, or may include, is another than when the units were prepared. Code from
@@ -371,15 +341,10 @@ impl Session {
     /// The first such file.
     pub fn check_unchanged(&self) -> Result<(), Diagnostic> {
         // What comes from the cache was compiled from what was read.
-        let is_compiled = self.calls.load(Ordering::Relaxed) > 0;
+        let is_compiled = self.statistics().nvrtc_calls > 0;
         match is_compiled.then(|| self.files.changed()).flatten() {
             None => Ok(()),
-            Some(place) => {
-                let place = path::shown(&place);
-                Err(Diagnostic::error(format!("`{}` changed while kernels were compiled", place.display()))
-                    .note("some of the code may be of what it was before, and some of what it is now")
-                    .help("compile again"))
-            }
+            Some(path) => Err(Changed { path: path::shown(&path).display() }.into()),
         }
     }
 
@@ -392,12 +357,14 @@ impl Session {
     /// What the session has done so far.
     #[must_use]
     pub fn statistics(&self) -> Statistics {
-        Statistics {
-            nvrtc_calls: self.calls.load(Ordering::Relaxed),
-            nvrtc_time: Duration::from_nanos(self.call_nanos.load(Ordering::Relaxed)),
-            cache_hits: self.hits.load(Ordering::Relaxed),
-            nvrtc_loaded: self.compiler.get().is_some(),
-        }
+        Statistics { nvrtc_loaded: self.compiler.get().is_some(), ..self.count(|_| {}) }
+    }
+
+    /// Updates the statistics, and returns them.
+    fn count(&self, update: impl FnOnce(&mut Statistics)) -> Statistics {
+        let mut statistics = self.statistics.lock().unwrap_or_else(PoisonError::into_inner);
+        update(&mut statistics);
+        *statistics
     }
 
     /// The warning of the cache, if it has one and has not given it yet.
@@ -428,7 +395,7 @@ impl Session {
         key: &Digest,
         read: impl FnOnce(T) -> Option<R>,
     ) -> Option<R> {
-        if !prepared.dependencies.is_complete() {
+        if !prepared.dependencies.complete {
             return None;
         }
         let stored: Stored<T> = postcard::from_bytes(&self.cache.get(key)?).ok()?;
@@ -436,7 +403,7 @@ impl Session {
             return None;
         }
         let entry = read(stored.value)?;
-        self.hits.fetch_add(1, Ordering::Relaxed);
+        self.count(|statistics| statistics.cache_hits += 1);
         Some(entry)
     }
 
@@ -458,7 +425,7 @@ impl Session {
         let Some(absent) = absent.filter(|places| places.iter().all(|place| is_absent(place))) else {
             return;
         };
-        if dependencies.is_complete() && dependencies.still_hold() {
+        if dependencies.complete && dependencies.still_hold() {
             let stored = Stored { value: entry, absent: absent.into_iter().map(PathBuf::into).collect() };
             // Encoding into memory fails for no value of these types; if it did, the next build would compile again.
             if let Ok(bytes) = postcard::to_allocvec(&stored) {
@@ -470,7 +437,7 @@ impl Session {
     /// The places where a file would be found before this header of the toolkit, whose name only the preprocessor knew. `None` if the key does
     /// not cover the toolkit's headers, or the file is not one of them.
     fn places_before(&self, prepared: &PreparedUnit, file: &Path) -> Option<Vec<PathBuf>> {
-        if !prepared.dependencies.trusts_toolkit() {
+        if !prepared.dependencies.trusts_toolkit {
             return None;
         }
         let folders = include_folders(&prepared.unit, &prepared.settings, &self.toolkit.include);
@@ -484,60 +451,42 @@ impl Session {
         (!places.is_empty()).then_some(places)
     }
 
-    fn call(&self, prepared: &PreparedUnit, purpose: Purpose) -> Result<(Raw, (i32, i32)), Vec<Diagnostic>> {
-        let (compiled, version) = self.call_for(prepared, &[&prepared.unit.kernel], purpose)?;
-        let raw = take(compiled, purpose.target()).map_err(|problem| vec![problem])?;
-        Ok((raw, version))
-    }
-
-    fn call_for(
+    /// Compiles several kernels of a text; also returns the release of NVRTC.
+    fn call(
         &self,
         prepared: &PreparedUnit,
         kernels: &[&str],
         purpose: Purpose,
-    ) -> Result<(WorkerOutput, (i32, i32)), Vec<Diagnostic>> {
-        if let Some(place) = prepared.dependencies.endless() {
-            let unit = &prepared.unit;
-            let message = format!("`{}` cannot be included: it is not a regular file", place.display());
-            return Err(vec![
-                Diagnostic::error(message)
-                    .code(rules::KERNEL_ERROR)
-                    .at(unit.kernel_span.clone(), "compiled for this kernel")
-                    .note(format!(
-                        "`{}` or what it includes names it; a pipe or a device may have no end",
-                        unit.name
-                    ))
-                    .help("include a file that can be read to its end"),
-            ]);
+    ) -> Result<(WorkerOutput, (i32, i32)), Vec<CompileMessage>> {
+        if let Some(path) = &prepared.dependencies.endless {
+            let TranslationUnit { name: file, kernel_span, .. } = &prepared.unit;
+            let error = EndlessInclude { path: path.display(), file, kernel: kernel_span.clone() };
+            return Err(vec![CompileMessage::new(error)]);
         }
-        let compiler = self.compiler().map_err(|error| vec![error])?;
+        let compiler = self.compiler().map_err(|error| vec![CompileMessage::new(error)])?;
         let start = Instant::now();
         let PreparedUnit { unit, settings, .. } = prepared;
         let result = call_for(compiler, unit, kernels, purpose, settings, &self.toolkit.include);
-        let nanos = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.calls.fetch_add(1, Ordering::Relaxed);
-        self.call_nanos.fetch_add(nanos, Ordering::Relaxed);
-        let result = result.map_err(|errors| told_of_headers(errors, &self.toolkit));
+        self.count(|statistics| {
+            statistics.nvrtc_calls += 1;
+            statistics.nvrtc_time += start.elapsed();
+        });
+        let result = result.map_err(|errors| with_missing_headers(errors, &self.toolkit));
         Ok((result?, compiler.version()))
     }
 }
 
-/// Says of files that NVRTC did not find that there are no CUDA headers, where there are none and nothing better was said.
-fn told_of_headers(mut errors: Vec<Diagnostic>, toolkit: &Toolkit) -> Vec<Diagnostic> {
+/// Adds to missing files of CUDA that there are no CUDA headers, if so and if there is no better advice.
+fn with_missing_headers(mut errors: Vec<CompileMessage>, toolkit: &Toolkit) -> Vec<CompileMessage> {
     let Some(why) = &toolkit.without_headers else { return errors };
-    // One of the author's is missing with CUDA's headers as without.
-    let is_of_cuda = |text: &String| {
-        let name = text.split_once("cannot open source file `").and_then(|(_, rest)| rest.split('`').next());
-        name.is_some_and(|name| cuda::is_cuda_header(name) || name.starts_with("crt/"))
-    };
-    let missing = |error: &&mut Diagnostic| {
-        let mut said = std::iter::once(&error.message).chain(&error.notes);
-        error.help.is_none() && said.any(is_of_cuda)
-    };
-    for error in errors.iter_mut().filter(missing) {
-        error.notes.push(why.message.clone());
-        error.notes.extend(why.notes.iter().cloned());
-        error.help.clone_from(&why.help);
+    for CompileMessage { cause, diagnostic, .. } in &mut errors {
+        // One of the author's is missing with CUDA's headers as without.
+        let is_of_cuda = matches!(cause, Cause::MissingFile(name) if cuda::is_cuda_header(name) || name.starts_with("crt/"));
+        if is_of_cuda && diagnostic.help.is_none() {
+            diagnostic.notes.push(why.message.clone());
+            diagnostic.notes.extend(why.notes.iter().cloned());
+            diagnostic.help.clone_from(&why.help);
+        }
     }
     errors
 }
@@ -560,22 +509,12 @@ fn stamp(toolkit: &Toolkit) -> Digest {
 fn load(toolkit: &Toolkit, workers: Option<&Arc<Workers>>) -> Result<Compiler, Diagnostic> {
     let loaded = match workers {
         None => Nvrtc::load(&toolkit.nvrtc)
-            .map(|nvrtc| Compiler::Here(Arc::new(nvrtc)))
+            .map(|nvrtc| Compiler::InProcess(Arc::new(nvrtc)))
             .map_err(|error| error.to_string()),
-        Some(workers) => workers.about().map(|about| Compiler::Elsewhere(Arc::clone(workers), about)),
+        Some(workers) => workers.about().map(|about| Compiler::Workers(Arc::clone(workers), about)),
     };
-    loaded.map_err(|why| {
-        Diagnostic::error(format!("NVRTC cannot be used: {why}")).help(
-            "run `cargo xtask setup`, or name another one with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`",
-        )
-    })
+    loaded.map_err(|reason| NoNvrtc { reason }.into())
 }
 
-#[cfg(test)]
-mod builds;
-#[cfg(test)]
-mod include_graphs;
-#[cfg(test)]
-mod preprocessor;
 #[cfg(test)]
 mod tests;

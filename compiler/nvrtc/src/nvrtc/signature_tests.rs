@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use super::{Settings, compile_for_signature};
+use super::Settings;
+use super::tests::compile_for_signature;
 use crate::kernel_signature::{Param, ParamType, Signature};
-use crate::signature::{read, read_ptx};
+use crate::signature::read_ptx;
 use crate::test_support::{nvrtc, show, unit};
 use cubinder_expr::{DataType, ScalarType};
 
@@ -14,7 +15,7 @@ fn signature(test: &str, text: &str, kernel: &str, types: &[DataType]) -> Option
     let target = "sm_80".parse().unwrap();
     let raw = compile_for_signature(nvrtc, &unit, target, &Settings::default(), &toolkit.include)
         .unwrap_or_else(|errors| panic!("{}", show(&errors)));
-    Some(read(&raw.bytes, &raw.symbol).unwrap())
+    Some(read_ptx(&raw.bytes, &[raw.symbol.as_str()].into()).unwrap().remove(&raw.symbol).unwrap())
 }
 
 #[test]
@@ -138,7 +139,7 @@ fn damage_never_panics() {
     for at in (0..raw.bytes.len()).step_by(5) {
         let mut bytes = raw.bytes.clone();
         bytes[at] ^= 0xff;
-        let _ = read(&bytes, &raw.symbol);
+        let _ = read_ptx(&bytes, &[raw.symbol.as_str()].into());
     }
 }
 

@@ -15,6 +15,50 @@ pub(super) fn target(name: &str) -> Target {
     name.parse().unwrap()
 }
 
+/// The output of a compile of one kernel.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Raw {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) symbol: String,
+    pub(crate) log: String,
+}
+
+/// Compiles a unit for a target.
+pub(crate) fn compile_unit(
+    nvrtc: &Arc<Nvrtc>,
+    unit: &TranslationUnit,
+    target: Target,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    call(nvrtc, unit, Purpose::Code(target), settings, toolkit_include)
+}
+
+/// Compiles a unit with debug information for `target`'s architecture.
+pub(crate) fn compile_for_signature(
+    nvrtc: &Arc<Nvrtc>,
+    unit: &TranslationUnit,
+    target: Target,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    call(nvrtc, unit, Purpose::Signature(target.arch), settings, toolkit_include)
+}
+
+fn call(
+    nvrtc: &Arc<Nvrtc>,
+    unit: &TranslationUnit,
+    purpose: Purpose,
+    settings: &Settings,
+    toolkit_include: &[PathBuf],
+) -> Result<Raw, Vec<Diagnostic>> {
+    let compiler = Compiler::InProcess(Arc::clone(nvrtc));
+    let compiled = call_for(&compiler, unit, &[&unit.kernel], purpose, settings, toolkit_include);
+    let output = compiled.map_err(diagnostics)?.output;
+    let bytes = if output.cubin.is_empty() { output.ptx } else { output.cubin };
+    Ok(Raw { bytes, symbol: output.lowered_names[0].clone(), log: output.log })
+}
+
 fn errors_of(test: &str, text: &str, kernel: &str, files: &[(&str, &str)]) -> Option<String> {
     let (toolkit, nvrtc) = nvrtc(test)?;
     let folder = tempfile::tempdir().unwrap();
@@ -375,7 +419,7 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     assert!(time < std::time::Duration::from_secs(60), "{time:?}");
     let start = std::time::Instant::now();
     let signature =
-        super::compile_for_signature(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include);
+        compile_for_signature(nvrtc, &unit, target("sm_90"), &Settings::default(), &toolkit.include);
     assert!(signature.is_ok());
     println!("for its parameters: {:?}", start.elapsed());
 }
@@ -442,7 +486,7 @@ fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
         for name in ["compute_75", "compute_90a", "compute_120f"] {
             let of_code = probes(compile_unit(nvrtc, &unit, target(name), &settings, &toolkit.include));
             let of_signature =
-                probes(super::compile_for_signature(nvrtc, &unit, target(name), &settings, &toolkit.include));
+                probes(compile_for_signature(nvrtc, &unit, target(name), &settings, &toolkit.include));
             assert!(of_code.iter().any(|probe| probe.contains("probe___CUDA_ARCH__[")), "{of_code:?}");
             assert_eq!(of_signature, of_code, "{name} {settings:?}");
         }

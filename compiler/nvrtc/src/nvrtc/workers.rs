@@ -17,12 +17,12 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::AtomicBool;
 
-use nvrtc_sys::{CompileError, Nvrtc, Output};
+use nvrtc_sys::{CompileError, Nvrtc, Output, Program};
 use rustix::fs::MemfdFlags;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::{BUILT_IN, OwnedProgram, in_a_thread};
+use super::{BUILT_IN, in_a_thread};
 
 /// The first argument of a process that compiles; the second is NVRTC's file.
 pub const WORKER: &str = "--nvrtc-worker";
@@ -52,7 +52,7 @@ pub(super) fn is_read_by_nvrtc(name: &OsStr) -> bool {
 }
 
 /// The result of a compile.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct WorkerOutput {
     pub(super) output: Output,
     /// What NVRTC printed to standard error, where the process keeps it.
@@ -65,7 +65,7 @@ pub struct Workers {
     program: PathBuf,
     nvrtc: PathBuf,
     /// Those that load NVRTC.
-    starting: Mutex<Vec<Starting>>,
+    starting: Mutex<Vec<Worker>>,
     idle: Mutex<Vec<Worker>>,
     /// Those that were told to end.
     ending: Mutex<Vec<Worker>>,
@@ -75,22 +75,22 @@ pub struct Workers {
 
 /// What an NVRTC says of itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct About {
+pub(super) struct NvrtcInfo {
     pub(super) version: (i32, i32),
     /// The architectures it compiles for, or why it does not tell.
     pub(super) archs: Result<Vec<u32>, String>,
 }
 
-impl About {
-    pub(super) fn of(nvrtc: &Nvrtc) -> About {
+impl NvrtcInfo {
+    pub(super) fn of(nvrtc: &Nvrtc) -> NvrtcInfo {
         let archs = nvrtc.supported_archs().map_err(|error| error.to_string());
-        About { version: nvrtc.version(), archs }
+        NvrtcInfo { version: nvrtc.version(), archs }
     }
 }
 
 /// Why a process gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Lost {
+pub(super) enum WorkerFailure {
     /// It could not be started.
     Start(String),
     /// It ended: NVRTC crashed, or somebody ended it.
@@ -135,53 +135,11 @@ fn last_lines(mut output: &File) -> io::Result<Vec<String>> {
     Ok(lines)
 }
 
-/// What a process says first.
-#[derive(Debug, Serialize, Deserialize)]
-enum Greeting {
-    Ready(About),
-    /// Why NVRTC does not load.
-    Refused(String),
-}
+/// The first message of a process: its NVRTC, or why it does not load.
+type Greeting = Result<NvrtcInfo, String>;
 
-/// What comes of a program.
-#[derive(Debug, Serialize, Deserialize)]
-enum Answer {
-    Done { log: String, lowered_names: Vec<String>, cubin: Vec<u8>, ptx: Vec<u8>, printed: Option<Vec<u8>> },
-    Rejected { log: String },
-    Option { log: String },
-    Nul { what: String },
-    Failed { call: String, code: i32, reason: String, log: String },
-}
-
-impl Answer {
-    fn of(result: Result<WorkerOutput, CompileError>) -> Answer {
-        match result {
-            Ok(WorkerOutput { output: Output { log, lowered_names, cubin, ptx }, printed }) => {
-                Answer::Done { log, lowered_names, cubin, ptx, printed }
-            }
-            Err(CompileError::Rejected { log }) => Answer::Rejected { log },
-            Err(CompileError::Option { log }) => Answer::Option { log },
-            Err(CompileError::Nul { what }) => Answer::Nul { what: what.into_owned() },
-            Err(CompileError::Failed { call, code, reason, log }) => {
-                Answer::Failed { call: call.into_owned(), code, reason, log }
-            }
-        }
-    }
-
-    fn result(self) -> Result<WorkerOutput, CompileError> {
-        match self {
-            Answer::Done { log, lowered_names, cubin, ptx, printed } => {
-                Ok(WorkerOutput { output: Output { log, lowered_names, cubin, ptx }, printed })
-            }
-            Answer::Rejected { log } => Err(CompileError::Rejected { log }),
-            Answer::Option { log } => Err(CompileError::Option { log }),
-            Answer::Nul { what } => Err(CompileError::Nul { what: what.into() }),
-            Answer::Failed { call, code, reason, log } => {
-                Err(CompileError::Failed { call: call.into(), code, reason, log })
-            }
-        }
-    }
-}
+/// The answer to a program.
+type Answer = Result<WorkerOutput, CompileError>;
 
 impl Workers {
     /// Processes of `program` with [`WORKER`] and `nvrtc`; none is started yet.
@@ -199,8 +157,8 @@ impl Workers {
     /// Starts one that who asks will need, and does not wait for it: NVRTC takes as long to load as to compile a short kernel. Where it cannot
     /// be started whoever needs it is told.
     pub(super) fn start(&self) {
-        if let Ok(starting) = Starting::new(&self.program, &self.nvrtc) {
-            put(&self.starting, starting);
+        if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {
+            put(&self.starting, worker);
         }
     }
 
@@ -208,29 +166,30 @@ impl Workers {
     ///
     /// # Errors
     /// Where a process cannot be started, or NVRTC does not load in it.
-    pub(super) fn about(&self) -> Result<About, String> {
+    pub(super) fn about(&self) -> Result<NvrtcInfo, String> {
         let (worker, about) = self.started()?;
         put(&self.idle, worker);
         Ok(about)
     }
 
     /// One that has compiled nothing yet.
-    fn started(&self) -> Result<(Worker, About), String> {
-        let starting = take(&self.starting);
-        starting.map_or_else(|| Starting::new(&self.program, &self.nvrtc), Ok)?.ready(&self.nvrtc)
+    fn started(&self) -> Result<(Worker, NvrtcInfo), String> {
+        let starting = take(&self.starting).map_or_else(|| Worker::start(&self.program, &self.nvrtc), Ok);
+        let cannot = |error: io::Error| format!("cannot start `{}`: {error}", self.program.display());
+        starting.map_err(cannot)?.ready(&self.nvrtc)
     }
 
     /// Compiles in a process that has nothing to do, or in another one.
     ///
     /// # Errors
     /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
-    pub(super) fn compile(&self, program: &OwnedProgram) -> Result<Result<WorkerOutput, CompileError>, Lost> {
+    pub(super) fn compile(&self, program: &Program) -> Result<Answer, WorkerFailure> {
         if let Some(worker) = take(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
         {
             return Ok(answer);
         }
-        let (worker, _) = self.started().map_err(Lost::Start)?;
+        let (worker, _) = self.started().map_err(WorkerFailure::Start)?;
         self.ask(worker, program)
     }
 
@@ -241,31 +200,25 @@ impl Workers {
     }
 
     /// Has those that have nothing to do end, and does not wait for it.
-    pub(super) fn rest(&self) {
-        let starting = std::iter::from_fn(|| take(&self.starting)).map(|Starting(worker)| worker);
-        for mut worker in starting.chain(std::iter::from_fn(|| take(&self.idle))) {
+    pub(super) fn stop_idle(&self) {
+        for mut worker in std::iter::from_fn(|| take(&self.starting).or_else(|| take(&self.idle))) {
             // It is ended once more, and waited for, when it is dropped.
             let _ = worker.child.kill();
             put(&self.ending, worker);
         }
     }
 
-    fn ask(
-        &self,
-        mut worker: Worker,
-        program: &OwnedProgram,
-    ) -> Result<Result<WorkerOutput, CompileError>, Lost> {
+    fn ask(&self, mut worker: Worker, program: &Program) -> Result<Answer, WorkerFailure> {
         let answer = send(&mut worker.jobs, program).and_then(|()| receive::<Answer>(&mut worker.answers));
         match answer {
-            Ok(answer) => {
-                let result = answer.result();
+            Ok(result) => {
                 // NVRTC keeps something of a compile that failed.
                 if result.is_ok() {
                     put(&self.idle, worker);
                 }
                 Ok(result)
             }
-            Err(error) => Err(Lost::Ended(worker.end(&error))),
+            Err(error) => Err(WorkerFailure::Ended(worker.end(&error))),
         }
     }
 }
@@ -273,7 +226,7 @@ impl Workers {
 impl Drop for Workers {
     /// They end side by side.
     fn drop(&mut self) {
-        self.rest();
+        self.stop_idle();
     }
 }
 
@@ -284,41 +237,6 @@ fn take<T>(list: &Mutex<Vec<T>>) -> Option<T> {
 fn put<T>(list: &Mutex<Vec<T>>, item: T) {
     if let Ok(mut list) = list.lock() {
         list.push(item);
-    }
-}
-
-/// A process that loads NVRTC and has not said how that ended.
-#[derive(Debug)]
-struct Starting(Worker);
-
-impl Starting {
-    fn new(program: &Path, nvrtc: &Path) -> Result<Starting, String> {
-        let cannot = |why: &dyn fmt::Display| format!("cannot start `{}`: {why}", program.display());
-        // A file in memory of this process, which is still there after a crash of the other one.
-        let printed = rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC).map(File::from);
-        let printed = printed.map_err(|error| cannot(&error))?;
-        let standard_error = printed.try_clone().map_err(|error| cannot(&error))?;
-        let mut command = Command::new(program);
-        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(standard_error);
-        command.envs(MEMORY);
-        // The key of the cache holds no environment.
-        std::env::vars_os().filter(|(name, _)| is_read_by_nvrtc(name)).for_each(|(name, _)| {
-            command.env_remove(name);
-        });
-        let mut child = command.spawn().map_err(|error| cannot(&error))?;
-        let (Some(jobs), Some(answers)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(cannot(&"it has no pipes"));
-        };
-        Ok(Starting(Worker { child, jobs, answers, printed }))
-    }
-
-    fn ready(self, nvrtc: &Path) -> Result<(Worker, About), String> {
-        let Starting(mut worker) = self;
-        match receive(&mut worker.answers) {
-            Ok(Greeting::Ready(about)) => Ok((worker, about)),
-            Ok(Greeting::Refused(why)) => Err(why),
-            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), worker.end(&error))),
-        }
     }
 }
 
@@ -333,6 +251,31 @@ struct Worker {
 }
 
 impl Worker {
+    /// Starts a process, which loads NVRTC.
+    fn start(program: &Path, nvrtc: &Path) -> io::Result<Worker> {
+        // A file in memory of this process, which is still there after a crash of the other one.
+        let printed = File::from(rustix::fs::memfd_create("nvrtc", MemfdFlags::CLOEXEC)?);
+        let mut command = Command::new(program);
+        command.arg(WORKER).arg(nvrtc).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(printed.try_clone()?).envs(MEMORY);
+        // The key of the cache holds no environment.
+        std::env::vars_os().filter(|(name, _)| is_read_by_nvrtc(name)).for_each(|(name, _)| {
+            command.env_remove(name);
+        });
+        let mut child = command.spawn()?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (jobs, answers) = pipes.ok_or_else(|| io::Error::other("it has no pipes"))?;
+        Ok(Worker { child, jobs, answers, printed })
+    }
+
+    /// Waits until NVRTC is loaded.
+    fn ready(mut self, nvrtc: &Path) -> Result<(Worker, NvrtcInfo), String> {
+        match receive::<Greeting>(&mut self.answers) {
+            Ok(greeting) => greeting.map(|about| (self, about)),
+            Err(error) => Err(format!("`{}` cannot be loaded: {}", nvrtc.display(), self.end(&error))),
+        }
+    }
+
     /// How it ended; `error` says what was tried where it has not.
     fn end(mut self, error: &io::Error) -> Ending {
         let is_over = matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::BrokenPipe);
@@ -378,9 +321,9 @@ pub fn serve(
     let printed = File::from(io::stderr().as_fd().try_clone_to_owned()?);
     let nvrtc = match Nvrtc::load(nvrtc) {
         Ok(nvrtc) => nvrtc,
-        Err(error) => return send(&mut answers, &Greeting::Refused(error.to_string())),
+        Err(error) => return send(&mut answers, &Greeting::Err(error.to_string())),
     };
-    send(&mut answers, &Greeting::Ready(About::of(&nvrtc)))?;
+    send(&mut answers, &Greeting::Ok(NvrtcInfo::of(&nvrtc)))?;
     // One thread reads, compiles and answers: where threads hand over, a processor may idle until the other one wakes.
     in_a_thread(move || match answer(&nvrtc, jobs, answers, printed) {
         Ok(has_failed) => (Ok(()), has_failed),
@@ -396,7 +339,7 @@ fn answer(
     mut printed: File,
 ) -> io::Result<bool> {
     loop {
-        let program: OwnedProgram = match receive(&mut jobs) {
+        let program: Program = match receive(&mut jobs) {
             Ok(program) => program,
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(false),
             Err(error) => return Err(error),
@@ -404,13 +347,12 @@ fn answer(
         // All descriptors of the file have one position.
         printed.set_len(0)?;
         printed.rewind()?;
-        let result = program.compile(nvrtc);
+        let result = nvrtc.compile(&program);
         let has_failed = result.is_err();
         let mut bytes = Vec::new();
         printed.rewind()?;
         printed.read_to_end(&mut bytes)?;
-        let result = result.map(|output| WorkerOutput { output, printed: Some(bytes) });
-        send(&mut answers, &Answer::of(result))?;
+        send(&mut answers, &result.map(|output| WorkerOutput { output, printed: Some(bytes) }))?;
         if has_failed {
             return Ok(true);
         }
@@ -472,12 +414,12 @@ mod tests {
         ];
         for result in all {
             let mut bytes = Vec::new();
-            send(&mut bytes, &Answer::of(result.clone())).unwrap();
+            send(&mut bytes, &result).unwrap();
             for length in 0..bytes.len() {
                 let error = receive::<Answer>(&mut &bytes[..length]).unwrap_err();
                 assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{length}");
             }
-            assert_eq!(receive::<Answer>(&mut bytes.as_slice()).unwrap().result(), result);
+            assert_eq!(receive::<Answer>(&mut bytes.as_slice()).unwrap(), result);
         }
         assert!(receive::<Answer>(&mut &[255u8; 8][..]).is_err());
         assert!(receive::<Answer>(&mut &[1u8, 0, 0, 0, 99][..]).is_err());

@@ -39,18 +39,14 @@ const RELEASES: &[(Release, DriverVersion)] = &[
     ((13, 3), DriverVersion([610, 43, 2])),
 ];
 
-/// The oldest driver for each major version's cubins.
-const MAJORS: &[(i32, DriverVersion)] = &[
-    // Later than the first driver of 11.0: minor version compatibility came with this one.
-    (11, DriverVersion([450, 80, 2])),
-    (12, DriverVersion([525, 60, 13])),
-    (13, DriverVersion([580, 65, 6])),
-];
-
 /// The oldest driver that loads the cubins of a release; nothing for a major version that is not known.
 #[must_use]
 pub fn oldest_for_cubins(release: Release) -> Option<DriverVersion> {
-    MAJORS.iter().find(|(major, _)| *major == release.0).map(|(_, driver)| *driver)
+    match release {
+        // Later than the first driver of 11.0: minor version compatibility came with this one.
+        (11, _) => Some(DriverVersion([450, 80, 2])),
+        (major, _) => oldest_for_ptx((major, 0)),
+    }
 }
 
 /// The oldest driver that compiles the PTX of a release; nothing for a release that is not known.

@@ -19,24 +19,21 @@ use crate::source;
 pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
     let mut hasher = blake3::Hasher::new();
     for file in std::iter::once(path.to_owned()).chain(builtins_beside(path)?) {
-        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let part = of_file(&file)?;
-        hasher.update(&(name.len() as u64).to_le_bytes());
-        hasher.update(name.as_bytes());
-        hasher.update(&part.0);
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(&of_file(&file)?.0);
     }
     Ok(Digest(*hasher.finalize().as_bytes()))
 }
 
 fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(folder) = path.parent() else { return Ok(Vec::new()) };
-    let mut found = Vec::new();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with("libnvrtc-builtins.so") && entry.path().is_file() {
-            found.push(entry.path());
-        }
-    }
+    let mut found =
+        std::fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<io::Result<Vec<_>>>()?;
+    let is_builtins = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.starts_with("libnvrtc-builtins.so") && path.is_file()
+    };
+    found.retain(is_builtins);
     found.sort();
     Ok(found)
 }
@@ -44,28 +41,17 @@ fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {
 fn of_file(path: &Path) -> io::Result<Digest> {
     let size = std::fs::metadata(path)?.len();
     let cache = ReadCache::new(source::open(path)?);
-    match build_id(&cache) {
-        Some(id) => {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(b"build id");
-            hasher.update(&size.to_le_bytes());
-            hasher.update(id);
-            Ok(Digest(*hasher.finalize().as_bytes()))
-        }
-        None => {
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(b"contents");
-            let mut file = source::open(path)?;
-            let mut chunk = vec![0; 1 << 16];
-            loop {
-                match file.read(&mut chunk)? {
-                    0 => break,
-                    length => hasher.update(&chunk[..length]),
-                };
-            }
-            Ok(Digest(*hasher.finalize().as_bytes()))
+    let mut hasher = blake3::Hasher::new();
+    if let Some(id) = build_id(&cache) {
+        hasher.update(b"build id").update(&size.to_le_bytes()).update(id);
+    } else {
+        hasher.update(b"contents");
+        let (mut file, mut chunk) = (source::open(path)?, vec![0; 1 << 16]);
+        while let length @ 1.. = file.read(&mut chunk)? {
+            hasher.update(&chunk[..length]);
         }
     }
+    Ok(Digest(*hasher.finalize().as_bytes()))
 }
 
 fn build_id(file: &ReadCache<File>) -> Option<&[u8]> {

@@ -5,6 +5,7 @@
 //! [`Overrides::from_env`].
 
 pub mod drivers;
+mod errors;
 mod identity;
 mod pins;
 
@@ -12,12 +13,13 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-pub use pins::{Package, Role, TOOLKIT_TOML, packages};
+pub use pins::{Package, Role, packages};
 
 use crate::diagnostic::Diagnostic;
 use crate::installation::Installation;
 use crate::source;
 use cubinder_model::Digest;
+use errors::{Inaccessible, NoCache, NoHeaders, NoHome, NoNvrtc, OtherHeaders, UnreadableNvrtc};
 
 /// What the user and the environment say about places. Read once, at the edge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -85,18 +87,16 @@ impl Toolkit {
     /// What is missing, what it is for, and the commands that help.
     pub fn locate(overrides: &Overrides) -> Result<Toolkit, Diagnostic> {
         let nvrtc = locate_nvrtc(overrides)?;
-        if let Some(include) = named_headers(overrides, &nvrtc)? {
-            return Ok(Toolkit { nvrtc, include, is_pinned: false, without_headers: None });
-        }
-        if let Some(include) = headers_of_packages(overrides)? {
-            return Ok(Toolkit { nvrtc, include, is_pinned: false, without_headers: None });
-        }
-        Ok(match pinned_headers(overrides) {
-            Ok(include) => Toolkit { nvrtc, include, is_pinned: true, without_headers: None },
-            Err(why) => {
-                Toolkit { nvrtc, include: Vec::new(), is_pinned: false, without_headers: Some(Box::new(why)) }
-            }
-        })
+        let installed = match named_headers(overrides, &nvrtc)? {
+            None => headers_of_packages(overrides)?,
+            named => named,
+        };
+        let is_pinned = installed.is_none();
+        let (include, why) = match installed.map_or_else(|| pinned_headers(overrides), Ok) {
+            Ok(include) => (include, None),
+            Err(why) => (Vec::new(), Some(Box::new(why))),
+        };
+        Ok(Toolkit { nvrtc, include, is_pinned: is_pinned && why.is_none(), without_headers: why })
     }
 
     /// The release of CUDA that this NVRTC belongs to, without loading it: the name of the built-in headers beside it says so
@@ -132,14 +132,9 @@ impl Toolkit {
     /// A warning where the headers are of another release than NVRTC: nobody has tried the two together.
     pub fn doubt_of_headers(&self, nvrtc: drivers::Release) -> Option<Diagnostic> {
         let (folder, headers) = self.release_of_headers().filter(|(_, headers)| *headers != nvrtc)?;
-        let ((major, minor), (own_major, own_minor)) = (headers, nvrtc);
-        let message =
-            format!("CUDA's headers are of release {major}.{minor}, and NVRTC is {own_major}.{own_minor}");
-        Some(
-            Diagnostic::warning(message)
-                .note(format!("the headers are in `{}`, NVRTC is `{}`", folder.display(), self.nvrtc.display()))
-                .help("have both of one release: an installed toolkit that `CUDA_HOME` names has both, where neither `--nvrtc` nor `CUBINDER_NVRTC` names another NVRTC"),
-        )
+        let ((major, minor), (nvrtc_major, nvrtc_minor)) = (headers, nvrtc);
+        let (folder, nvrtc) = (folder.display(), self.nvrtc.display());
+        Some(OtherHeaders { major, minor, nvrtc_major, nvrtc_minor, folder, nvrtc }.into())
     }
 
     /// What decides how this NVRTC compiles, without loading it.
@@ -147,11 +142,8 @@ impl Toolkit {
     /// # Errors
     /// Where the library's file cannot be read.
     pub fn nvrtc_identity(&self) -> Result<Digest, Diagnostic> {
-        identity::of_nvrtc(&self.nvrtc).map_err(|error| {
-            Diagnostic::error(format!("cannot read `{}`: {error}", self.nvrtc.display()))
-                .note("the cache of compiled code has to know which NVRTC it is for")
-                .help("name one that can be read, with `CUBINDER_NVRTC=<libnvrtc.so or its folder>`")
-        })
+        let path = &self.nvrtc;
+        identity::of_nvrtc(path).map_err(|error| UnreadableNvrtc { path: path.display(), error }.into())
     }
 }
 
@@ -176,27 +168,20 @@ const HOME_FOLDERS: [&str; 3] = ["lib64", "targets/x86_64-linux/lib", "lib"];
 const NAMED_FOLDERS: [&str; 5] = ["", "lib64", "lib", "targets/x86_64-linux/lib", "nvidia/cu13/lib"];
 
 fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
+    let missing = |found: String| NoNvrtc { found, help: help(overrides) };
     if let Some(named) = &overrides.nvrtc {
         return named_nvrtc(named).ok_or_else(|| {
-            let missing = || {
-                let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
-                missing_nvrtc(overrides, format!("`{}` {found}", named.display()))
-            };
-            let error = barred(&within(named, &NAMED_FOLDERS)).unwrap_or_else(missing);
-            error.note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
+            let found = if named.exists() { "holds no `libnvrtc.so`" } else { "is not there" };
+            let missing = missing(format!("`{}` {found}", named.display()));
+            absent(&within(named, &NAMED_FOLDERS), missing)
+                .note("it was named by `--nvrtc` or `CUBINDER_NVRTC`")
         });
     }
     if let Some(home) = &overrides.cuda_home {
-        if !home.is_dir() {
-            return Err(no_home(home));
-        }
+        check_home(home)?;
         return newest_in_any(home, &HOME_FOLDERS).ok_or_else(|| {
-            let missing = || {
-                let folder = home.join("lib64");
-                missing_nvrtc(overrides, format!("`{}` holds no `libnvrtc.so`", folder.display()))
-            };
-            let error = barred(&within(home, &HOME_FOLDERS)).unwrap_or_else(missing);
-            error.note("it was named by `CUDA_HOME`")
+            let missing = missing(format!("`{}` holds no `libnvrtc.so`", home.join("lib64").display()));
+            absent(&within(home, &HOME_FOLDERS), missing).note("it was named by `CUDA_HOME`")
         });
     }
     for package in packages()?.into_iter().filter(|package| package.role == Role::Nvrtc) {
@@ -206,28 +191,34 @@ fn locate_nvrtc(overrides: &Overrides) -> Result<PathBuf, Diagnostic> {
             return Ok(installed);
         }
         let place = package_folder(overrides, &package)?.join(library);
-        return std::fs::canonicalize(&place).map_err(|_| {
-            let missing = || missing_nvrtc(overrides, "NVRTC is not there".to_owned());
-            let error = barred(std::slice::from_ref(&place)).unwrap_or_else(missing);
-            error.note(format!("expected `{}` ({} {})", place.display(), package.name, package.version))
-        });
+        return std::fs::canonicalize(&place)
+            .map_err(|_| not_unpacked(&place, &package, missing("NVRTC is not there".to_owned())));
     }
-    Err(missing_nvrtc(overrides, "`toolkit.toml` names no package for NVRTC".to_owned()))
+    Err(missing("`toolkit.toml` names no package for NVRTC".to_owned()).into())
 }
 
-/// A variable that names what is not there is a mistake: going on to another toolkit would compile with one that nobody named.
-fn no_home(home: &Path) -> Diagnostic {
-    let missing = || {
-        Diagnostic::error(format!("`CUDA_HOME` names `{}`, which is no folder", home.display()))
-            .help("correct it, or unset it: then NVIDIA's Python packages are used, as `cubinder paths` says")
-    };
-    let error = barred(&[home.to_owned()]).unwrap_or_else(missing);
-    error.note("where `CUDA_HOME` is set, no other CUDA toolkit is looked for")
+fn check_home(home: &Path) -> Result<(), Diagnostic> {
+    if home.is_dir() {
+        return Ok(());
+    }
+    let error = absent(&[home.to_owned()], NoHome { home: home.display() });
+    Err(error.note("where `CUDA_HOME` is set, no other CUDA toolkit is looked for"))
 }
 
-/// An error where one of the places cannot be looked at, for another reason than that nothing is there: what is looked for may be there.
-fn barred(places: &[PathBuf]) -> Option<Diagnostic> {
-    let look = |place: &Path| {
+/// The error about a pinned package that is not where it belongs.
+fn not_unpacked(place: &Path, package: &Package, missing: impl Into<Diagnostic>) -> Diagnostic {
+    absent(&[place.to_owned()], missing).note(format!(
+        "expected `{}` ({} {})",
+        place.display(),
+        package.name,
+        package.version
+    ))
+}
+
+/// The error about something that was looked for in these places: that it is missing, unless one of them cannot be inspected for another
+/// reason than that it does not exist.
+fn absent(places: &[PathBuf], missing: impl Into<Diagnostic>) -> Diagnostic {
+    let inspect = |place: &Path| {
         if std::fs::metadata(place)?.is_dir() {
             // Whether it may be entered, and whether it may be listed.
             std::fs::metadata(place.join("."))?;
@@ -235,26 +226,17 @@ fn barred(places: &[PathBuf]) -> Option<Diagnostic> {
         }
         Ok(())
     };
-    places.iter().find_map(|place| {
-        let error: std::io::Error = look(place).err()?;
+    let inaccessible = places.iter().find_map(|place| {
+        let error: std::io::Error = inspect(place).err()?;
         let is_absent = matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory);
-        let told = Diagnostic::error(format!("`{}` cannot be looked at: {error}", place.display())).help(
-            "let the user who runs this read it and enter the folders on the way to it, or name another place with `CUBINDER_NVRTC=<libnvrtc.so or its \
-             folder>` or `CUDA_HOME=<CUDA toolkit>`",
-        );
-        (!is_absent).then_some(told)
-    })
+        (!is_absent).then(|| Inaccessible { path: place.display(), error }.into())
+    });
+    inaccessible.unwrap_or_else(|| missing.into())
 }
 
 /// A folder, and these in it.
 fn within(root: &Path, folders: &[&str]) -> Vec<PathBuf> {
     std::iter::once(root.to_owned()).chain(folders.iter().map(|folder| root.join(folder))).collect()
-}
-
-fn missing_nvrtc(overrides: &Overrides, message: String) -> Diagnostic {
-    Diagnostic::error(message)
-        .note("NVRTC compiles the kernels; it needs no GPU and no CUDA toolkit")
-        .help(help(overrides))
 }
 
 /// A file is taken as it is; in a folder the usual places are tried.
@@ -290,15 +272,11 @@ fn newest_in(folder: &Path) -> Option<PathBuf> {
 /// The headers of the toolkit that the user names, or that lie beside the NVRTC that the user names.
 fn named_headers(overrides: &Overrides, nvrtc: &Path) -> Result<Option<Vec<PathBuf>>, Diagnostic> {
     if let Some(home) = &overrides.cuda_home {
-        if !home.is_dir() {
-            return Err(no_home(home));
-        }
+        check_home(home)?;
         let include = home.join("include");
         return headers_in(&include).map(Some).ok_or_else(|| {
-            let missing =
-                || missing_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", include.display()));
-            let error = barred(&within(&include, &["cuda_fp16.h"])).unwrap_or_else(missing);
-            error.note("it was named by `CUDA_HOME`")
+            let missing = no_headers(overrides, format!("`{}` holds no `cuda_fp16.h`", include.display()));
+            absent(&within(&include, &["cuda_fp16.h"]), missing).note("it was named by `CUDA_HOME`")
         });
     }
     let beside = nvrtc.parent().and_then(Path::parent).map(|root| root.join("include"));
@@ -328,14 +306,8 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
         for part in &package.include {
             let place = folder.join(part);
             if !place.is_dir() {
-                let missing = || missing_headers(overrides, "the CUDA headers are not there".to_owned());
-                let error = barred(std::slice::from_ref(&place)).unwrap_or_else(missing);
-                return Err(error.note(format!(
-                    "expected `{}` ({} {})",
-                    place.display(),
-                    package.name,
-                    package.version
-                )));
+                let missing = no_headers(overrides, "the CUDA headers are not there".to_owned());
+                return Err(not_unpacked(&place, &package, missing));
             }
             include.push(place);
         }
@@ -343,18 +315,17 @@ fn pinned_headers(overrides: &Overrides) -> Result<Vec<PathBuf>, Diagnostic> {
     Ok(include)
 }
 
-fn missing_headers(overrides: &Overrides, message: String) -> Diagnostic {
-    Diagnostic::error(message)
-        .note("types of 16 or 8 bits, cooperative groups and the CUDA C++ library are in headers that NVRTC does not carry itself")
-        .help(match overrides.packages {
-            Some(_) => {
-                "install them beside this program with `pip install 'cubinder[cuda13]'`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA \
-                 toolkit>`"
-            }
-            None => {
-                "in a checkout, `cargo xtask setup` fetches them; elsewhere name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
-            }
-        })
+fn no_headers(overrides: &Overrides, found: String) -> NoHeaders {
+    let help = match overrides.packages {
+        Some(_) => {
+            "install them beside this program with `pip install 'cubinder[cuda13]'`, or name an installed CUDA toolkit with `CUDA_HOME=<CUDA \
+             toolkit>`"
+        }
+        None => {
+            "in a checkout, `cargo xtask setup` fetches them; elsewhere name an installed CUDA toolkit with `CUDA_HOME=<CUDA toolkit>`"
+        }
+    };
+    NoHeaders { found, help }
 }
 
 /// The include folder and the folder of the C++ headers in it.
@@ -368,11 +339,7 @@ fn headers_in(include: &Path) -> Option<Vec<PathBuf>> {
 }
 
 fn package_folder(overrides: &Overrides, package: &Package) -> Result<PathBuf, Diagnostic> {
-    let Some(cache) = &overrides.cache else {
-        return Err(Diagnostic::error("there is no cache folder to look for NVRTC in")
-            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
-            .help(help(overrides)));
-    };
+    let Some(cache) = &overrides.cache else { return Err(NoCache { help: help(overrides) }.into()) };
     Ok(cache.join("toolkit").join(package.folder()))
 }
 

@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 
+use super::errors::BrokenPins;
 use crate::diagnostic::Diagnostic;
 
 /// The text of the data file. `xtask` reads the same one to know what to fetch.
-pub const TOOLKIT_TOML: &str = include_str!("../../../toolkit.toml");
+const TOOLKIT_TOML: &str = include_str!("../../../toolkit.toml");
 
 /// What a package is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -59,10 +60,8 @@ struct File {
 /// # Errors
 /// Where `toolkit.toml` cannot be read, which is a mistake in this build.
 pub fn packages() -> Result<Vec<Package>, Diagnostic> {
-    toml::from_str::<File>(TOOLKIT_TOML).map(|file| file.package).map_err(|error| {
-        Diagnostic::error("this build of `cubinder` carries a broken `toolkit.toml`")
-            .note(error.message().to_owned())
-    })
+    let file = toml::from_str::<File>(TOOLKIT_TOML);
+    file.map(|file| file.package).map_err(|error| BrokenPins { reason: error.message() }.into())
 }
 
 #[cfg(test)]

@@ -8,13 +8,13 @@ use super::types::{self, Mangled};
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::foreign::load;
-use crate::foreign::names::{self, Named};
+use crate::foreign::errors::{AmbiguousArgument, NoSuchKernel, UnnamedArgument};
+use crate::foreign::names::{self, Unclear};
+use crate::foreign::{load, symbols};
 use crate::kernel_signature::{Param, ParamType};
 use crate::loaded::Loaded;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
-use crate::rules;
 use crate::source;
 
 /// What these files tell of a kernel: the one that is named, or the only one.
@@ -32,41 +32,23 @@ pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<Found, Vec<Diagn
         }
     }
     let Some((_, _, first)) = loaded.first() else { return Err(errors) };
-    let all: Vec<&str> = first.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
-    let symbol = match (kernel, all.as_slice()) {
-        (Some(name), _) => match names::named(&first.kernels, name) {
-            Named::One(symbol) => symbol.to_owned(),
-            Named::Several(symbols) => {
-                errors.push(
-                    Diagnostic::error(format!("`{name}` may be any of {} kernels", symbols.len()))
-                        .code(rules::KERNEL_NOT_FOUND)
-                        .note(format!("they are {}", names::listed(symbols.into_iter())))
-                        .help("name the instance, such as `--kernel 'perm<float, 1>'`, or the symbol"),
-                );
-                return Err(errors);
-            }
-            Named::Unknown => name.to_owned(),
-        },
-        (None, [one]) => (*one).to_owned(),
-        (None, _) => {
-            errors.push(
-                Diagnostic::error("the files have several kernels")
-                    .code(rules::KERNEL_NOT_FOUND)
-                    .note(format!("they are {}", names::listed(all.iter().copied())))
-                    .help("name one of them: `--kernel SYMBOL`"),
-            );
+    let symbol = match (names::symbol(&first.kernels, kernel), kernel) {
+        (Ok(symbol), _) => symbol.to_owned(),
+        (Err(Unclear::Several(symbols)), Some(name)) => {
+            let (count, kernels) = (symbols.len(), names::listed(symbols.into_iter()));
+            errors.push(AmbiguousArgument { name, count, kernels }.into());
+            return Err(errors);
+        }
+        (Err(_), _) => {
+            errors.push(UnnamedArgument { kernels: names::listed(symbols(first)) }.into());
             return Err(errors);
         }
     };
     for (_, path, found) in &loaded {
-        if found.kernels.iter().all(|kernel| kernel.symbol != symbol) {
-            let has = found.kernels.iter().map(|kernel| kernel.symbol.as_str());
-            let error = Diagnostic::error(format!("`{}` has no kernel `{symbol}`", path.display()))
-                .code(rules::KERNEL_NOT_FOUND);
-            errors.push(match suggest(&symbol, has.clone()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.note(format!("it has {}", names::listed(has))),
-            });
+        if symbols(found).all(|known| known != symbol) {
+            let near = suggest(&symbol, symbols(found));
+            let kernels = near.is_none().then(|| names::listed(symbols(found)));
+            errors.push(NoSuchKernel { file: path.display(), symbol: &symbol, kernels, near }.into());
         }
     }
     if errors.is_empty() { Ok(found(&symbol, loaded)) } else { Err(errors) }
@@ -103,12 +85,23 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
     if let (Some(most), None) = (most, variant.block) {
         remarks.push(format!("the kernel allows at most {most} threads a block"));
     }
-    variant.shared_bytes = match dynamic_shared(symbol, &loaded) {
-        Shared::None => Some("0".to_owned()),
-        Shared::OfTheLaunch => None,
-        Shared::Beside(bytes) => {
+    let says = || {
+        loaded.iter().filter_map(|(_, _, loaded)| {
+            let kernel = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)?;
+            Some((loaded.rules.get(symbol)?.dynamic_shared, kernel.shared_bytes.unwrap_or(0)))
+        })
+    };
+    let is_said = |wanted: Dynamic| says().any(|(dynamic, _)| dynamic == wanted);
+    let fixed = says().map(|(_, bytes)| bytes).max().unwrap_or(0);
+    variant.shared_bytes = match (is_said(Dynamic::Yes), is_said(Dynamic::No)) {
+        (true, _) => None,
+        // PTX tells what the cubins beside it do not.
+        (false, true) => Some("0".to_owned()),
+        // All shared memory may be dynamic.
+        (false, false) if fixed == 0 => None,
+        (false, false) => {
             remarks.push(format!(
-                "beside {bytes} bytes of static shared memory the kernel may have dynamic one (`extern __shared__`), which a cubin does not \
+                "beside {fixed} bytes of static shared memory the kernel may have dynamic one (`extern __shared__`), which a cubin does not \
                  tell: say `shared_bytes` then"
             ));
             Some("0".to_owned())
@@ -123,34 +116,6 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
         variants: vec![variant],
         remarks,
         ..Found::default()
-    }
-}
-
-/// What files tell of a kernel's dynamic shared memory.
-enum Shared {
-    /// There is none.
-    None,
-    /// There is some, or it is all that the shared memory can be.
-    OfTheLaunch,
-    /// There may be some besides so many bytes.
-    Beside(u32),
-}
-
-fn dynamic_shared(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Shared {
-    let says = || {
-        loaded.iter().filter_map(|(_, _, loaded)| {
-            let kernel = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)?;
-            Some((loaded.rules.get(symbol)?.dynamic_shared, kernel.shared_bytes.unwrap_or(0)))
-        })
-    };
-    let is_said = |wanted: Dynamic| says().any(|(dynamic, _)| dynamic == wanted);
-    let fixed = says().map(|(_, bytes)| bytes).max().unwrap_or(0);
-    match (is_said(Dynamic::Yes), is_said(Dynamic::No)) {
-        (true, _) => Shared::OfTheLaunch,
-        // PTX tells what the cubins beside it do not.
-        (false, true) => Shared::None,
-        (false, false) if fixed == 0 => Shared::OfTheLaunch,
-        (false, false) => Shared::Beside(fixed),
     }
 }
 
@@ -182,20 +147,21 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Vec<FoundPara
 /// A parameter of which nothing but its size is known, and perhaps what PTX says.
 fn bare(at: usize, size: u32, says: Option<PtxParam>) -> FoundParam {
     let name = format!("p{at}");
-    let unknown = || FoundParam::new(&name, format!(": {}", unknown_type(size)), Role::Unknown);
-    match (says, size) {
-        (Some(PtxParam::Pointer), _) => FoundParam::new(&name, format!(": {ELEMENT}*"), Role::Tensor),
-        (Some(PtxParam::Float), 4) => FoundParam::new(&name, ": f32".to_owned(), Role::Unknown),
-        (Some(PtxParam::Float), 8) => FoundParam::new(&name, ": f64".to_owned(), Role::Unknown),
-        // PTX does not tell them apart.
-        (Some(PtxParam::Integer), 4) => unknown().about("i32 or u32".to_owned()),
-        (Some(PtxParam::Integer), 2) => unknown().about("i16 or u16".to_owned()),
-        (Some(PtxParam::Integer), 1) => unknown().about("i8, u8 or bool".to_owned()),
-        (Some(PtxParam::Integer), 8) => {
-            unknown().about("i64, u64, or a pointer such as `const f32*`".to_owned())
+    let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
+    // PTX does not tell these apart.
+    let about = match (says, size) {
+        (Some(PtxParam::Pointer), _) => {
+            return FoundParam::new(&name, format!(": {ELEMENT}*"), Role::Tensor);
         }
-        _ => unknown(),
-    }
+        (Some(PtxParam::Float), 4) => return number("f32"),
+        (Some(PtxParam::Float), 8) => return number("f64"),
+        (Some(PtxParam::Integer), 1) => "i8, u8 or bool",
+        (Some(PtxParam::Integer), 2) => "i16 or u16",
+        (Some(PtxParam::Integer), 4) => "i32 or u32",
+        (Some(PtxParam::Integer), 8) => "i64, u64, or a pointer such as `const f32*`",
+        _ => "",
+    };
+    number(&unknown_type(size)).about(about.to_owned())
 }
 
 fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
@@ -203,7 +169,7 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     let number = |ty: &str| (format!(": {ty}"), Role::Unknown);
     let (rest, role) = match &param.ty {
         ParamType::Pointer { pointee, is_const, .. } => {
-            let (word, role) = match types::demangled_pointee(pointee) {
+            let (word, role) = match types::element(pointee) {
                 Some(element) => (element.clone(), types::role(&element, *is_const)),
                 None => ("void".to_owned(), Role::Tensor),
             };
@@ -224,33 +190,25 @@ fn of_symbol(mangled: &[Mangled], facts: &KernelFacts) -> Option<Vec<FoundParam>
     let mut params = Vec::new();
     for (at, one) in mangled.iter().enumerate() {
         let name = format!("p{at}");
-        let size = || facts.params.get(params.len()).map(|param| param.size);
-        match one {
+        let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
+        params.extend(match one {
             Mangled::Pointer(pointee, is_const) => {
                 let word = if *is_const { "const " } else { "" };
-                params.push((
-                    8,
-                    FoundParam::new(&name, format!(": {word}{pointee}*"), types::role(pointee, *is_const)),
-                ));
+                let role = types::role(pointee, *is_const);
+                vec![(8, FoundParam::new(&name, format!(": {word}{pointee}*"), role))]
             }
-            Mangled::Number(ty) => {
-                let size = types::size(ty)?;
-                params.push((size, FoundParam::new(&name, format!(": {ty}"), Role::Unknown)));
-            }
+            Mangled::Number(ty) => vec![(types::size(ty)?, number(ty))],
             Mangled::Array(element, len) => {
-                let size = types::size(element)?.checked_mul(*len)?;
-                params.push((size, FoundParam::new(&name, format!(": {element}[{len}]"), Role::Unknown)));
+                vec![(types::size(element)?.checked_mul(*len)?, number(&format!("{element}[{len}]")))]
             }
             Mangled::Numba(element, dimensions, is_c) => {
-                params
-                    .extend(of_numba(&name, element, *dimensions, *is_c).into_iter().map(|param| (8, param)));
+                of_numba(&name, element, *dimensions, *is_c).into_iter().map(|param| (8, param)).collect()
             }
             Mangled::Other => {
-                let size = size()?;
-                params
-                    .push((size, FoundParam::new(&name, format!(": {}", unknown_type(size)), Role::Unknown)));
+                let size = facts.params.get(params.len())?.size;
+                vec![(size, number(&unknown_type(size)))]
             }
-        }
+        });
     }
     let fits = params.len() == facts.params.len()
         && params.iter().zip(&facts.params).all(|((size, _), known)| *size == known.size);

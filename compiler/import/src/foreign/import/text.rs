@@ -1,7 +1,7 @@
 //! The manifest of what was found.
 
 use std::fmt::Write;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Display, Path, PathBuf};
 
 use super::{Found, FoundCode, FoundParam, FoundVariant, Role};
 use crate::diagnostic::Diagnostic;
@@ -150,16 +150,14 @@ fn tensors(text: &mut String, found: &Found) {
     // What has 8 bytes may be an address.
     let may_be = |param: &FoundParam| param.role == Role::Tensor || param.rest.ends_with(&unknown_type(8));
     let is_open = params.iter().any(may_be);
-    let inputs = params.iter().filter_map(|param| match &param.role {
-        Role::Input(ty) => Some((param.name.clone(), ty.clone())),
-        _ => None,
-    });
-    let mut inputs: Vec<(String, String)> = inputs.collect();
-    let outputs = params.iter().filter_map(|param| match &param.role {
-        Role::Output(ty) => Some((param.name.clone(), ty.clone())),
-        _ => None,
-    });
-    let mut outputs: Vec<(String, String)> = outputs.collect();
+    let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
+    for FoundParam { name, role, .. } in &params {
+        match role {
+            Role::Input(ty) => inputs.push((name.clone(), ty.clone())),
+            Role::Output(ty) => outputs.push((name.clone(), ty.clone())),
+            _ => {}
+        }
+    }
     if is_open && inputs.is_empty() {
         inputs.push(("x".to_owned(), placeholder::ELEMENT.to_owned()));
     }
@@ -222,6 +220,15 @@ fn code_table(text: &mut String, found: &Found, code: &FoundCode, config: Option
     }
 }
 
+cubinder_source::diagnostics! {
+    /// A path is not UTF-8, which manifests are.
+    struct UnnameablePath<'a> { path: Display<'a> }
+    error "a manifest cannot name `{path}`" {
+        note: "the path is not UTF-8, and TOML is";
+        help: "rename the file or its folder, or write the manifest into that folder with `--output`";
+    }
+}
+
 /// Checks that a manifest in `folder` can name the files: TOML is UTF-8.
 ///
 /// # Errors
@@ -231,9 +238,7 @@ pub fn check_paths(found: &Found, folder: &Path) -> Result<(), Diagnostic> {
     let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
     match paths.find(|path| path.to_str().is_none()) {
         None => Ok(()),
-        Some(path) => Err(Diagnostic::error(format!("a manifest cannot name `{}`", path.display()))
-            .note("the path is not UTF-8, and TOML is")
-            .help("rename the file or its folder, or write the manifest into that folder with `--output`")),
+        Some(path) => Err(UnnameablePath { path: path.display() }.into()),
     }
 }
 

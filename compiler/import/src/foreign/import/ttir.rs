@@ -21,7 +21,7 @@ pub fn function(text: &str) -> Result<Function, String> {
     let locations = locations(text);
     let mut arguments = Vec::new();
     let mut place = None;
-    for part in arguments_of(list) {
+    for part in parts(list).into_iter().filter(|part| !part.is_empty()) {
         let argument =
             argument(part, &locations).ok_or_else(|| format!("a parameter cannot be read: `{part}`"))?;
         if place.is_none() {
@@ -30,28 +30,6 @@ pub fn function(text: &str) -> Result<Function, String> {
         arguments.push(argument);
     }
     Ok(Function { name, arguments, place })
-}
-
-/// The parameters of a list, each once; a text between quotes is one word.
-fn arguments_of(list: &str) -> Vec<&str> {
-    let (mut depth, mut quoted, mut start) = (0_usize, false, 0);
-    let mut found = Vec::new();
-    for (at, byte) in list.bytes().enumerate() {
-        match byte {
-            b'"' => quoted = !quoted,
-            _ if quoted => {}
-            b'(' | b'<' | b'{' | b'[' => depth += 1,
-            b')' | b'>' | b'}' | b']' => depth = depth.saturating_sub(1),
-            b',' if depth == 0 => {
-                found.push(list[start..at].trim());
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    found.push(list[start..].trim());
-    found.retain(|part| !part.is_empty());
-    found
 }
 
 /// Where the parenthesis that stands before a text is closed.

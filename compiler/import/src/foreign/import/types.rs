@@ -25,8 +25,6 @@ pub enum Mangled {
 pub struct Demangled {
     /// The name alone: `perm`.
     pub name: String,
-    /// The name with the arguments of its template: `perm<float, 1>`.
-    pub instance: String,
     /// The name with all that it stands in: `ops::Outer<int>::perm`.
     pub qualified: String,
     /// Both: `ops::Outer<int>::perm<float, 1>`.
@@ -60,7 +58,7 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     let options = cpp_demangle::DemangleOptions::default();
     cpp_demangle::Symbol::new(symbol).ok()?.structured_demangle(&mut text, &options).ok()?;
     let inner = text.0.strip_suffix(')')?;
-    let open = opening(inner)?;
+    let open = closed(&text.0)?;
     let (head, params) = (inner.get(..open)?, inner.get(open + 1..)?);
     // What it gives back stands before it where it is an instance of a template.
     let called = head.get(outside(head, " ")..).unwrap_or_default();
@@ -70,12 +68,11 @@ pub fn demangle(symbol: &str) -> Option<Demangled> {
     let qualified = qualified.split('[').next().unwrap_or_default().to_owned();
     let name = qualified.get(outside(&qualified, "::")..).unwrap_or_default().to_owned();
     let full = format!("{qualified}{arguments}");
-    let instance = format!("{name}{arguments}");
     let params = match parts(params).as_slice() {
         [] | ["void" | ""] => Vec::new(),
         params => params.iter().map(|param| (*param).to_owned()).collect(),
     };
-    Some(Demangled { name, instance, qualified, full, params })
+    Some(Demangled { name, qualified, full, params })
 }
 
 /// Where what follows the last of these that stands in no bracket begins; else 0.
@@ -113,30 +110,18 @@ pub(super) fn demangled(symbol: &str) -> Option<(String, Vec<Mangled>)> {
     Some((name, params.iter().map(|param| mangled(param)).collect()))
 }
 
-/// The parenthesis that the end of a text closes.
-fn opening(text: &str) -> Option<usize> {
-    let mut depth = 0_usize;
-    for (at, byte) in text.bytes().enumerate().rev() {
-        match byte {
-            b')' => depth += 1,
-            b'(' if depth == 0 => return Some(at),
-            b'(' => depth -= 1,
-            _ => {}
-        }
-    }
-    None
-}
-
-/// The parts between commas that stand in no bracket.
+/// The parts between commas that are in no bracket and in no quotes.
 pub(super) fn parts(text: &str) -> Vec<&str> {
-    let mut depth = 0_usize;
+    let (mut depth, mut is_quoted) = (0_usize, false);
     text.split(|c: char| {
         match c {
+            '"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
             '(' | '<' | '[' | '{' => depth += 1,
             ')' | '>' | ']' | '}' => depth = depth.saturating_sub(1),
             _ => {}
         }
-        c == ',' && depth == 0
+        c == ',' && depth == 0 && !is_quoted
     })
     .map(str::trim)
     .collect()
@@ -177,62 +162,34 @@ pub fn mangled(text: &str) -> Mangled {
     number(text).map_or(Mangled::Other, |number| Mangled::Number(number.to_owned()))
 }
 
-/// CUDA's names of numbers, and what manifests call them.
-const NUMBERS: [(&str, &str); 17] = [
-    ("float", "f32"),
-    ("double", "f64"),
-    ("__half", "f16"),
-    ("__nv_bfloat16", "bf16"),
-    ("__nv_fp8_e4m3", "f8"),
-    ("bool", "bool"),
-    ("char", "i8"),
-    ("signed char", "i8"),
-    ("unsigned char", "u8"),
-    ("short", "i16"),
-    ("unsigned short", "u16"),
-    ("int", "i32"),
-    ("unsigned int", "u32"),
-    ("long", "i64"),
-    ("unsigned long", "u64"),
-    ("long long", "i64"),
-    ("unsigned long long", "u64"),
-];
-
-/// What pointers can point to, and no tensor has.
-const OF_NO_TENSOR: [&str; 3] = ["void", "__nv_fp8_e5m2", "__nv_fp8_e8m0"];
-
+/// What manifests call CUDA's numbers.
 fn number(text: &str) -> Option<&'static str> {
-    NUMBERS.iter().find(|(name, _)| *name == text).map(|(_, ours)| *ours)
+    Some(match text {
+        "float" => "f32",
+        "double" => "f64",
+        "__half" => "f16",
+        "__nv_bfloat16" => "bf16",
+        "__nv_fp8_e4m3" => "f8",
+        "bool" => "bool",
+        "char" | "signed char" => "i8",
+        "unsigned char" => "u8",
+        "short" => "i16",
+        "unsigned short" => "u16",
+        "int" => "i32",
+        "unsigned int" => "u32",
+        "long" | "long long" => "i64",
+        "unsigned long" | "unsigned long long" => "u64",
+        _ => return None,
+    })
 }
 
-/// What a pointer can point to: numbers, vectors of CUDA's, `void`.
-fn element(text: &str) -> Option<String> {
-    let is_vector = |text: &str| {
-        let base = text.strip_suffix(['1', '2', '3', '4'])?;
-        let names = [
-            "float",
-            "double",
-            "char",
-            "uchar",
-            "short",
-            "ushort",
-            "int",
-            "uint",
-            "longlong",
-            "ulonglong",
-            "__half",
-        ];
-        names.contains(&base).then(|| text.to_owned())
-    };
-    number(text)
-        .map(str::to_owned)
-        .or_else(|| is_vector(text))
-        .or_else(|| OF_NO_TENSOR.contains(&text).then(|| text.to_owned()))
-}
-
-/// What a pointer of C++ points to, as manifests call it.
-pub fn demangled_pointee(text: &str) -> Option<String> {
-    element(text)
+/// What a pointer of C++ points to, as manifests call it: numbers, vectors of CUDA's, `void`, and floats that no tensor has.
+pub fn element(text: &str) -> Option<String> {
+    const OF_VECTORS: &str = "float double char uchar short ushort int uint longlong ulonglong __half";
+    let is_vector = |base: &str| OF_VECTORS.split(' ').any(|known| known == base);
+    let is_vector = text.strip_suffix(['1', '2', '3', '4']).is_some_and(is_vector);
+    let is_known = is_vector || ["void", "__nv_fp8_e5m2", "__nv_fp8_e8m0"].contains(&text);
+    number(text).or(is_known.then_some(text)).map(str::to_owned)
 }
 
 /// Bytes of a number of the manifest.
@@ -293,7 +250,6 @@ mod tests {
             ]
         );
         assert_eq!(demangled("_Z1kv"), Some(("k".to_owned(), Vec::new())));
-        assert_eq!(demangle("_Z4permIfLi1EEvPKT_").unwrap().instance, "perm<float, 1>");
         // Outer<int>::k, ops::Outer<float>::perm<float, 1>, k<(anonymous namespace)::A>, k<&f>
         for (symbol, name, full) in [
             ("_ZN5OuterIiE1kEPKfPf", "k", "Outer<int>::k"),

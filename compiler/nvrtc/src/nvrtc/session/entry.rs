@@ -2,11 +2,11 @@
 
 use std::ffi::OsString;
 
-use cubinder_model::{CodeBytes, CodeObject, Digest, Target};
+use cubinder_model::{CodeBytes, CodeObject, Digest, Target, TargetKind};
+use nvrtc_sys::Output;
 use serde::{Deserialize, Serialize};
 
 use crate::cubin;
-use crate::nvrtc::Raw;
 
 /// A result with places that the key cannot hold, because only the compiler knows which files it looks for.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,12 +30,16 @@ pub(super) struct CodeEntry {
 }
 
 impl CodeEntry {
-    pub(super) fn new(raw: Raw, nvrtc: (i32, i32)) -> CodeEntry {
-        let Raw { bytes, symbol, log, read: _ } = raw;
+    /// The code for a target in the output of a compile; `None` if there is none.
+    pub(super) fn new(output: Output, nvrtc: (i32, i32), target: Target) -> Option<CodeEntry> {
+        let Output { log, lowered_names, cubin, ptx } = output;
+        let bytes = if target.kind == TargetKind::Cubin { cubin } else { ptx };
+        let symbol =
+            lowered_names.into_iter().next().filter(|symbol| !symbol.is_empty() && !bytes.is_empty())?;
         let digest = Digest::of(&bytes);
         let packed = CodeBytes::pack(bytes);
         let unpacked = packed.is_packed().then(|| packed.unpacked_length());
-        CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() }
+        Some(CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() })
     }
 
     /// The code, with what it says of its kernels.

@@ -1,5 +1,9 @@
 //! With the real NVRTC, and with entries of the cache that no session of this release wrote.
 
+mod builds;
+mod include_graphs;
+mod preprocessor;
+
 use std::ffi::OsStr;
 
 use super::*;
@@ -18,8 +22,10 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     let prepared = session().prepare(unit(folder.path(), KERNEL, "k", &[]));
     let build = || {
         let session = session();
-        let compiled =
-            session.compile(&prepared, target).unwrap_or_else(|errors| panic!("{}", show(&errors)));
+        let compiled = session
+            .compile(&prepared, target)
+            .map_err(diagnostics)
+            .unwrap_or_else(|errors| panic!("{}", show(&errors)));
         let Statistics { nvrtc_calls, cache_hits, .. } = session.statistics();
         (compiled, nvrtc_calls, cache_hits)
     };
@@ -27,13 +33,9 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     assert_eq!((right.cached, calls, hits), (false, 1, 0));
 
     let entry = |bytes: &[u8]| {
-        let raw = Raw {
-            bytes: bytes.to_vec(),
-            symbol: right.symbol.clone(),
-            log: String::new(),
-            read: ReadFiles::NotAsked,
-        };
-        CodeEntry::new(raw, right.nvrtc)
+        let (lowered_names, cubin) = (vec![right.symbol.clone()], bytes.to_vec());
+        let output = nvrtc_sys::Output { log: String::new(), lowered_names, cubin, ptx: Vec::new() };
+        CodeEntry::new(output, right.nvrtc, target).unwrap()
     };
     let whole = right.object.bytes.unpack(right.object.digest).unwrap().to_vec();
     let as_no_code_is = CodeEntry { unpacked: Some(1), stored: Vec::new(), ..entry(&whole) };
@@ -68,7 +70,7 @@ fn the_name_of_an_include_folder_need_not_be_utf_8() {
         let text = "#include \"a.h\"\n__global__ void k(int* x) { x[0] = NUMBER; }\n";
         let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
         let compiled = session.compile(&prepared, target);
-        compiled.unwrap_or_else(|errors| panic!("{}", show(&errors)))
+        compiled.map_err(diagnostics).unwrap_or_else(|errors| panic!("{}", show(&errors)))
     };
     let first = build(1);
     assert!(!first.cached);
@@ -250,7 +252,7 @@ fn options_that_may_read_a_file_bypass_the_cache() {
         let settings =
             Settings { include: vec![folder.path().join("own")], options: vec![option.to_owned()] };
         let session = Session::new(toolkit.clone(), settings, Cache::disabled()).unwrap();
-        session.prepare(unit(folder.path(), KERNEL, "k", &[])).dependencies.is_complete()
+        session.prepare(unit(folder.path(), KERNEL, "k", &[])).dependencies.complete
     };
     assert!(is_cached("-w"));
     assert!(!is_cached("--new-option"));
@@ -271,15 +273,12 @@ fn a_session_knows_what_a_unit_includes() {
     assert_eq!(names, "M N");
     assert_eq!(session.included_files(&plain), Some(vec![at("own/a.h").as_path()]));
     let digest = Digest::of(b"int n = manifest::N;");
-    assert_eq!(
-        session.found_files_and_digests(&plain).collect::<Vec<_>>(),
-        [(at("own/a.h").as_path(), digest)]
-    );
+    assert_eq!(session.found_files(&plain).collect::<Vec<_>>(), [(at("own/a.h").as_path(), digest)]);
     assert_eq!(session.found_headers(&plain).collect::<Vec<_>>(), [(Path::new("other.h"), Digest::of(b""))]);
     let computed = prepare("#include NAME\n#include \"a.h\"\n");
     assert!(computed.has_computed_includes());
     assert_eq!((session.included_files(&computed), session.names_taken(&computed)), (None, None));
-    assert_eq!(session.found_files(&computed).collect::<Vec<_>>(), [at("own/a.h")]);
+    assert_eq!(session.found_files(&computed).map(|(file, _)| file).collect::<Vec<_>>(), [at("own/a.h")]);
     assert_eq!(session.release(), Ok((13, 0)));
 }
 
@@ -291,7 +290,7 @@ fn a_file_that_changes_while_something_is_compiled_is_an_error() {
     let _ = session.prepare(unit(folder.path(), "#include \"a.h\"\n", "k", &[]));
     std::fs::write(folder.path().join("own/a.h"), "changed").unwrap();
     assert_eq!(session.check_unchanged(), Ok(()), "nothing was compiled");
-    session.calls.fetch_add(2, Ordering::Relaxed);
+    session.count(|statistics| statistics.nvrtc_calls = 1);
     let error = session.check_unchanged().unwrap_err();
     assert!(error.message.contains("own/a.h` changed while kernels were compiled"), "{}", error.message);
 }
@@ -315,6 +314,6 @@ fn processes_that_have_nothing_to_do_end_when_the_session_rests() {
     let workers = session.workers.as_ref().unwrap();
     workers.start();
     assert_eq!(workers.waiting(), 1);
-    session.rest();
+    session.stop_idle();
     assert_eq!(workers.waiting(), 0);
 }

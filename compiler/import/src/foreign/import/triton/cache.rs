@@ -6,11 +6,11 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use super::errors::{NoKernel, NoMetadata, NoOutput, NoOutputIn, SeveralKernels, Unreadable};
 use super::metadata::{Metadata, Unusable, metadata};
 use super::text;
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::form::list;
-use crate::rules;
 
 /// How many characters of a kernel's name Triton gives to files (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
 const NAME_OF_FILES: usize = 150;
@@ -39,7 +39,7 @@ impl LeftOut {
     }
 
     fn error(&self) -> Diagnostic {
-        wrong(&self.json, &self.why.to_string())
+        NoMetadata { path: self.json.display(), why: self.why.to_string() }.into()
     }
 }
 
@@ -72,15 +72,9 @@ fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> 
         (Some(kernel), _) => kernel,
         (None, [one]) => one,
         (None, []) => {
-            let none = || Diagnostic::error("there is nothing to import");
-            return Err(left_out.first().map_or_else(none, LeftOut::error));
+            return Err(left_out.first().map_or_else(|| NoOutput {}.into(), LeftOut::error));
         }
-        (None, _) => {
-            return Err(Diagnostic::error("these are outputs of several kernels")
-                .code(rules::KERNEL_NOT_FOUND)
-                .note(format!("they are {}", list(&shown)))
-                .help("name one of them: `--kernel NAME`"));
-        }
+        (None, _) => return Err(SeveralKernels { kernels: list(&shown) }.into()),
     };
     // Another GPU's code of the same kernel is no mistake, where there is some for these.
     let is_mistake =
@@ -89,12 +83,9 @@ fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> 
         return Err(mistake.error());
     }
     if !names.contains(kernel) {
-        let error = Diagnostic::error(format!("there is no kernel `{kernel}` in these outputs"))
-            .code(rules::KERNEL_NOT_FOUND);
-        return Err(match suggest(kernel, shown.iter().copied()) {
-            Some(near) => error.help(format!("did you mean `{near}`?")),
-            None => error.note(format!("there are {}", list(&shown))),
-        });
+        let near = suggest(kernel, shown.iter().copied());
+        let kernels = near.is_none().then(|| list(&shown));
+        return Err(NoKernel { kernel, kernels, near }.into());
     }
     let all = found.into_iter().filter(|(_, metadata)| metadata.name == kernel).collect();
     Ok(Outputs { all, remark: remark(left_out) })
@@ -108,15 +99,14 @@ fn remark(left_out: &[LeftOut]) -> Option<String> {
 
 /// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
 fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
-    let cannot = |error: &dyn std::fmt::Display| {
-        Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
-    };
+    let cannot = |error: std::io::Error| Unreadable { path: path.display(), why: error.to_string() };
     if !path.is_dir() {
-        std::fs::metadata(path).map_err(|error| cannot(&error))?;
+        std::fs::metadata(path).map_err(cannot)?;
+        let wrong = |why: String| NoMetadata { path: path.display(), why };
         if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("__grp__")) {
-            return Err(wrong(path, "it lists the files of its folder"));
+            return Err(wrong("it lists the files of its folder".to_owned()).into());
         }
-        let metadata = metadata(&text(path)?).map_err(|why| wrong(path, &why.to_string()))?;
+        let metadata = metadata(&text(path)?).map_err(|why| wrong(why.to_string()))?;
         return Ok((vec![(path.to_owned(), metadata)], Vec::new()));
     }
     let entries = |folder: &Path| -> Result<Vec<PathBuf>, std::io::Error> {
@@ -126,7 +116,7 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
         Ok(all)
     };
     let mut files = Vec::new();
-    for entry in entries(path).map_err(|error| cannot(&error))? {
+    for entry in entries(path).map_err(cannot)? {
         files.extend(if entry.is_dir() { entries(&entry).unwrap_or_default() } else { vec![entry] });
     }
     let (mut found, mut left_out) = (Vec::new(), Vec::new());
@@ -139,16 +129,8 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
     }
     match found.is_empty() && left_out.is_empty() {
         false => Ok((found, left_out)),
-        true => Err(Diagnostic::error(format!("`{}` has no output of Triton", path.display()))
-            .note("looked for `NAME.json` beside `NAME.ttir` in it and in its folders")
-            .help("name the folder that `TRITON_CACHE_DIR` says, or one in it")),
+        true => Err(NoOutputIn { path: path.display() }.into()),
     }
-}
-
-fn wrong(json: &Path, why: &str) -> Diagnostic {
-    Diagnostic::error(format!("`{}` is no metadata of Triton: {why}", json.display())).help(
-        "name a folder of Triton's cache that has code for NVIDIA GPUs by Triton 3, or the `NAME.json` in it",
-    )
 }
 
 /// Folders hold other JSON files, too: those of Triton's have its text beside them.

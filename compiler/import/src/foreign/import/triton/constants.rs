@@ -5,12 +5,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::doubts::{lines, named};
+use super::errors::{
+    NoParameter, NoValue, OtherConstants, OtherOptions, PassedParameter, TwoValues, UnclearValue, UnusedValue,
+};
 use super::folders::Folders;
-use super::options::{differences, other_options};
+use super::options::differences;
 use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::manifest::form::list;
-use crate::rules;
 
 /// A value that a parameter was fixed to.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,25 +143,12 @@ fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) 
             !has(values) && !compiled.names.contains(&constant.name)
         };
         if let Some((compiled, _)) = all.iter().zip(values).find(lacks) {
-            return Err(Diagnostic::error(format!(
-                "`{}` is not said of `{}`, and is no parameter there",
-                constant.name,
-                compiled.folder()
-            ))
-            .help(format!(
-                "say it, too: `--constant {}:{}=...`",
-                compiled.folder(),
-                constant.name
-            )));
+            return Err(NoValue { name: &constant.name, folder: compiled.folder() }.into());
         }
         let is_of_none =
             |value: &&Fixed| !values.iter().any(|values| values.get(&constant.name) == Some(*value));
         if let Some(value) = constant.values.iter().find(is_of_none) {
-            return Err(Diagnostic::error(format!(
-                "`{}` is {value} in none of these outputs",
-                constant.name
-            ))
-            .help("leave that value out, or name the folder that was compiled for it"));
+            return Err(UnusedValue { name: &constant.name, value }.into());
         }
     }
     Ok(())
@@ -168,21 +157,16 @@ fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) 
 fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagnostic> {
     for Constant { name, .. } in constants {
         if ADDED.contains(&name.as_str()) || all.iter().all(|compiled| compiled.names.contains(name)) {
-            return Err(Diagnostic::error(format!(
-                "`{name}` is passed to the kernel, and is no constant of it"
-            ))
-            .help(format!("leave `--constant {name}=...` out")));
+            return Err(PassedParameter { name }.into());
         }
         let signatures: Option<Vec<_>> = all.iter().map(|compiled| compiled.signature.as_ref()).collect();
         let Some(signatures) = signatures else { continue };
         let known: BTreeSet<&str> =
             signatures.into_iter().flatten().map(|parameter| parameter.name.as_str()).collect();
         if !known.contains(name.as_str()) {
-            let error = Diagnostic::error(format!("the kernel has no parameter `{name}`"));
-            return Err(match suggest(name, known.iter().copied()) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error.note(format!("it has {}", list(&known.into_iter().collect::<Vec<_>>()))),
-            });
+            let near = suggest(name, known.iter().copied());
+            let parameters = near.is_none().then(|| list(&known.into_iter().collect::<Vec<_>>()));
+            return Err(NoParameter { name, parameters, near }.into());
         }
     }
     Ok(())
@@ -215,12 +199,9 @@ fn insert(
     value: &Fixed,
 ) -> Result<(), Diagnostic> {
     match values.insert(constant.name.clone(), value.clone()) {
-        Some(other) if other != *value => Err(Diagnostic::error(format!(
-            "`{}` is said to be {other} and {value} in `{}`",
-            constant.name,
-            compiled.folder()
-        ))
-        .help("say one value of each folder")),
+        Some(one) if one != *value => {
+            Err(TwoValues { name: &constant.name, one: &one, other: value, folder: compiled.folder() }.into())
+        }
         _ => Ok(()),
     }
 }
@@ -238,17 +219,8 @@ fn chosen(compiled: &Compiled, all: &[Compiled], constant: &Constant) -> Result<
                 [] => "none of these values is".to_owned(),
                 _ => format!("{} of these values are", fitting.len()),
             };
-            let error = Diagnostic::error(format!(
-                "it cannot be told what `{}` is in `{}`: {found} the size of a `tl.arange` there",
-                constant.name,
-                compiled.folder()
-            ));
-            let error = described(all).into_iter().fold(error, Diagnostic::note);
-            Err(error.help(format!(
-                "say it for each folder: `--constant {}:{}=...`",
-                compiled.folder(),
-                constant.name
-            )))
+            let (name, folder) = (constant.name.as_str(), compiled.folder());
+            Err(UnclearValue { name, folder, found, described: described(all) }.into())
         }
     }
 }
@@ -299,24 +271,21 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
         .filter(|parameter| parameter.is_constexpr)
         .map(|parameter| parameter.name.as_str())
         .collect();
-    let example = names.first().copied().unwrap_or("BLOCK");
-    let differences = differences(&[one, other]);
+    let mut differences = differences(&[one, other]);
     if !differences.is_empty() && one.source == other.source && one.sizes == other.sizes {
-        return other_options(differences);
+        return OtherOptions { differences }.into();
     }
-    let error = Diagnostic::error("these were compiled for other values of tl.constexpr parameters")
-        .code(rules::CODE_FILE)
-        .note(format!("`{}` and `{}`, for instance", one.json.display(), other.json.display()));
-    let error = match names.as_slice() {
-        [] => error,
-        names => error.note(format!("such parameters are {}", list(names))),
-    };
-    let error = described(all).into_iter().fold(error, Diagnostic::note);
-    let error = differences.into_iter().chain(lines(all)).fold(error, Diagnostic::note);
-    error.note("Triton does not write which values they are, and the grid depends on them").help(format!(
-        "say the values: `--constant {example}=512,1024` where the sizes of `tl.arange` tell them apart, else of each folder: `--constant {}:{example}=512`, where the beginning of its name is enough; or import some of the folders only",
-        one.folder()
-    ))
+    differences.extend(lines(all));
+    OtherConstants {
+        one: one.json.display(),
+        other: other.json.display(),
+        parameters: (!names.is_empty()).then(|| list(&names)),
+        described: described(all),
+        differences,
+        example: names.first().copied().unwrap_or("BLOCK"),
+        folder: one.folder(),
+    }
+    .into()
 }
 
 /// Compiles by their class.
@@ -328,8 +297,8 @@ fn described(all: &[Compiled]) -> Vec<String> {
     let mut groups: BTreeMap<(u32, u32, Vec<u64>), ByClass<'_>> = BTreeMap::new();
     for compiled in all {
         let key = (
-            compiled.metadata.num_warps,
-            compiled.metadata.num_stages,
+            compiled.metadata.launch.num_warps,
+            compiled.metadata.launch.num_stages,
             compiled.sizes.iter().copied().collect(),
         );
         groups.entry(key).or_default().entry(compiled.class()).or_default().push(compiled);

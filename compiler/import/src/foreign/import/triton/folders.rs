@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::errors::{AmbiguousFolder, NoFolder};
 use super::{Compiled, listed};
 use crate::diagnostic::Diagnostic;
 
@@ -47,13 +48,12 @@ impl<'c> Folders<'c> {
             found.into_iter().find(|found: &BTreeSet<usize>| !found.is_empty()).unwrap_or_default();
         let places: BTreeSet<&PathBuf> = meant.iter().filter_map(|index| self.places.get(*index)).collect();
         match places.len() {
-            0 => Err(Diagnostic::error(format!("no output of Triton is in a folder `{folder}`"))
-                .note("a folder is named by its name, its path, or how its name or the `hash` of its JSON begins")
-                .help(format!("the folders are {}", shown(self.all.iter())))),
+            0 => Err(NoFolder { folder, folders: shown(self.all.iter()) }.into()),
             1 => Ok(meant),
-            several => Err(Diagnostic::error(format!("`{folder}` may be any of {several} folders"))
-                .note(format!("they are {}", shown(meant.iter().filter_map(|index| self.all.get(*index)))))
-                .help("write more of the name of the one that is meant, or its path; say a value of each folder on its own")),
+            count => {
+                let folders = shown(meant.iter().filter_map(|index| self.all.get(*index)));
+                Err(AmbiguousFolder { folder, count, folders }.into())
+            }
         }
     }
 }

@@ -14,6 +14,19 @@ pub(super) struct Metadata {
     #[serde(default)]
     pub triton_version: Option<String>,
     pub target: Target,
+    #[serde(flatten)]
+    pub launch: Launch,
+    pub shared: u64,
+    #[serde(default, deserialize_with = "or_default")]
+    pub tensordesc_meta: Vec<serde_json::Value>,
+    /// All else.
+    #[serde(flatten)]
+    pub rest: BTreeMap<String, serde_json::Value>,
+}
+
+/// What a launch depends on besides arguments, in the order in which variants are tried.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+pub(super) struct Launch {
     pub num_warps: u32,
     #[serde(default, deserialize_with = "or_default")]
     pub num_stages: u32,
@@ -21,20 +34,14 @@ pub(super) struct Metadata {
     pub maxnreg: Option<u32>,
     #[serde(default = "one", deserialize_with = "or_one")]
     pub num_ctas: u32,
-    pub shared: u64,
-    #[serde(default, deserialize_with = "or_default")]
-    pub global_scratch_size: u64,
-    #[serde(default, deserialize_with = "or_default")]
-    pub profile_scratch_size: u64,
     #[serde(default, deserialize_with = "or_default")]
     pub launch_cooperative_grid: bool,
     #[serde(default, deserialize_with = "or_default")]
     pub launch_pdl: bool,
     #[serde(default, deserialize_with = "or_default")]
-    pub tensordesc_meta: Vec<serde_json::Value>,
-    /// All else.
-    #[serde(flatten)]
-    pub rest: BTreeMap<String, serde_json::Value>,
+    pub global_scratch_size: u64,
+    #[serde(default, deserialize_with = "or_default")]
+    pub profile_scratch_size: u64,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -61,7 +68,7 @@ impl Metadata {
 
     /// Threads of a block.
     pub(super) const fn threads(&self) -> u32 {
-        self.num_warps.saturating_mul(self.target.warp_size)
+        self.launch.num_warps.saturating_mul(self.target.warp_size)
     }
 }
 
@@ -123,7 +130,8 @@ mod tests {
     #[test]
     fn metadata_is_read() {
         let read = metadata(JSON).unwrap();
-        assert_eq!((read.num_ctas, read.global_scratch_size, read.launch_pdl), (1, 0, false));
+        let launch = &read.launch;
+        assert_eq!((launch.num_ctas, launch.global_scratch_size, launch.launch_pdl), (1, 0, false));
         assert_eq!((read.capability(), read.threads()), (90, 128));
         assert_eq!(
             metadata(&JSON.replace("cuda", "hip")).unwrap_err().to_string(),

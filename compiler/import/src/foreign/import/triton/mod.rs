@@ -6,6 +6,7 @@
 mod cache;
 mod constants;
 mod doubts;
+mod errors;
 mod folders;
 mod metadata;
 mod options;
@@ -22,6 +23,7 @@ use cubinder_model::cuda_limits::MAX_CLUSTER;
 
 pub use constants::{Constant, Fixed};
 
+use self::errors::{NotUtf8, TooManyParameters, UnknownTtir, UnreadableText, Unsupported};
 use self::metadata::{Metadata, metadata};
 use self::python::Parameter;
 use self::work::Work;
@@ -30,7 +32,6 @@ use super::{Found, identifier};
 use crate::diagnostic::Diagnostic;
 use crate::loaded::Function;
 use crate::manifest::form::list;
-use crate::rules;
 use crate::source;
 
 /// The most bytes of a JSON file or of Triton's text.
@@ -89,11 +90,7 @@ impl Compiled {
     fn options(&self) -> String {
         let divisibility: Vec<Option<u32>> =
             self.function.arguments.iter().map(|it| it.divisibility).collect();
-        let it = &self.metadata;
-        let launch =
-            (it.num_warps, it.num_stages, it.maxnreg, it.num_ctas, it.launch_cooperative_grid, it.launch_pdl);
-        let scratch = (it.global_scratch_size, it.profile_scratch_size);
-        format!("{} {launch:?} {scratch:?} {divisibility:?}", it.capability())
+        format!("{} {:?} {divisibility:?}", self.metadata.capability(), self.metadata.launch)
     }
 }
 
@@ -131,22 +128,17 @@ pub fn triton(
 }
 
 fn text(path: &Path) -> Result<String, Diagnostic> {
-    let bytes = source::bytes(path, MAX_BYTES).map_err(Diagnostic::error)?;
-    String::from_utf8(bytes).map_err(|_| Diagnostic::error(format!("`{}` is not UTF-8", path.display())))
+    let bytes = source::bytes(path, MAX_BYTES).map_err(|why| UnreadableText { why })?;
+    String::from_utf8(bytes).map_err(|_| NotUtf8 { path: path.display() }.into())
 }
 
 fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     let ttir = json.with_extension("ttir");
     let text_of = text(&ttir)?;
-    let function = function(&text_of)
-        .map_err(|why| Diagnostic::error(format!("`{}` cannot be read: {why}", ttir.display())))?;
-    if function.arguments.len() > MOST_ARGUMENTS {
-        return Err(Diagnostic::error(format!(
-            "`{}` has {} parameters",
-            ttir.display(),
-            function.arguments.len()
-        ))
-        .note("CUDA passes 32764 bytes at most"));
+    let function = function(&text_of).map_err(|why| UnknownTtir { path: ttir.display(), why })?;
+    let count = function.arguments.len();
+    if count > MOST_ARGUMENTS {
+        return Err(TooManyParameters { path: ttir.display(), count }.into());
     }
     let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
     let operations = if source.is_empty() { operations(&text_of) } else { source.clone() };
@@ -217,8 +209,7 @@ pub fn mistake_of_metadata(text: &str) -> Option<String> {
 /// Refuses what no launch of a manifest can give.
 fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     let Compiled { json, metadata, function, .. } = compiled;
-    let error =
-        |what: String| Err(Diagnostic::error(format!("`{}`: {what}", json.display())).code(rules::CODE_FILE));
+    let error = |why: String| Err(Unsupported { path: json.display(), why }.into());
     if !metadata.tensordesc_meta.is_empty()
         || function.arguments.iter().any(|it| it.ty.starts_with("!tt.tensordesc"))
     {
@@ -239,13 +230,13 @@ fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     if threads == 0 || threads > 1024 {
         return error(format!(
             "{} warps of {} threads are no block",
-            metadata.num_warps, metadata.target.warp_size
+            metadata.launch.num_warps, metadata.target.warp_size
         ));
     }
-    if metadata.num_ctas == 0 || metadata.num_ctas > MAX_CLUSTER {
+    if metadata.launch.num_ctas == 0 || metadata.launch.num_ctas > MAX_CLUSTER {
         return error(format!(
             "each program is a cluster of {} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}",
-            metadata.num_ctas
+            metadata.launch.num_ctas
         ));
     }
     Ok(())

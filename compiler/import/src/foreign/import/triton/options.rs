@@ -8,31 +8,19 @@ use serde_json::Value;
 
 use super::Compiled;
 use super::doubts::named;
-use crate::diagnostic::Diagnostic;
-use crate::rules;
 
 /// Keys that follow the architecture, or what came out of the compile (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
 /// 3.9). What a launch needs is read elsewhere.
-const NO_OPTIONS: [&str; 11] = [
-    "arch",
-    "warp_size",
-    "supported_fp8_dtypes",
-    "deprecated_fp8_dot_operand_dtypes",
-    "allowed_dot_input_precisions",
-    "max_num_imprecise_acc_default",
-    "backend_name",
-    "cluster_dims",
-    "tmem_size",
-    "global_scratch_align",
-    "profile_scratch_align",
-];
+const NO_OPTIONS: &str = "arch warp_size supported_fp8_dtypes deprecated_fp8_dot_operand_dtypes allowed_dot_input_precisions \
+                          max_num_imprecise_acc_default backend_name cluster_dims tmem_size global_scratch_align profile_scratch_align";
 
 /// What Triton calls its own version. The code for one GPU may be by one version, and that for another by another.
 const VERSION: &str = "triton_version";
 
 /// The options of a compile. A path is its last part: libraries are elsewhere on other machines.
 fn options(compiled: &Compiled) -> impl Iterator<Item = (&str, String)> {
-    let rest = compiled.metadata.rest.iter().filter(|(key, _)| !NO_OPTIONS.contains(&key.as_str()));
+    let is_option = |key: &str| NO_OPTIONS.split(' ').all(|other| other != key);
+    let rest = compiled.metadata.rest.iter().filter(move |(key, _)| is_option(key));
     let version = compiled.metadata.triton_version.as_ref();
     let rest = rest.map(|(key, value)| (key.as_str(), shown(value)));
     rest.chain(version.map(|version| (VERSION, format!("{version:?}"))))
@@ -60,15 +48,6 @@ pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
         format!("`{key}` is {}", values.into_iter().map(said).collect::<Vec<_>>().join(", and "))
     };
     differing.map(line).collect()
-}
-
-/// The error for two compiles that nothing but these differences tells apart.
-pub(super) fn other_options(differences: Vec<String>) -> Diagnostic {
-    let error = Diagnostic::error("these were compiled with other options").code(rules::CODE_FILE);
-    let error = differences.into_iter().fold(error, Diagnostic::note);
-    error
-        .note("no launch tells them apart")
-        .help("import those that were compiled with one value of each option alone")
 }
 
 /// A remark for each option in which compiles differ that are one plugin.

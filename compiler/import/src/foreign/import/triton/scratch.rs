@@ -6,12 +6,12 @@ use std::path::Path;
 
 use cubinder_model::KernelFacts;
 
+use super::errors::{OtherParameters, OtherScratch};
 use super::{ADDED, Compiled, MAX_BYTES};
 use crate::cubin;
 use crate::diagnostic::Diagnostic;
 use crate::loaded::Function;
 use crate::manifest::CodeKind;
-use crate::rules;
 use crate::source;
 
 /// How many parameters the code beside a JSON file has more than its text says.
@@ -28,13 +28,9 @@ pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnosti
         _ => {
             let ttir = json.with_extension("ttir");
             let text = ttir.file_name().unwrap_or_default().to_string_lossy();
-            Err(Diagnostic::error(format!(
-                "`{}` takes {taken} parameters, and `{text}` has {own}",
-                json.with_extension(kind.name()).display()
-            ))
-            .code(rules::CODE_FILE)
-            .note(format!("Triton adds at most {}, which are pointers to scratch memory", ADDED.len()))
-            .help("compile the kernel again, into an empty folder, with a Triton of 3.9 or before"))
+            let code = json.with_extension(kind.name());
+            let (path, most) = (code.display(), ADDED.len());
+            Err(OtherParameters { path, count: taken, ttir: &text, written: own, most }.into())
         }
     }
 }
@@ -46,16 +42,11 @@ pub(super) fn added(json: &Path, function: &Function) -> Result<usize, Diagnosti
 pub(super) fn is_alike(all: &[Compiled]) -> Result<(), Diagnostic> {
     let Some(first) = all.first() else { return Ok(()) };
     let Some(other) = all.iter().find(|compiled| compiled.added != first.added) else { return Ok(()) };
-    let takes = |error: Diagnostic, it: &Compiled| {
+    let outputs = [first, other].map(|it| {
         let version = it.metadata.triton_version.as_deref().unwrap_or("an unknown version");
-        error.note(format!("`{}` takes {} of them (Triton {version})", it.folder(), it.added))
-    };
-    let error = Diagnostic::error("these kernels take other numbers of pointers to scratch memory")
-        .code(rules::CODE_FILE);
-    Err([first, other]
-        .into_iter()
-        .fold(error, takes)
-        .help("import those of one version of Triton alone, or compile all with one"))
+        format!("`{}` takes {} of them (Triton {version})", it.folder(), it.added)
+    });
+    Err(OtherScratch { outputs: outputs.into() }.into())
 }
 
 /// How many parameters a kernel takes in the file of this kind; nothing where there is none that can be read.

@@ -4,11 +4,13 @@
 //! parameter of the plugin: `stride == 1` here, `stride: i32` there.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::super::text::quoted;
 use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
+use super::errors::{NoOutput, PointerInSome, SeveralTypes};
+use super::metadata::Launch;
 use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
 use crate::diagnostic::Diagnostic;
 use crate::loaded::Argument;
@@ -32,7 +34,7 @@ struct Plugin<'c> {
 }
 
 pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, Diagnostic> {
-    let Some(first) = all.first() else { return Err(Diagnostic::error("there is nothing to import")) };
+    let Some(first) = all.first() else { return Err(NoOutput {}.into()) };
     scratch::is_alike(all)?;
     let said = assign(all, constants)?;
     are_told_apart(all, &said)?;
@@ -84,21 +86,21 @@ fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diag
         same_kind(all, name)?;
     }
     let varying = varying(all, &names)?;
-    let mut same: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (name, value) in values.iter().flatten().filter(|(name, _)| !names.contains(name)) {
-        if let Fixed::Number(value) = value {
-            same.entry(name.clone()).or_default().insert(value.clone());
-        }
-    }
-    let has_all = |name: &String| values.iter().all(|values| values.contains_key(name));
     let is_word =
         |name: &String| values.iter().any(|values| matches!(values.get(name), Some(Fixed::Word(_))));
     let words = values.iter().flatten().filter(|(name, _)| is_word(name));
     let words = words.map(|(name, value)| (name.clone(), value.to_string())).collect();
+    let is_same = |name: &String, value: &Fixed| {
+        !OWN.contains(&name.as_str())
+            && !names.contains(name)
+            && values.iter().all(|values| values.get(name) == Some(value))
+    };
+    let same = values.iter().flatten().filter(|(name, value)| is_same(name, value));
     let constants = same
-        .into_iter()
-        .filter(|(name, values)| values.len() == 1 && is_free(name) && has_all(name))
-        .filter_map(|(name, values)| Some((name, values.into_iter().next()?)))
+        .filter_map(|(name, value)| match value {
+            Fixed::Number(number) => Some((name.clone(), number.clone())),
+            Fixed::Word(_) => None,
+        })
         .collect();
     let mut unsaid: Vec<String> = Vec::new();
     for parameter in all.iter().flat_map(|compiled| compiled.signature.iter().flatten()) {
@@ -112,11 +114,6 @@ fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diag
 
 /// What the manifest calls its own types and constants.
 const OWN: [&str; 4] = ["T", "CONFIG", "THREADS", "SHARED_BYTES"];
-
-/// Whether a constant can have the name of a parameter.
-fn is_free(name: &str) -> bool {
-    !OWN.contains(&name)
-}
 
 /// The parameters of all compiles.
 fn union(all: &[Compiled]) -> Vec<String> {
@@ -153,10 +150,9 @@ fn same_kind(all: &[Compiled], name: &str) -> Result<(), Diagnostic> {
     let Some(one) = all.iter().find(is_pointer) else { return Ok(()) };
     match all.iter().find(|compiled| !is_pointer(compiled)) {
         None => Ok(()),
-        Some(other) => Err(Diagnostic::error(format!("`{name}` is a pointer in some of these outputs only"))
-            .note(format!("it is one in `{}`, and none in `{}`", one.json.display(), other.json.display()))
-            .note("Triton passes nothing for a pointer that is None")
-            .help("import those with the same pointers at once: they are plugins of their own")),
+        Some(other) => {
+            Err(PointerInSome { name, one: one.json.display(), other: other.json.display() }.into())
+        }
     }
 }
 
@@ -173,12 +169,7 @@ fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagn
     for compiled in all {
         let types: BTreeSet<Option<String>> = varying.iter().map(|name| ty(compiled, name)).collect();
         if types.len() > 1 {
-            let names: Vec<&String> = varying.iter().collect();
-            return Err(Diagnostic::error("types of several parameters differ in several ways")
-                .note(format!("{} have several types in `{}`", listed(&names), compiled.json.display()))
-                .help(
-                    "import those that differ in one type at once, and put the manifests together by hand",
-                ));
+            return Err(SeveralTypes { names: listed(&varying), path: compiled.json.display() }.into());
         }
     }
     Ok(varying)
@@ -193,18 +184,11 @@ struct Order {
     passed: Vec<(String, Option<u32>, String)>,
     /// Values with how long they are: numbers of fewer digits come first.
     constants: Vec<(String, usize, String)>,
-    warps: u32,
-    stages: u32,
-    registers: Option<u32>,
-    ctas: u32,
-    cooperative: bool,
-    programmatic: bool,
-    scratch: (u64, u64),
+    launch: Launch,
 }
 
 impl Plugin<'_> {
     fn order(&self, compiled: &Compiled, values: &Values) -> Order {
-        let it = &compiled.metadata;
         let arguments = compiled.names.iter().zip(&compiled.function.arguments);
         let ty = |argument: &Argument| if argument.is_pointer { String::new() } else { argument.ty.clone() };
         let passed: Vec<(String, Option<u32>, String)> =
@@ -214,20 +198,14 @@ impl Plugin<'_> {
             free: passed.iter().filter(|(_, divisibility, _)| divisibility.is_none()).count(),
             passed,
             constants: said.map(|(name, value)| (name, value.len(), value)).collect(),
-            warps: it.num_warps,
-            stages: it.num_stages,
-            registers: it.maxnreg,
-            ctas: it.num_ctas,
-            cooperative: it.launch_cooperative_grid,
-            programmatic: it.launch_pdl,
-            scratch: (it.global_scratch_size, it.profile_scratch_size),
+            launch: compiled.metadata.launch.clone(),
         }
     }
 
     fn variant(&self, compiled: &Compiled, values: &Values) -> FoundVariant {
-        let it = &compiled.metadata;
+        let it = &compiled.metadata.launch;
         let of_its_own = |(name, _): &(&String, &Fixed)| {
-            !self.names.contains(name) && !self.constants.contains_key(*name) && is_free(name)
+            !self.names.contains(name) && !self.constants.contains_key(*name) && !OWN.contains(&name.as_str())
         };
         let mut constants = Vec::new();
         let mut guards = Vec::new();
@@ -244,7 +222,7 @@ impl Plugin<'_> {
             constants,
             guard: (!guards.is_empty()).then(|| guards.join(" and ")),
             about: format!("{} warps, {} stages", it.num_warps, it.num_stages),
-            block: Some([it.threads(), 1, 1]),
+            block: Some([compiled.metadata.threads(), 1, 1]),
             shared_bytes: None,
             shared_differs_by_type: false,
             cluster: (it.num_ctas > 1).then_some([it.num_ctas, 1, 1]),
@@ -301,7 +279,8 @@ impl Plugin<'_> {
             .map(|(name, argument)| param(name, argument, self.varying.contains(name).then_some("T")))
             .collect();
         let it = &compiled.metadata;
-        let scratch = ADDED.into_iter().zip([it.global_scratch_size, it.profile_scratch_size]);
+        let sizes = [it.launch.global_scratch_size, it.launch.profile_scratch_size];
+        let scratch = ADDED.into_iter().zip(sizes);
         for (name, bytes) in scratch.take(compiled.added) {
             let (rest, role) = match bytes {
                 0 => (": u64", Role::Is("0".to_owned())),
@@ -421,22 +400,9 @@ impl Plugin<'_> {
 
 /// How many bits an integer has that can be told from a longer one by its value.
 fn bits(argument: &Argument) -> Option<u32> {
-    let is_number = !argument.is_pointer;
-    ["i8", "i16", "i32", "i64"]
-        .iter()
-        .zip([8, 16, 32, 64])
-        .find_map(|(ty, bits)| (is_number && argument.ty == *ty).then_some(bits))
+    let bits = argument.ty.strip_prefix('i').filter(|_| !argument.is_pointer)?.parse().ok()?;
+    [8, 16, 32, 64].contains(&bits).then_some(bits)
 }
-
-/// Types of numbers that manifests do not pass by value, with the integers that have their bits.
-const BY_BITS: [(&str, &str); 6] = [
-    ("f16", "u16"),
-    ("bf16", "u16"),
-    ("f8E4M3FN", "u8"),
-    ("f8E5M2", "u8"),
-    ("f8E4M3FNUZ", "u8"),
-    ("f8E5M2FNUZ", "u8"),
-];
 
 fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
     let element = ty.map_or_else(|| manifest_type(&argument.ty), str::to_owned);
@@ -446,39 +412,40 @@ fn param(name: &str, argument: &Argument, ty: Option<&str>) -> FoundParam {
             .about("add `const` if the kernel only reads it".to_owned());
     }
     let multiple = argument.divisibility.map(|number| format!(" multiple_of({number})")).unwrap_or_default();
-    match BY_BITS.iter().find(|(theirs, _)| *theirs == argument.ty) {
-        None => FoundParam::new(name, format!(": {element}{multiple}"), Role::Unknown),
-        Some((theirs, bits)) => FoundParam::new(name, format!(": {bits}"), Role::Unknown).about(format!(
-            "the bits of an {theirs}, which no manifest passes by value; an f32 can be passed"
-        )),
-    }
+    // Numbers that manifests do not pass by value, by the integers that have their bits.
+    let bits = match argument.ty.as_str() {
+        "f16" | "bf16" => "u16",
+        "f8E4M3FN" | "f8E5M2" | "f8E4M3FNUZ" | "f8E5M2FNUZ" => "u8",
+        _ => return FoundParam::new(name, format!(": {element}{multiple}"), Role::Unknown),
+    };
+    FoundParam::new(name, format!(": {bits}"), Role::Unknown).about(format!(
+        "the bits of an {}, which no manifest passes by value; an f32 can be passed",
+        argument.ty
+    ))
 }
-
-/// Triton's names of element types, where manifests have others.
-const TYPES: [(&str, &str); 2] = [("i1", "bool"), ("f8E4M3FN", "f8")];
 
 /// What a manifest calls a type of Triton's. One that it does not have stays, and `cubinder check` asks what it is.
 fn manifest_type(ty: &str) -> String {
-    let known = TYPES.iter().find(|(theirs, _)| *theirs == ty).map(|(_, ours)| *ours);
     let is_word = !ty.is_empty() && ty.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-    known.map_or_else(|| if is_word { ty.to_owned() } else { ELEMENT.to_owned() }, str::to_owned)
+    let ours = match ty {
+        "i1" => "bool",
+        "f8E4M3FN" => "f8",
+        _ if is_word => ty,
+        _ => ELEMENT,
+    };
+    ours.to_owned()
 }
 
-/// Keeps of several pieces of PTX that of the lowest architecture that is for all that are newer; those for one architecture alone have their cubins.
+/// Keeps of several pieces of PTX the one of the lowest architecture that is for all newer ones; those for one architecture alone have
+/// their cubins.
 fn lowest_ptx(code: &mut FoundCode) {
-    let version = |path: &Path| {
+    let number = |path: &Path| -> Option<u32> {
         let bytes = source::bytes(path, MAX_BYTES).ok()?;
-        let facts = crate::cubin::read_ptx(&bytes).ok()?;
-        let number = facts.target.strip_prefix("sm_")?.parse::<u32>().ok()?;
-        Some(number)
+        crate::cubin::read_ptx(&bytes).ok()?.target.strip_prefix("sm_")?.parse().ok()
     };
-    let ptx: Vec<(u32, PathBuf)> = code
-        .files
-        .iter()
-        .filter(|(kind, _)| *kind == CodeKind::Ptx)
-        .filter_map(|(_, path)| Some((version(path)?, path.clone())))
-        .collect();
-    let lowest = ptx.iter().min_by_key(|(number, _)| *number).map(|(_, path)| path.clone());
+    let ptx = code.files.iter().filter(|(kind, _)| *kind == CodeKind::Ptx);
+    let lowest = ptx.filter_map(|(_, path)| Some((number(path)?, path))).min_by_key(|(number, _)| *number);
+    let lowest = lowest.map(|(_, path)| path.clone());
     code.files.retain(|(kind, path)| *kind == CodeKind::Cubin || Some(path) == lowest.as_ref());
     code.files.sort_by_key(|(kind, _)| *kind == CodeKind::Ptx);
 }

@@ -14,70 +14,33 @@ pub(super) struct Work {
     pub(super) without_integers: u64,
 }
 
-/// Conversions (`arith` and `tt` of Triton 3.9).
-const CONVERSIONS: [&str; 13] = [
-    "arith.extf",
-    "arith.truncf",
-    "arith.bitcast",
-    "arith.sitofp",
-    "arith.uitofp",
-    "arith.fptosi",
-    "arith.fptoui",
-    "arith.extsi",
-    "arith.extui",
-    "arith.trunci",
-    "arith.index_cast",
-    "tt.fp_to_fp",
-    "tt.bitcast",
-];
+/// Whether an operation converts types (`arith` and `tt` of Triton 3.9).
+fn is_conversion(word: &str) -> bool {
+    const ARITH: &str = "extf truncf bitcast sitofp uitofp fptosi fptoui extsi extui trunci index_cast";
+    is_of("arith.", ARITH, word) || is_of("tt.", "fp_to_fp bitcast", word)
+}
 
-/// What integers and addresses are made with.
-const OF_INTEGERS: [&str; 14] = [
-    "arith.constant",
-    "arith.select",
-    "arith.andi",
-    "arith.ori",
-    "arith.xori",
-    "arith.cmpi",
-    "arith.shli",
-    "arith.shrsi",
-    "arith.shrui",
-    "tt.addptr",
-    "tt.splat",
-    "tt.broadcast",
-    "tt.expand_dims",
-    "tt.advance",
-];
+/// Whether an operation computes integers and addresses, or moves values.
+fn is_of_integers(word: &str) -> bool {
+    const ARITH: &str = "constant select andi ori xori cmpi shli shrsi shrui addi subi muli divsi divui remsi remui maxsi maxui minsi \
+                         minui ceildivsi ceildivui floordivsi";
+    is_of("arith.", ARITH, word) || is_of("tt.", "addptr splat broadcast expand_dims advance", word)
+}
 
-/// Arithmetic of integers, with and without signs.
-const ARITHMETIC: [&str; 14] = [
-    "addi",
-    "subi",
-    "muli",
-    "divsi",
-    "divui",
-    "remsi",
-    "remui",
-    "maxsi",
-    "maxui",
-    "minsi",
-    "minui",
-    "ceildivsi",
-    "ceildivui",
-    "floordivsi",
-];
+/// Whether a word is one of these operations of a dialect.
+fn is_of(dialect: &str, operations: &str, word: &str) -> bool {
+    word.strip_prefix(dialect).is_some_and(|word| operations.split(' ').any(|operation| operation == word))
+}
 
 /// The work that operations do.
 pub(super) fn work(operations: &str) -> Work {
     let (mut without_types, mut without_integers) = (DefaultHasher::new(), DefaultHasher::new());
     for (word, rest) in operations.lines().filter_map(operation) {
-        if CONVERSIONS.contains(&word) {
+        if is_conversion(word) {
             continue;
         }
         (word, whole_number(word, rest)).hash(&mut without_types);
-        let is_of_integers = OF_INTEGERS.contains(&word)
-            || word.strip_prefix("arith.").is_some_and(|word| ARITHMETIC.contains(&word));
-        if !is_of_integers {
+        if !is_of_integers(word) {
             word.hash(&mut without_integers);
         }
     }

@@ -23,7 +23,10 @@ fn the_second_build_does_not_call_nvrtc() {
         let code: Vec<Compiled> = ["sm_89", "sm_90", "compute_80"]
             .into_iter()
             .map(|name| {
-                session.compile(&prepared, target(name)).unwrap_or_else(|errors| panic!("{}", show(&errors)))
+                session
+                    .compile(&prepared, target(name))
+                    .map_err(diagnostics)
+                    .unwrap_or_else(|errors| panic!("{}", show(&errors)))
             })
             .collect();
         assert_eq!(session.take_cache_warning(), None);
@@ -73,7 +76,10 @@ fn signatures_of_one_text_come_from_one_compile() {
     assert_eq!(found, [Some(expected[1].clone()), None, None]);
     assert_eq!((warm.statistics().nvrtc_calls, warm.statistics().cache_hits), (1, 1));
     assert_eq!(all(&warm, &["k<int, 3>"])[0].as_ref().unwrap().params, expected[1].params);
-    let unknown = warm.signature(&prepared(&warm, &["k<float, 4>"])[0], target("sm_89")).unwrap_err();
+    let unknown = warm
+        .signature(&prepared(&warm, &["k<float, 4>"])[0], target("sm_89"))
+        .map_err(diagnostics)
+        .unwrap_err();
     assert!(unknown[0].message.contains("N is large"), "{unknown:?}");
 }
 
@@ -144,8 +150,10 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     std::fs::write(&library, "not a library").unwrap();
     let toolkit = Toolkit { nvrtc: library, include: Vec::new(), is_pinned: false, without_headers: None };
     let session = Session::new(toolkit, Settings::default(), Cache::disabled()).unwrap();
-    let errors =
-        session.compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89")).unwrap_err();
+    let errors = session
+        .compile(&session.prepare(unit(folder.path(), SCALE, "k", &[])), target("sm_89"))
+        .map_err(diagnostics)
+        .unwrap_err();
     assert!(errors[0].message.starts_with("NVRTC cannot be used: cannot load `"), "{errors:?}");
     assert!(
         errors[0].message.ends_with("/libnvrtc.so.13`: file too short"),
@@ -165,8 +173,11 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
         Toolkit { include: Vec::new(), is_pinned: false, without_headers: Some(Box::new(why)), ..whole };
     let folder = tempfile::tempdir().unwrap();
     let session = Session::new(bare, Settings::default(), Cache::disabled()).unwrap();
-    let compile =
-        |text: &str| session.compile(&session.prepare(unit(folder.path(), text, "k", &[])), target("sm_89"));
+    let compile = |text: &str| {
+        session
+            .compile(&session.prepare(unit(folder.path(), text, "k", &[])), target("sm_89"))
+            .map_err(diagnostics)
+    };
     compile("__global__ void k(float* x) { *x = sqrtf(*x); }").unwrap();
     let errors =
         compile("#include <cuda_fp16.h>\n__global__ void k(__half* x) { *x = *x + *x; }").unwrap_err();
@@ -177,7 +188,7 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
     // The generated header includes one for the plugin's types.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
-    let errors = session.compile(&session.prepare(half), target("sm_89")).unwrap_err();
+    let errors = session.compile(&session.prepare(half), target("sm_89")).map_err(diagnostics).unwrap_err();
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"), "{errors:?}");
     // What no toolkit has is another matter, and so is a mistake of another kind.
     let errors = compile("#include <vector>\n__global__ void k(float* x) { }").unwrap_err();

@@ -16,7 +16,8 @@ use object::read::elf::{FileHeader, Sym};
 
 use cubinder_model::ArchSuffix;
 
-use super::{Budget, CubinError, Header, Named};
+use super::info::half;
+use super::{Budget, CubinError, Header, SectionsByName};
 
 /// Where a cubin comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -67,11 +68,11 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
             undefined.push(String::from_utf8_lossy(name).into_owned());
         }
     }
-    let sections = Named::of(&sections, endian, &mut budget)?;
+    let sections = SectionsByName::of(&sections, endian, &mut budget)?;
     let note = |name: &[u8]| Ok::<_, CubinError>(sections.bytes(bytes, name)?.and_then(description));
     let of_header = of_header(header)?;
     let tool = note(b".note.nv.tkinfo")?.map(|note| tool(note, arch)).unwrap_or_default();
-    let of_note = note(b".note.nv.cuinfo")?.and_then(|note| release(half(note, 4)?));
+    let of_note = note(b".note.nv.cuinfo")?.and_then(|note| release(half(note, 4)?.into()));
     Ok(CubinOrigin {
         suffix: of_header.suffix.or(tool.suffix),
         release: of_header.release.or(of_note).or(tool.release),
@@ -124,10 +125,6 @@ fn description(section: &[u8]) -> Option<&[u8]> {
     let (name, size) = (usize::try_from(word(0)?).ok()?, usize::try_from(word(4)?).ok()?);
     let start = 12_usize.checked_add(name.checked_next_multiple_of(4)?)?;
     section.get(start..start.checked_add(size)?)
-}
-
-fn half(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from(u16::from_le_bytes(bytes.get(at..at.checked_add(2)?)?.try_into().ok()?)))
 }
 
 /// The text of a tool's note that the word with this index points to.

@@ -236,7 +236,7 @@ fn what_is_cached_is_what_a_stand_in_makes() {
         is_pinned: false,
         without_headers: None,
     };
-    let run = Run { toolkit: &toolkit, compiler: Compiler::Played(preprocessor::compile) };
+    let run = Run { toolkit: &toolkit, compiler: Compiler::StandIn(preprocessor::compile) };
     let hits = (0..10_000).filter(|seed| run.check(*seed, true)).count();
     // Without hits the comparison would prove nothing.
     assert!(hits > 2_000, "{hits}");
@@ -246,7 +246,7 @@ fn what_is_cached_is_what_a_stand_in_makes() {
 fn what_is_cached_is_what_nvrtc_makes() {
     let Some(toolkit) = toolkit("what_is_cached_is_what_nvrtc_makes") else { return };
     let nvrtc = Arc::new(Nvrtc::load(&toolkit.nvrtc).unwrap());
-    let run = Run { toolkit: &toolkit, compiler: Compiler::Here(nvrtc) };
+    let run = Run { toolkit: &toolkit, compiler: Compiler::InProcess(nvrtc) };
     let hits = (0..200).filter(|seed| run.check(*seed, false)).count();
     assert!(hits > 40, "{hits}");
 }
@@ -256,7 +256,7 @@ fn what_is_cached_is_what_nvrtc_makes() {
 fn the_stand_in_reads_as_nvrtc_does() {
     let Some(toolkit) = toolkit("the_stand_in_reads_as_nvrtc_does") else { return };
     let nvrtc = Arc::new(Nvrtc::load(&toolkit.nvrtc).unwrap());
-    let compilers = [Compiler::Here(nvrtc), Compiler::Played(preprocessor::compile)];
+    let compilers = [Compiler::InProcess(nvrtc), Compiler::StandIn(preprocessor::compile)];
     let runs = compilers.map(|compiler| Run { toolkit: &toolkit, compiler });
     for seed in 0..40 {
         let mut project = Project::new(seed);
@@ -280,7 +280,7 @@ fn the_stand_in_reads_as_nvrtc_does() {
 
 #[test]
 fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
-    fn reads(name: &'static str, program: &crate::nvrtc::OwnedProgram) -> WorkerOutput {
+    fn reads(name: &'static str, program: &nvrtc_sys::Program) -> WorkerOutput {
         let mut compiled = preprocessor::compile(program).unwrap();
         let folder = program
             .options
@@ -291,16 +291,16 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         compiled.printed = Some(trace.into_bytes());
         compiled
     }
-    fn prints(printed: &[u8], program: &crate::nvrtc::OwnedProgram) -> WorkerOutput {
+    fn prints(printed: &[u8], program: &nvrtc_sys::Program) -> WorkerOutput {
         WorkerOutput { printed: Some(printed.to_vec()), ..preprocessor::compile(program).unwrap() }
     }
     let cases: [(Compiler, bool); 5] = [
-        (Compiler::Played(|program| Ok(reads("sub/../b.h", program))), true),
-        (Compiler::Played(|program| Ok(reads("unknown.h", program))), false),
-        (Compiler::Played(|program| Ok(reads("other.h", program))), false),
+        (Compiler::StandIn(|program| Ok(reads("sub/../b.h", program))), true),
+        (Compiler::StandIn(|program| Ok(reads("unknown.h", program))), false),
+        (Compiler::StandIn(|program| Ok(reads("other.h", program))), false),
         // An NVRTC that accepts the option and prints no trace.
-        (Compiler::Played(|program| Ok(prints(b"", program))), false),
-        (Compiler::Played(|program| Ok(prints(b"something else\n", program))), false),
+        (Compiler::StandIn(|program| Ok(prints(b"", program))), false),
+        (Compiler::StandIn(|program| Ok(prints(b"something else\n", program))), false),
     ];
     let file = tempfile::NamedTempFile::new().unwrap();
     let toolkit = Toolkit {
@@ -330,7 +330,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
 /// The toolkit's headers choose some of each other by macros. A file of the project with such a name takes precedence once it exists.
 #[test]
 fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
-    fn traced(program: &crate::nvrtc::OwnedProgram) -> std::result::Result<WorkerOutput, CompileError> {
+    fn traced(program: &nvrtc_sys::Program) -> std::result::Result<WorkerOutput, CompileError> {
         let mut compiled = preprocessor::compile(program)?;
         let options = program.options.iter().filter_map(|option| option.to_str());
         let folders: Vec<&str> =
@@ -359,7 +359,7 @@ fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
             is_pinned: true,
             without_headers: None,
         };
-        let run = Run { toolkit: &toolkit, compiler: Compiler::Played(traced) };
+        let run = Run { toolkit: &toolkit, compiler: Compiler::StandIn(traced) };
         let (settings, cache) = (project.settings().unwrap(), project.root.path().join("cache"));
         let compile = || run.compile(&project, &settings, Cache::open(&cache)).unwrap();
         let (of_toolkit, is_hit) = compile();

@@ -9,10 +9,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use nvrtc_sys::{CompileError, Output};
+use nvrtc_sys::{CompileError, Output, Program};
 
-use super::super::OwnedProgram;
-use super::super::workers::WorkerOutput;
+use crate::nvrtc::workers::WorkerOutput;
 
 thread_local! {
     /// A file that somebody writes while the compile runs: whether before it reads anything, the path, and the bytes.
@@ -20,7 +19,7 @@ thread_local! {
 }
 
 /// Compiles with the stand-in.
-pub(super) fn compile(program: &OwnedProgram) -> Result<WorkerOutput, CompileError> {
+pub(super) fn compile(program: &Program) -> Result<WorkerOutput, CompileError> {
     let write = |is_before: bool| {
         let due = WRITTEN_MEANWHILE.take_if(|(before, ..)| *before == is_before);
         // A link may lead nowhere.
@@ -64,7 +63,7 @@ struct State {
     depth: usize,
 }
 
-fn preprocess(program: &OwnedProgram) -> Result<String, String> {
+fn preprocess(program: &Program) -> Result<String, String> {
     let mut state = State::default();
     let mut before = Vec::new();
     let options = program.options.iter().map(|option| option.to_str().unwrap());

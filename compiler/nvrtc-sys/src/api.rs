@@ -96,7 +96,7 @@ impl Api {
     }
 
     /// NVRTC's words for a result code.
-    pub(crate) fn words(&self, code: ResultCode) -> String {
+    pub(crate) fn describe(&self, code: ResultCode) -> String {
         // SAFETY: the function takes any number and returns a static text or null.
         let text = unsafe { (self.error_string)(code) };
         if text.is_null() {
@@ -107,7 +107,11 @@ impl Api {
     }
 
     fn check(&self, call: &'static str, code: ResultCode) -> Result<(), LoadError> {
-        if code == SUCCESS { Ok(()) } else { Err(LoadError::Call { call, code, reason: self.words(code) }) }
+        if code == SUCCESS {
+            Ok(())
+        } else {
+            Err(LoadError::Call { call, code, reason: self.describe(code) })
+        }
     }
 }
 
@@ -144,15 +148,17 @@ pub(crate) fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     let open = || {
         // SAFETY: loading runs the library's initializers. The caller names NVRTC or its built-in headers; both are meant
         // to be loaded at run time and set up only their own state.
-        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
-            .map_err(|error| LoadError::Open { path: path.to_owned(), reason: words_of_loader(&error, path) })
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| LoadError::Open {
+            path: path.to_owned(),
+            reason: describe_load_error(&error, path),
+        })
     };
     std::mem::forget(open()?);
     open()
 }
 
 /// The loader's own words (dlerror(3)), which stand behind those of the crate. Where they begin with the path, without it: it is said already.
-fn words_of_loader(error: &libloading::Error, path: &Path) -> String {
+fn describe_load_error(error: &libloading::Error, path: &Path) -> String {
     let words = std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string);
     match words.strip_prefix(&format!("{}: ", path.display())) {
         Some(rest) => rest.to_owned(),

@@ -94,7 +94,7 @@ impl<'a> Handle<'a> {
             SUCCESS => Ok(()),
             COMPILATION => Err(CompileError::Rejected { log: self.log() }),
             INVALID_OPTION => Err(CompileError::Option { log: self.log() }),
-            code => Err(self.failed(call, code, self.api.words(code))),
+            code => Err(self.failed(call, code, self.api.describe(code))),
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
-use cubinder_import::foreign::import::{self, Constant, Found};
+use cubinder_import::foreign::import::{self, Constant, FoundPlugin};
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 use cubinder_source::diagnostic::{Diagnostic, suggest};
 
@@ -113,7 +113,7 @@ fn unknown(words: &[OsString]) -> Diagnostic {
 }
 
 /// What goes to stdout: the manifest, or where it is.
-fn written(found: &Found, output: Option<&Path>) -> Result<String, Diagnostic> {
+fn written(found: &FoundPlugin, output: Option<&Path>) -> Result<String, Diagnostic> {
     import::check_paths(found, output.map_or(Path::new("."), parent_folder))?;
     let Some(path) = output else { return Ok(import::write(found, Path::new("."))) };
     let text = import::write(found, parent_folder(path));

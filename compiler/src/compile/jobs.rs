@@ -273,8 +273,9 @@ fn run_task(session: &Session, jobs: &[Job<'_>], task: Task<'_>, progress: &Prog
         Task::Code(index, job, planned) => {
             let compiled = session.compile(&job.prepared, planned.target);
             step(progress, format!("{} for {}", job.unit.kernel, planned.target));
-            let at_target =
-                |errors: Vec<CompileMessage>| errors.into_iter().map(|error| at_target(error, planned)).collect();
+            let at_target = |errors: Vec<CompileMessage>| {
+                errors.into_iter().map(|error| at_target(error, planned)).collect()
+            };
             TaskResult::Code(index, planned.target, Box::new(compiled.map_err(at_target)))
         }
     }
@@ -307,16 +308,17 @@ fn compile_missing_signatures(
         })
     };
     let missing: Vec<SignatureRequest> = requests.iter().filter(is_missing).copied().collect();
-    let found: Vec<(SignatureRequest, Result<Signature, Vec<CompileMessage>>)> = group_by_text(jobs, &missing)
-        .into_par_iter()
-        .flat_map_iter(|group| {
-            signatures(session, jobs, group).into_iter().filter_map(|(request, signature)| {
-                let job = jobs.get(request.job)?;
-                let alone = || session.signature(&job.prepared, request.target);
-                Some((request, signature.map_or_else(alone, Ok)))
+    let found: Vec<(SignatureRequest, Result<Signature, Vec<CompileMessage>>)> =
+        group_by_text(jobs, &missing)
+            .into_par_iter()
+            .flat_map_iter(|group| {
+                signatures(session, jobs, group).into_iter().filter_map(|(request, signature)| {
+                    let job = jobs.get(request.job)?;
+                    let alone = || session.signature(&job.prepared, request.target);
+                    Some((request, signature.map_or_else(alone, Ok)))
+                })
             })
-        })
-        .collect();
+            .collect();
     for (request, signature) in found {
         set_signature(compiled, request, Some(signature));
     }

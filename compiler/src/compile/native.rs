@@ -154,8 +154,9 @@ impl Task<'_> {
         let author = self.job.prepared.unit();
         let unit = codegen::native_unit(author, &plugin.draft.plugin, &self.launch, bounds);
         let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
-        let compiled =
-            session.compile(&prepared, target).map_err(|errors| self.not_a_device_function(diagnostics(errors)))?;
+        let compiled = session
+            .compile(&prepared, target)
+            .map_err(|errors| self.not_a_device_function(diagnostics(errors)))?;
         let mut object = compiled.object;
         let raw = object.raw().map_err(|error| self.unreadable(target, &error))?;
         let rules = cubin::launch_rules(target, &raw, &compiled.symbol);

@@ -222,7 +222,8 @@ fn finish_unit(
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
     for (target, result) in codes {
-        failed.push((*target, result.as_ref().err().map_or_else(Vec::new, |found| explained(resolved, found))));
+        failed
+            .push((*target, result.as_ref().err().map_or_else(Vec::new, |found| explained(resolved, found))));
         if let Ok(code) = result {
             compiled.push((*target, code));
         }

@@ -15,12 +15,12 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    pub(super) fn of(bytes: &[u8]) -> Budget {
+    pub(super) fn for_file(bytes: &[u8]) -> Budget {
         Budget { left: bytes.len().saturating_mul(MOST) }
     }
 
     /// Notes that are going to be read.
-    pub(super) fn take(&mut self, bytes: usize) -> Result<(), CubinError> {
+    pub(super) fn spend(&mut self, bytes: usize) -> Result<(), CubinError> {
         self.left = self.left.checked_sub(bytes).ok_or_else(|| {
             CubinError::Elf("its names and notes overlap, and have more bytes than the file".to_owned())
         })?;
@@ -29,7 +29,7 @@ impl Budget {
 
     /// A name that was looked for up to its end.
     pub(super) fn name<'n>(&mut self, name: &'n [u8]) -> Result<&'n [u8], CubinError> {
-        self.take(name.len())?;
+        self.spend(name.len())?;
         if name.len() > LONGEST_NAME {
             let message = format!("a name of {} bytes: more than {LONGEST_NAME} make no sense", name.len());
             return Err(CubinError::Elf(message));

@@ -27,22 +27,22 @@ const MAX_PARAMS: usize = 32_764;
 
 /// What `.nv.info` says about one function.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Common {
+pub(super) struct FunctionNotes {
     pub(super) registers: Option<u32>,
     pub(super) stack: Option<u32>,
 }
 
 /// What `.nv.info.<kernel>` says.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Own {
+pub(super) struct KernelNotes {
     pub(super) max_threads: Option<u32>,
     pub(super) rules: LaunchRules,
     pub(super) params: Vec<KernelParam>,
 }
 
 /// Reads `.nv.info`: facts by the index of the function's symbol.
-pub(super) fn common(notes: &[u8]) -> Result<BTreeMap<usize, Common>, CubinError> {
-    let mut functions: BTreeMap<usize, Common> = BTreeMap::new();
+pub(super) fn functions(notes: &[u8]) -> Result<BTreeMap<usize, FunctionNotes>, CubinError> {
+    let mut functions: BTreeMap<usize, FunctionNotes> = BTreeMap::new();
     for record in records(notes, ".nv.info") {
         let (attribute, value) = record?;
         let ([symbol, number], true) = (words::<2>(value), value.len() >= 8) else { continue };
@@ -59,9 +59,9 @@ pub(super) fn common(notes: &[u8]) -> Result<BTreeMap<usize, Common>, CubinError
 }
 
 /// Reads `.nv.info.<kernel>`.
-pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
+pub(super) fn kernel(notes: &[u8], kernel: &str) -> Result<KernelNotes, CubinError> {
     let damaged = |what: String| CubinError::Info { kernel: kernel.to_owned(), what };
-    let mut own = Own::default();
+    let mut own = KernelNotes::default();
     let mut params: BTreeMap<u16, KernelParam> = BTreeMap::new();
     let (mut cluster, mut is_clustered) = (None, false);
     for record in records(notes, kernel) {
@@ -99,7 +99,7 @@ pub(super) fn own(notes: &[u8], kernel: &str) -> Result<Own, CubinError> {
     }
     own.params = params.into_values().collect();
     own.rules.cluster = match cluster {
-        Some(size) => Cluster::of(size),
+        Some(size) => Cluster::from_size(size),
         None => is_clustered.then_some(Cluster::AtLaunch),
     };
     Ok(own)

@@ -87,7 +87,7 @@ pub enum Cluster {
 
 impl Cluster {
     /// A cluster of one block is none.
-    fn of(size: [u32; 3]) -> Option<Cluster> {
+    fn from_size(size: [u32; 3]) -> Option<Cluster> {
         (size != [1, 1, 1]).then_some(Cluster::Of(size))
     }
 }
@@ -148,11 +148,11 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     let arch = arch_of(header)?;
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
-    let mut budget = Budget::of(bytes);
-    let sections = SectionsByName::of(&sections, endian, &mut budget)?;
+    let mut budget = Budget::for_file(bytes);
+    let sections = SectionsByName::read(&sections, endian, &mut budget)?;
     let notes = sections.bytes(bytes, b".nv.info")?.unwrap_or_default();
-    budget.take(notes.len())?;
-    let common = info::common(notes)?;
+    budget.spend(notes.len())?;
+    let common = info::functions(notes)?;
     let (mut kernels, mut rules) = (Vec::new(), BTreeMap::new());
     let mut known: HashSet<&[u8]> = HashSet::new();
     for (index, symbol) in symbols.enumerate() {
@@ -215,13 +215,13 @@ fn kernel(
     sections: &SectionsByName<'_>,
     bytes: &[u8],
     symbol: &[u8],
-    common: Option<&info::Common>,
+    common: Option<&info::FunctionNotes>,
     budget: &mut Budget,
 ) -> Result<(KernelFacts, LaunchRules), CubinError> {
     let named = |prefix: &[u8]| [prefix, symbol].concat();
     let notes = sections.bytes(bytes, &named(b".nv.info."))?.unwrap_or_default();
-    budget.take(notes.len())?;
-    let own = info::own(notes, &String::from_utf8_lossy(symbol))?;
+    budget.spend(notes.len())?;
+    let own = info::kernel(notes, &String::from_utf8_lossy(symbol))?;
     let shared = sections.size_of(&named(b".nv.shared."));
     let reserved = sections.size_of(RESERVED_SHARED).map_or(0, |_| RESERVED_SHARED_BYTES);
     let fixed = u32::try_from(shared.unwrap_or(0).saturating_sub(reserved)).unwrap_or(u32::MAX);
@@ -247,7 +247,7 @@ fn kernel(
 struct SectionsByName<'a>(HashMap<&'a [u8], &'a SectionHeader64<LittleEndian>>);
 
 impl<'a> SectionsByName<'a> {
-    fn of(
+    fn read(
         sections: &Sections<'a>,
         endian: LittleEndian,
         budget: &mut Budget,

@@ -54,7 +54,7 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
     let mut undefined = Vec::new();
     let mut known: HashSet<&[u8]> = HashSet::new();
-    let mut budget = Budget::of(bytes);
+    let mut budget = Budget::for_file(bytes);
     for symbol in symbols.iter().skip(1) {
         let is_used = symbol.st_shndx(endian) == SHN_UNDEF
             && symbol.st_type() <= object::elf::STT_FUNC
@@ -68,7 +68,7 @@ pub fn cubin_origin(bytes: &[u8]) -> Result<CubinOrigin, CubinError> {
             undefined.push(String::from_utf8_lossy(name).into_owned());
         }
     }
-    let sections = SectionsByName::of(&sections, endian, &mut budget)?;
+    let sections = SectionsByName::read(&sections, endian, &mut budget)?;
     let note = |name: &[u8]| Ok::<_, CubinError>(sections.bytes(bytes, name)?.and_then(description));
     let of_header = of_header(header)?;
     let tool = note(b".note.nv.tkinfo")?.map(|note| tool(note, arch)).unwrap_or_default();
@@ -185,7 +185,7 @@ mod tests {
             assert_eq!(suffix(options, number), expected, "{options}");
         }
     }
-    fn of(file: &str) -> Vec<u8> {
+    fn data(file: &str) -> Vec<u8> {
         std::fs::read(format!("{}/../../tests/data/code/{file}", env!("CARGO_MANIFEST_DIR"))).unwrap()
     }
 
@@ -193,8 +193,8 @@ mod tests {
     #[test]
     fn the_release_is_in_the_header_or_in_a_note() {
         let release = |bytes: &[u8]| cubin_origin(bytes).unwrap().release;
-        assert_eq!(release(&of("triton/f32-sm_80-any/axpy.cubin")), Some((12, 9)));
-        let noted = of("scale.sm_90.cubin");
+        assert_eq!(release(&data("triton/f32-sm_80-any/axpy.cubin")), Some((12, 9)));
+        let noted = data("scale.sm_90.cubin");
         assert_eq!(release(&noted), Some((13, 0)));
         let without = |bytes: &[u8], name: &[u8]| {
             let mut changed = bytes.to_vec();
@@ -213,7 +213,7 @@ mod tests {
     /// The words of the header are those of ptxas 12.0, 12.4, 12.8 and 12.9 for `sm_90` and `sm_90a`.
     #[test]
     fn the_header_of_abi_7_tells_the_suffix() {
-        let mut cubin = of("triton/f32-sm_80-any/axpy.cubin");
+        let mut cubin = data("triton/f32-sm_80-any/axpy.cubin");
         assert_eq!((cubin[8], &cubin[48..52]), (7, &0x0050_0550_u32.to_le_bytes()[..]));
         assert_eq!(cubin_origin(&cubin).unwrap().suffix, None);
         for (flags, suffix) in [(0x005a_055a_u32, ArchSuffix::None), (0x005a_0d5a, ArchSuffix::Specific)] {

@@ -80,9 +80,9 @@ pub fn ptx_origin(bytes: &[u8]) -> Result<PtxOrigin, CubinError> {
 fn entry_with_uses(entry: &Entry<'_>) -> PtxEntry {
     let names: Vec<&str> = entry.params.iter().map(|param| param.name).collect();
     let uses = usage::uses(entry.body.unwrap_or_default(), &names);
-    let says = |(param, found): (&Param<'_>, &usage::ParamUse)| match param.says {
+    let says = |(param, found): (&Param<'_>, &usage::ParamUse)| match param.kind {
         PtxParam::Integer | PtxParam::Bits if found.is_address => PtxParam::Pointer,
-        says => says,
+        kind => kind,
     };
     PtxEntry {
         symbol: entry.facts.symbol.clone(),
@@ -94,7 +94,7 @@ fn entry_with_uses(entry: &Entry<'_>) -> PtxEntry {
 /// What a text has, with all that is known of its entries; else what could be read of its beginning, and why the rest could not.
 fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
     let mut module = scan::module(text)?;
-    let shared = shared::of_entries(&module);
+    let shared = shared::entries(&module);
     for (entry, shared) in module.entries.iter_mut().zip(shared) {
         entry.rules.shared_bytes = shared.bytes;
         entry.rules.dynamic_shared = shared.dynamic;
@@ -203,7 +203,7 @@ struct Param<'t> {
     name: &'t str,
     offset: u32,
     size: u32,
-    says: PtxParam,
+    kind: PtxParam,
 }
 
 /// An entry as it is read.
@@ -228,7 +228,7 @@ fn entry<'t>(
     let (most, block) = (bound("maxntid")?, bound("reqntid")?);
     let is_clustered = has(directives, "explicitcluster");
     let cluster = match bound("reqnctapercluster")? {
-        Some(size) => Cluster::of(size),
+        Some(size) => Cluster::from_size(size),
         None => is_clustered.then_some(Cluster::AtLaunch),
     };
     let product = |axes: [u32; 3]| axes.into_iter().fold(1, u32::saturating_mul);
@@ -293,12 +293,12 @@ fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError>
         let offset = end.checked_next_multiple_of(align).ok_or_else(unreadable)?;
         end = offset.checked_add(size).ok_or_else(unreadable)?;
         let name = text.split_whitespace().last().filter(|_| !text.contains('[')).unwrap_or_default();
-        params.push(Param { name, offset, size, says: says(text) });
+        params.push(Param { name, offset, size, kind: kind(text) });
     }
     Ok(params)
 }
 
-fn says(param: &str) -> PtxParam {
+fn kind(param: &str) -> PtxParam {
     let mut words = param.split_whitespace();
     if words.clone().any(|word| word == ".ptr") {
         return PtxParam::Pointer;

@@ -20,8 +20,8 @@ proptest! {
 
     #[test]
     fn any_notes_are_read(notes in proptest::collection::vec(any::<u8>(), 0..128)) {
-        let _ = info::common(&notes);
-        let _ = info::own(&notes, "k");
+        let _ = info::functions(&notes);
+        let _ = info::kernel(&notes, "k");
     }
 }
 

@@ -85,17 +85,17 @@ fn signatures<'f>(
 ) -> Result<BTreeMap<String, Signature>, SignatureError> {
     let sections = gimli::DwarfSections::load(load)?;
     let dwarf = sections.borrow(|section| EndianSlice::new(section, LittleEndian));
-    let mut left = Left { names: length.saturating_mul(MOST_NAMES), text: MOST_TEXT };
+    let mut budget = Budget { names: length.saturating_mul(MOST_NAMES), text: MOST_TEXT };
     let mut found = BTreeMap::new();
     let mut units = dwarf.units();
     while found.len() < symbols.len()
         && let Some(header) = units.next()?
     {
-        let entries = Entries::of(&dwarf, &dwarf.unit(header)?, &mut left)?;
+        let entries = Entries::read(&dwarf, &dwarf.unit(header)?, &mut budget)?;
         let mut leaves = HashMap::new();
         for (symbol, function) in entries.functions(symbols) {
             if !found.contains_key(symbol) {
-                found.insert(symbol.to_owned(), entries.signature(function, &mut leaves, &mut left)?);
+                found.insert(symbol.to_owned(), entries.signature(function, &mut leaves, &mut budget)?);
             }
         }
     }
@@ -103,15 +103,15 @@ fn signatures<'f>(
 }
 
 /// What may still be read and written.
-struct Left {
+struct Budget {
     names: usize,
     text: usize,
 }
 
-impl Left {
-    fn take(left: &mut usize, bytes: usize) -> Result<(), SignatureError> {
+impl Budget {
+    fn spend(budget: &mut usize, bytes: usize) -> Result<(), SignatureError> {
         let more = || SignatureError::Dwarf("its names are longer than any program has them".to_owned());
-        *left = left.checked_sub(bytes).ok_or_else(more)?;
+        *budget = budget.checked_sub(bytes).ok_or_else(more)?;
         Ok(())
     }
 }
@@ -154,10 +154,10 @@ impl<'d> Entry<'d> {
 struct Entries<'d>(BTreeMap<usize, Entry<'d>>);
 
 impl<'d> Entries<'d> {
-    fn of(
+    fn read(
         dwarf: &gimli::Dwarf<Slice<'d>>,
         unit: &gimli::Unit<Slice<'d>>,
-        left: &mut Left,
+        budget: &mut Budget,
     ) -> Result<Entries<'d>, SignatureError> {
         let mut entries: BTreeMap<usize, Entry<'d>> = BTreeMap::new();
         // The open entries from the root down.
@@ -174,9 +174,9 @@ impl<'d> Entries<'d> {
             for attribute in die.attrs() {
                 let value = attribute.value();
                 match attribute.name() {
-                    gimli::DW_AT_name => entry.name = Some(text(dwarf, unit, value, left)?),
+                    gimli::DW_AT_name => entry.name = Some(text(dwarf, unit, value, budget)?),
                     gimli::DW_AT_linkage_name | gimli::DW_AT_MIPS_linkage_name => {
-                        entry.linkage_name = Some(text(dwarf, unit, value, left)?);
+                        entry.linkage_name = Some(text(dwarf, unit, value, budget)?);
                     }
                     gimli::DW_AT_type => {
                         if let AttributeValue::UnitRef(offset) = value {
@@ -223,14 +223,14 @@ impl<'d> Entries<'d> {
         &self,
         function: &Entry<'d>,
         leaves: &mut Leaves,
-        left: &mut Left,
+        budget: &mut Budget,
     ) -> Result<Signature, SignatureError> {
         let mut params = Vec::new();
         for param in self.children(function, gimli::DW_TAG_formal_parameter) {
             let name = param.text().unwrap_or_default().into_owned();
             let spelling = self.spelling(param.ty, 0);
             // What it points to is spelled once more.
-            Left::take(&mut left.text, name.len() + 2 * spelling.len())?;
+            Budget::spend(&mut budget.text, name.len() + 2 * spelling.len())?;
             params.push(Param { name, ty: self.param_type(param.ty, leaves), spelling });
         }
         Ok(Signature { kernel: plain(&function.text().unwrap_or_default()), params })
@@ -464,9 +464,9 @@ fn text<'d>(
     dwarf: &gimli::Dwarf<Slice<'d>>,
     unit: &gimli::Unit<Slice<'d>>,
     value: AttributeValue<Slice<'d>>,
-    left: &mut Left,
+    budget: &mut Budget,
 ) -> Result<&'d [u8], SignatureError> {
     let text = dwarf.attr_string(unit, value)?.slice();
-    Left::take(&mut left.names, text.len())?;
+    Budget::spend(&mut budget.names, text.len())?;
     Ok(text)
 }

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::io::{self, Read as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::{Display, Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use cubinder_model::Digest;
@@ -20,39 +20,44 @@ const HEADER_BYTES: usize = MAGIC.len() + 32;
 /// The most bytes of a value. Code is far shorter; what lies in the place of an entry may be anything.
 const MAX_VALUE: u64 = 256 << 20;
 
+cubinder_source::diagnostics! {
+    /// The cache cannot be written.
+    struct NotStored<'a> { error: io::Error, folder: Display<'a> }
+    warning "compiled code cannot be kept: {error}" {
+        note: "tried to write below `{folder}`";
+        note: "the build goes on; the next one compiles the same kernels again";
+        help: "name a folder that can be written with `CUBINDER_CACHE=<folder>`";
+    }
+}
+
 /// The store. Reading and writing never fail: what cannot be read is a miss, and the first thing that cannot be written
 /// ends writing with a warning.
 #[derive(Debug)]
 pub struct Cache {
     root: Option<PathBuf>,
-    trouble: Mutex<Trouble>,
+    /// The warning about the first failed write, `None` once it is taken.
+    failure: Mutex<Option<Option<Diagnostic>>>,
     /// The folders that were looked through for what killed processes left.
     swept: Mutex<HashSet<PathBuf>>,
-}
-
-#[derive(Debug, Default)]
-struct Trouble {
-    met: bool,
-    warning: Option<Diagnostic>,
 }
 
 impl Cache {
     /// The store in `<cache>/code`, which is created when the first entry is written.
     #[must_use]
     pub fn open(cache: &Path) -> Cache {
-        Cache { root: Some(cache.join("code")), trouble: Mutex::default(), swept: Mutex::default() }
+        Cache { root: Some(cache.join("code")), failure: Mutex::default(), swept: Mutex::default() }
     }
 
     /// A store that holds nothing and takes nothing.
     #[must_use]
     pub fn disabled() -> Cache {
-        Cache { root: None, trouble: Mutex::default(), swept: Mutex::default() }
+        Cache { root: None, failure: Mutex::default(), swept: Mutex::default() }
     }
 
     /// The value stored under `key`, if it is there and undamaged.
     #[must_use]
     pub fn get(&self, key: &Digest) -> Option<Vec<u8>> {
-        let mut entry = source::open(&self.place(key)?).ok()?;
+        let mut entry = source::open(&self.path(key)?).ok()?;
         if entry.metadata().ok()?.len() > MAX_VALUE + HEADER_BYTES as u64 {
             return None;
         }
@@ -69,19 +74,13 @@ impl Cache {
 
     /// Stores `value` under `key`, over what is there.
     pub fn put(&self, key: &Digest, value: &[u8]) {
-        let Some(place) = self.place(key).filter(|_| is_kept(value)) else { return };
-        if self.lock().met {
+        let Some(place) = self.path(key).filter(|_| is_kept(value)) else { return };
+        if self.lock().is_some() {
             return;
         }
         if let Err(error) = self.write(&place, &check(key, value), value) {
-            let warning = Diagnostic::warning(format!("compiled code cannot be kept: {error}"))
-                .note(format!("tried to write below `{}`", place.parent().unwrap_or(&place).display()))
-                .note("the build goes on; the next one compiles the same kernels again")
-                .help("name a folder that can be written with `CUBINDER_CACHE=<folder>`");
-            let mut trouble = self.lock();
-            if !trouble.met {
-                *trouble = Trouble { met: true, warning: Some(warning) };
-            }
+            let folder = place.parent().unwrap_or(&place).display();
+            self.lock().get_or_insert_with(|| Some(NotStored { error, folder }.into()));
         }
     }
 
@@ -101,14 +100,14 @@ impl Cache {
     /// The warning about the first failed write, once.
     #[must_use]
     pub fn take_warning(&self) -> Option<Diagnostic> {
-        self.lock().warning.take()
+        self.lock().as_mut()?.take()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Trouble> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> std::sync::MutexGuard<'_, Option<Option<Diagnostic>>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn place(&self, key: &Digest) -> Option<PathBuf> {
+    fn path(&self, key: &Digest) -> Option<PathBuf> {
         let name = key.to_string();
         let (shard, rest) = name.split_at_checked(2)?;
         Some(self.root.as_ref()?.join(shard).join(rest))
@@ -162,9 +161,9 @@ mod tests {
         let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
         let cache = Cache::open(folder.path());
         cache.put(&one, b"value");
-        let to = cache.place(&two).unwrap();
+        let to = cache.path(&two).unwrap();
         std::fs::create_dir_all(to.parent().unwrap()).unwrap();
-        std::fs::rename(cache.place(&one).unwrap(), to).unwrap();
+        std::fs::rename(cache.path(&one).unwrap(), to).unwrap();
         assert_eq!(cache.get(&two), None);
     }
 
@@ -206,7 +205,7 @@ mod tests {
         let key = Digest::of(b"key");
         let cache = Cache::open(folder);
         cache.put(&key, b"a value");
-        let place = cache.place(&key).unwrap();
+        let place = cache.path(&key).unwrap();
         (cache, key, place)
     }
 
@@ -272,7 +271,7 @@ mod tests {
     fn what_a_killed_process_left_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
         let key = Digest::of(b"key");
-        let place = Cache::open(folder.path()).place(&key).unwrap();
+        let place = Cache::open(folder.path()).path(&key).unwrap();
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(place.with_file_name(".cubinder-AbC123.tmp"), "half").unwrap();
         Cache::open(folder.path()).put(&key, b"value");
@@ -287,7 +286,7 @@ mod tests {
             let key = Digest::of(b"key");
             let cache = Cache::open(folder.path());
             cache.put(&key, &value);
-            let place = cache.place(&key).unwrap();
+            let place = cache.path(&key).unwrap();
             let mut entry = std::fs::read(&place).unwrap();
             let at = at.index(entry.len());
             if cut { entry.truncate(at) } else { entry[at] ^= 1 }

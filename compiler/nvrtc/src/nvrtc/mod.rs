@@ -103,7 +103,7 @@ enum Compiler {
 impl Compiler {
     fn about(&self) -> NvrtcInfo {
         match self {
-            Compiler::InProcess(nvrtc) => NvrtcInfo::of(nvrtc),
+            Compiler::InProcess(nvrtc) => NvrtcInfo::query(nvrtc),
             Compiler::Workers(_, about) => about.clone(),
             #[cfg(test)]
             Compiler::StandIn(_) => NvrtcInfo { version: (13, 0), archs: Ok(Vec::new()) },

@@ -82,7 +82,7 @@ pub(super) struct NvrtcInfo {
 }
 
 impl NvrtcInfo {
-    pub(super) fn of(nvrtc: &Nvrtc) -> NvrtcInfo {
+    pub(super) fn query(nvrtc: &Nvrtc) -> NvrtcInfo {
         let archs = nvrtc.supported_archs().map_err(|error| error.to_string());
         NvrtcInfo { version: nvrtc.version(), archs }
     }
@@ -158,7 +158,7 @@ impl Workers {
     /// be started whoever needs it is told.
     pub(super) fn start(&self) {
         if let Ok(worker) = Worker::start(&self.program, &self.nvrtc) {
-            put(&self.starting, worker);
+            push(&self.starting, worker);
         }
     }
 
@@ -168,13 +168,13 @@ impl Workers {
     /// Where a process cannot be started, or NVRTC does not load in it.
     pub(super) fn about(&self) -> Result<NvrtcInfo, String> {
         let (worker, about) = self.started()?;
-        put(&self.idle, worker);
+        push(&self.idle, worker);
         Ok(about)
     }
 
     /// One that has compiled nothing yet.
     fn started(&self) -> Result<(Worker, NvrtcInfo), String> {
-        let starting = take(&self.starting).map_or_else(|| Worker::start(&self.program, &self.nvrtc), Ok);
+        let starting = pop(&self.starting).map_or_else(|| Worker::start(&self.program, &self.nvrtc), Ok);
         let cannot = |error: io::Error| format!("cannot start `{}`: {error}", self.program.display());
         starting.map_err(cannot)?.ready(&self.nvrtc)
     }
@@ -184,7 +184,7 @@ impl Workers {
     /// # Errors
     /// Where the process is lost. One that has compiled something before may have been lost for that: then a new one tries again.
     pub(super) fn compile(&self, program: &Program) -> Result<Answer, WorkerFailure> {
-        if let Some(worker) = take(&self.idle)
+        if let Some(worker) = pop(&self.idle)
             && let Ok(answer) = self.ask(worker, program)
         {
             return Ok(answer);
@@ -201,10 +201,10 @@ impl Workers {
 
     /// Has those that have nothing to do end, and does not wait for it.
     pub(super) fn stop_idle(&self) {
-        for mut worker in std::iter::from_fn(|| take(&self.starting).or_else(|| take(&self.idle))) {
+        for mut worker in std::iter::from_fn(|| pop(&self.starting).or_else(|| pop(&self.idle))) {
             // It is ended once more, and waited for, when it is dropped.
             let _ = worker.child.kill();
-            put(&self.ending, worker);
+            push(&self.ending, worker);
         }
     }
 
@@ -214,7 +214,7 @@ impl Workers {
             Ok(result) => {
                 // NVRTC keeps something of a compile that failed.
                 if result.is_ok() {
-                    put(&self.idle, worker);
+                    push(&self.idle, worker);
                 }
                 Ok(result)
             }
@@ -230,11 +230,11 @@ impl Drop for Workers {
     }
 }
 
-fn take<T>(list: &Mutex<Vec<T>>) -> Option<T> {
+fn pop<T>(list: &Mutex<Vec<T>>) -> Option<T> {
     list.lock().ok()?.pop()
 }
 
-fn put<T>(list: &Mutex<Vec<T>>, item: T) {
+fn push<T>(list: &Mutex<Vec<T>>, item: T) {
     if let Ok(mut list) = list.lock() {
         list.push(item);
     }
@@ -284,7 +284,7 @@ impl Worker {
             let _ = self.child.kill();
         }
         let reason = match self.child.wait() {
-            Ok(status) if is_over => words(status),
+            Ok(status) if is_over => describe(status),
             _ => error.to_string(),
         };
         // The ending is reported without them too.
@@ -300,7 +300,7 @@ impl Drop for Worker {
     }
 }
 
-fn words(status: ExitStatus) -> String {
+fn describe(status: ExitStatus) -> String {
     use std::os::unix::process::ExitStatusExt;
     match (status.signal(), status.code()) {
         (Some(signal), _) => format!("the process was ended by signal {signal}"),
@@ -323,7 +323,7 @@ pub fn serve(
         Ok(nvrtc) => nvrtc,
         Err(error) => return send(&mut answers, &Greeting::Err(error.to_string())),
     };
-    send(&mut answers, &Greeting::Ok(NvrtcInfo::of(&nvrtc)))?;
+    send(&mut answers, &Greeting::Ok(NvrtcInfo::query(&nvrtc)))?;
     // One thread reads, compiles and answers: where threads hand over, a processor may idle until the other one wakes.
     in_a_thread(move || match answer(&nvrtc, jobs, answers, printed) {
         Ok(has_failed) => (Ok(()), has_failed),

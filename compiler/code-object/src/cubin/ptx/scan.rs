@@ -44,7 +44,7 @@ pub(super) struct Declaration<'t> {
 
 /// What a text has, or what could be read of its beginning and why the rest could not. It has no comments, and nothing between quotes.
 pub(super) fn module(text: &str) -> Result<Module<'_>, (Head<'_>, CubinError)> {
-    let mut tokens = Tokens::of(text);
+    let mut tokens = Tokens::new(text);
     let mut module = Module {
         head: Head::default(),
         address_bits: 32,
@@ -127,7 +127,7 @@ fn begins_another(word: &str) -> bool {
 }
 
 impl<'t> Tokens<'t> {
-    pub(super) fn of(text: &'t str) -> Tokens<'t> {
+    pub(super) fn new(text: &'t str) -> Tokens<'t> {
         Tokens { text, at: 0 }
     }
 

@@ -1,4 +1,4 @@
-//! Shared memory of entries: what they, and the functions that they call, declare and use.
+//! SharedMemory memory of entries: what they, and the functions that they call, declare and use.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,7 +14,7 @@ const LONGEST_DECLARATION: usize = 1024;
 
 /// What is known of an entry's shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Shared {
+pub(super) struct SharedMemory {
     /// Bytes of its static shared memory: at least so many, because its parts are aligned in an order that the text does not tell. ptxas 12.9 and
     /// 13.0 count what stands in the bodies, used or not, and what they name of the module's.
     pub(super) bytes: u32,
@@ -23,7 +23,7 @@ pub(super) struct Shared {
 
 /// What a name stands for.
 #[derive(Debug, Clone, Copy)]
-enum Named {
+enum Symbol {
     Function(usize),
     /// Static shared memory of the module: its number and its bytes.
     Static(usize, u32),
@@ -40,37 +40,37 @@ struct Body {
 }
 
 /// Of each entry of a text, in its order.
-pub(super) fn of_entries(module: &Module<'_>) -> Vec<Shared> {
-    let named = named(module);
+pub(super) fn entries(module: &Module<'_>) -> Vec<SharedMemory> {
+    let named = symbols(module);
     let functions: Vec<Body> = module.functions.iter().map(|(_, text)| body(text, &named)).collect();
     let mut left = MOST_STEPS;
     let entries = module.entries.iter().map(|entry| body(entry.body.unwrap_or_default(), &named));
     entries.map(|entry| reached(&entry, &functions, &mut left)).collect()
 }
 
-fn named<'t>(module: &Module<'t>) -> HashMap<&'t str, Named> {
+fn symbols<'t>(module: &Module<'t>) -> HashMap<&'t str, Symbol> {
     let functions = module.functions.iter().enumerate();
-    let mut named: HashMap<&str, Named> =
-        functions.map(|(index, (name, _))| (*name, Named::Function(index))).collect();
+    let mut named: HashMap<&str, Symbol> =
+        functions.map(|(index, (name, _))| (*name, Symbol::Function(index))).collect();
     let of_module = module.variables.iter().filter(|one| one.space == ".shared");
     let all = of_module.flat_map(|one| variables(one.text).into_iter().map(move |variable| (one, variable)));
     named.extend(all.enumerate().map(|(index, (one, Variable { name, bytes }))| match bytes {
-        Some(bytes) if !one.is_extern => (name, Named::Static(index, bytes)),
-        _ => (name, Named::Dynamic),
+        Some(bytes) if !one.is_extern => (name, Symbol::Static(index, bytes)),
+        _ => (name, Symbol::Dynamic),
     }));
     named
 }
 
-fn body(text: &str, named: &HashMap<&str, Named>) -> Body {
+fn body(text: &str, named: &HashMap<&str, Symbol>) -> Body {
     let (bytes, is_dynamic) = declared(text);
     let mut body = Body { bytes, is_dynamic, ..Body::default() };
     let mut known: HashSet<&str> = HashSet::new();
     for word in words(text) {
         let Some(named) = named.get(word).filter(|_| known.insert(word)) else { continue };
         match named {
-            Named::Function(index) => body.functions.push(*index),
-            Named::Static(index, bytes) => body.variables.push((*index, *bytes)),
-            Named::Dynamic => body.is_dynamic = true,
+            Symbol::Function(index) => body.functions.push(*index),
+            Symbol::Static(index, bytes) => body.variables.push((*index, *bytes)),
+            Symbol::Dynamic => body.is_dynamic = true,
         }
     }
     body
@@ -97,7 +97,7 @@ fn declared(body: &str) -> (u32, bool) {
 }
 
 /// What an entry and all that it calls have.
-fn reached(entry: &Body, functions: &[Body], left: &mut usize) -> Shared {
+fn reached(entry: &Body, functions: &[Body], left: &mut usize) -> SharedMemory {
     let mut known: HashSet<usize> = HashSet::new();
     let mut counted: HashSet<usize> = HashSet::new();
     let mut open = vec![entry];
@@ -119,5 +119,5 @@ fn reached(entry: &Body, functions: &[Body], left: &mut usize) -> Shared {
         false if *left == 0 => Dynamic::NotTold,
         false => Dynamic::No,
     };
-    Shared { bytes, dynamic }
+    SharedMemory { bytes, dynamic }
 }

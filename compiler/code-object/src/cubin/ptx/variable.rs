@@ -15,7 +15,7 @@ pub(super) struct Variable<'t> {
 
 /// What stands behind the word of the state space, up to the semicolon. What is no declaration has no variables.
 pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
-    let mut tokens = Tokens::of(declaration);
+    let mut tokens = Tokens::new(declaration);
     let mut found = Vec::new();
     let Some(element) = element(&mut tokens) else { return found };
     while let Some(name) = tokens.word() {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cubinder_model::KernelFacts;
 
 use super::types::{self, Mangled};
-use super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
+use super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role, identifier};
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::errors::{AmbiguousArgument, NoSuchKernel, UnnamedArgument};
@@ -21,7 +21,7 @@ use crate::source;
 ///
 /// # Errors
 /// Files that cannot be used; where they have several kernels and none is named; where one lacks the kernel.
-pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<Found, Vec<Diagnostic>> {
+pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec<Diagnostic>> {
     let mut loaded: Vec<(CodeKind, PathBuf, Loaded)> = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
@@ -67,7 +67,7 @@ fn kind_of(path: &Path) -> CodeKind {
 
 /// What is found of a kernel in these files, which all have it.
 #[must_use]
-pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
+pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> FoundPlugin {
     let name = types::demangled(symbol).map_or_else(|| symbol.to_owned(), |(name, _)| name);
     let params = params(symbol, &loaded);
     let mut variant = FoundVariant::default();
@@ -110,12 +110,12 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> Found {
     let tool = loaded.iter().map(|(_, _, loaded)| loaded.tool.clone()).find(|tool| !tool.is_empty());
     let files = loaded.into_iter().map(|(kind, path, _)| (kind, path)).collect();
     variant.codes = vec![FoundCode { ty: None, kernel: symbol.to_owned(), params, files }];
-    Found {
+    FoundPlugin {
         name: identifier(&name),
         made_by: tool.unwrap_or_default(),
         variants: vec![variant],
         remarks,
-        ..Found::default()
+        ..FoundPlugin::default()
     }
 }
 

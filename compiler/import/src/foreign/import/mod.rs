@@ -1,6 +1,6 @@
 //! Manifests out of files that other compilers made: what the files tell, and marks where they do not.
 //!
-//! Owns what is found ([`Found`]) and the text that is made of it ([`write()`]). Nothing is guessed: where a person has to decide there stands a
+//! Owns what is found ([`FoundPlugin`]) and the text that is made of it ([`write()`]). Nothing is guessed: where a person has to decide there stands a
 //! word in capitals that no manifest declares, so that `cubinder check` asks for each of them. Writes no file.
 
 mod files;
@@ -20,7 +20,7 @@ use crate::manifest::CodeKind;
 
 /// What files tell of a plugin.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Found {
+pub struct FoundPlugin {
     /// What the plugin and its code are called.
     pub name: String,
     /// What made the files; empty where they do not say.

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::path::{Component, Display, Path, PathBuf};
 
-use super::{Found, FoundCode, FoundParam, FoundVariant, Role};
+use super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, unknown_type};
@@ -11,7 +11,7 @@ use crate::placeholder::{self, unknown_type};
 /// A manifest. Files are named relative to `folder`, which is the manifest's. Words in capitals that nothing declares are what a person has to
 /// say: `cubinder check` names each.
 #[must_use]
-pub fn write(found: &Found, folder: &Path) -> String {
+pub fn write(found: &FoundPlugin, folder: &Path) -> String {
     let mut text = String::from(
         "# Made by `cubinder import`. What is still to be said stands in capitals, and `cubinder check` asks for it.\n",
     );
@@ -23,8 +23,7 @@ pub fn write(found: &Found, folder: &Path) -> String {
     let _ = write!(text, "schema = 1\n\n[plugin]\nname = {}\nnamespace = \"\"\n", quoted(&found.name));
     tensors(&mut text, found);
     if !found.types.is_empty() {
-        let types: Vec<String> = found.types.iter().map(|ty| quoted(ty)).collect();
-        let _ = write!(text, "\n[types]\nT = [{}]\n", types.join(", "));
+        let _ = write!(text, "\n[types]\nT = [{}]\n", list(&found.types));
     }
     if !found.constants.is_empty() {
         text.push_str("\n[constants]\n");
@@ -50,16 +49,15 @@ pub fn write(found: &Found, folder: &Path) -> String {
     text
 }
 
-fn variant_table(text: &mut String, found: &Found, index: usize, variant: &FoundVariant) {
-    let about = if variant.about.is_empty() { String::new() } else { format!("    # {}", variant.about) };
+fn variant_table(text: &mut String, found: &FoundPlugin, index: usize, variant: &FoundVariant) {
+    let about = comment(&variant.about);
     let _ = write!(text, "\n[[variants]]\nid = {}{about}\n", index + 1);
     if let Some(guard) = &variant.guard {
         let _ = writeln!(text, "guard = {}", quoted(guard));
     }
     let types: Vec<&String> = variant.codes.iter().filter_map(|code| code.ty.as_ref()).collect();
     if types.len() < found.types.len() {
-        let types: Vec<String> = types.into_iter().map(|ty| quoted(ty)).collect();
-        let _ = writeln!(text, "types = {{ T = [{}] }}", types.join(", "));
+        let _ = writeln!(text, "types = {{ T = [{}] }}", list(types));
     }
     let mut constants = vec![format!("CONFIG = {}", index + 1)];
     if differs(found, |variant| variant.block)
@@ -75,13 +73,13 @@ fn variant_table(text: &mut String, found: &Found, index: usize, variant: &Found
 }
 
 /// The shared memory of a variant as a constant: where variants differ, and each has the same on every GPU.
-fn own_bytes(found: &Found, variant: &FoundVariant) -> Option<u64> {
+fn own_bytes(found: &FoundPlugin, variant: &FoundVariant) -> Option<u64> {
     let number = |variant: &FoundVariant| variant.shared_bytes.as_ref()?.parse::<u64>().ok();
     let are_numbers = found.variants.iter().all(|variant| number(variant).is_some());
     (are_numbers && differs(found, |variant| variant.shared_bytes.clone())).then(|| number(variant)).flatten()
 }
 
-fn differs<T: PartialEq>(found: &Found, of: impl Fn(&FoundVariant) -> T) -> bool {
+fn differs<T: PartialEq>(found: &FoundPlugin, of: impl Fn(&FoundVariant) -> T) -> bool {
     let mut all = found.variants.iter().map(of);
     let first = all.next();
     all.any(|other| Some(other) != first)
@@ -94,7 +92,7 @@ struct Step<'f> {
 }
 
 /// The launches: variants that need other ones have their own.
-fn steps(found: &Found) -> Vec<Step<'_>> {
+fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
     let mut steps: Vec<Step<'_>> = Vec::new();
     let alike = |one: &FoundVariant, other: &FoundVariant| {
         let of = |variant: &FoundVariant| (variant.cluster, variant.cooperative, variant.programmatic);
@@ -145,7 +143,7 @@ fn params<'f>(variants: impl Iterator<Item = &'f FoundVariant>) -> Vec<FoundPara
     all
 }
 
-fn tensors(text: &mut String, found: &Found) {
+fn tensors(text: &mut String, found: &FoundPlugin) {
     let params = params(found.variants.iter());
     // What has 8 bytes may be an address.
     let may_be = |param: &FoundParam| param.role == Role::Tensor || param.rest.ends_with(&unknown_type(8));
@@ -179,7 +177,7 @@ fn tensors(text: &mut String, found: &Found) {
 }
 
 /// The scratch buffers, each as large as the variant that needs most.
-fn scratch(text: &mut String, found: &Found) {
+fn scratch(text: &mut String, found: &FoundPlugin) {
     let mut all: Vec<(&str, u64)> = found.variants.iter().flat_map(scratch_of).collect();
     all.sort_unstable_by_key(|(name, bytes)| (*name, std::cmp::Reverse(*bytes)));
     all.dedup_by_key(|(name, _)| *name);
@@ -189,7 +187,13 @@ fn scratch(text: &mut String, found: &Found) {
     }
 }
 
-fn code_table(text: &mut String, found: &Found, code: &FoundCode, config: Option<usize>, folder: &Path) {
+fn code_table(
+    text: &mut String,
+    found: &FoundPlugin,
+    code: &FoundCode,
+    config: Option<usize>,
+    folder: &Path,
+) {
     let _ = write!(text, "\n[[code]]\nname = {}\n", quoted(&found.name));
     let ty = code.ty.as_ref().map(|ty| format!("T = {}", quoted(ty)));
     let config = config.map(|config| format!("CONFIG = {config}"));
@@ -200,19 +204,15 @@ fn code_table(text: &mut String, found: &Found, code: &FoundCode, config: Option
     let _ = writeln!(text, "kernel = {}", quoted(&code.kernel));
     text.push_str("parameters = [\n");
     for param in &code.params {
-        let about = if param.about.is_empty() { String::new() } else { format!("    # {}", param.about) };
+        let about = comment(&param.about);
         let _ = writeln!(text, "    {},{about}", quoted(&format!("{}{}", param.name, param.rest)));
     }
     text.push_str("]\n");
     for kind in CodeKind::ALL {
-        let files: Vec<String> = code
-            .files
-            .iter()
-            .filter(|(of, _)| *of == kind)
-            .map(|(_, path)| quoted(&relative(path, folder).display().to_string()))
-            .collect();
+        let of_kind = code.files.iter().filter(|(of, _)| *of == kind);
+        let files = list(of_kind.map(|(_, path)| relative(path, folder).display().to_string()));
         if !files.is_empty() {
-            let _ = writeln!(text, "{} = [{}]", kind.name(), files.join(", "));
+            let _ = writeln!(text, "{} = [{files}]", kind.name());
         }
     }
     if !found.made_by.is_empty() {
@@ -233,7 +233,7 @@ cubinder_source::diagnostics! {
 ///
 /// # Errors
 /// The first file whose path from there is not UTF-8.
-pub fn check_paths(found: &Found, folder: &Path) -> Result<(), Diagnostic> {
+pub fn check_paths(found: &FoundPlugin, folder: &Path) -> Result<(), Diagnostic> {
     let codes = found.variants.iter().flat_map(|variant| &variant.codes);
     let mut paths = codes.flat_map(|code| &code.files).map(|(_, path)| relative(path, folder));
     match paths.find(|path| path.to_str().is_none()) {
@@ -242,7 +242,7 @@ pub fn check_paths(found: &Found, folder: &Path) -> Result<(), Diagnostic> {
     }
 }
 
-fn launch(text: &mut String, found: &Found, step: &Step<'_>, is_one_of_several: bool) {
+fn launch(text: &mut String, found: &FoundPlugin, step: &Step<'_>, is_one_of_several: bool) {
     let Some((_, first)) = step.variants.first() else { return };
     let _ = write!(text, "\n[[launches]]\ncode = {}\n", quoted(&found.name));
     if is_one_of_several {
@@ -284,7 +284,7 @@ fn axes(size: [u32; 3]) -> String {
     size.iter().take(used).map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
-fn grid(text: &mut String, found: &Found, variant: &FoundVariant) {
+fn grid(text: &mut String, found: &FoundPlugin, variant: &FoundVariant) {
     let constant =
         found.constants.iter().chain(&variant.constants).find(|(_, value)| value.parse::<u64>().is_ok());
     let unit = constant.map_or("1024", |(name, _)| name.as_str());
@@ -309,13 +309,11 @@ fn grid(text: &mut String, found: &Found, variant: &FoundVariant) {
     };
 }
 
-fn shared(text: &mut String, found: &Found, step: &Step<'_>) {
+fn shared(text: &mut String, found: &FoundPlugin, step: &Step<'_>) {
     let bytes = |variant: &FoundVariant| variant.shared_bytes.clone();
     let Some((last, rest)) = step.variants.split_last() else { return };
-    let about = match step.variants.iter().any(|(_, variant)| variant.shared_differs_by_type) {
-        true => "    # what the type that needs most takes",
-        false => "",
-    };
+    let is_largest = step.variants.iter().any(|(_, variant)| variant.shared_differs_by_type);
+    let about = comment(if is_largest { "what the type that needs most takes" } else { "" });
     let differs_here = rest.iter().any(|(_, variant)| bytes(variant) != bytes(last.1));
     let value = match bytes(last.1) {
         None => {
@@ -338,6 +336,16 @@ fn shared(text: &mut String, found: &Found, step: &Step<'_>) {
     let _ = writeln!(text, "shared_bytes = {value}{about}");
 }
 
+/// A comment at the end of a line.
+fn comment(about: &str) -> String {
+    if about.is_empty() { String::new() } else { format!("    # {about}") }
+}
+
+/// Strings of TOML, between commas.
+fn list<S: AsRef<str>>(texts: impl IntoIterator<Item = S>) -> String {
+    texts.into_iter().map(|text| quoted(text.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
 /// A string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     toml::Value::String(text.to_owned()).to_string()
@@ -345,14 +353,14 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// The way from a folder to a file, where both are known from the root or from the current folder alike.
 fn relative(file: &Path, folder: &Path) -> PathBuf {
-    let (file, folder) = (whole(file), whole(folder));
+    let (file, folder) = (resolved(file), resolved(folder));
     let shared = file.components().zip(folder.components()).take_while(|(a, b)| a == b).count();
     let up = folder.components().skip(shared).map(|_| Component::ParentDir);
     up.chain(file.components().skip(shared)).collect()
 }
 
 /// A path from the root without `..` and without links among its folders: `..` behind a link leads elsewhere. The last part is left as it is.
-fn whole(path: &Path) -> PathBuf {
+fn resolved(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     if path.is_dir() {
         return std::fs::canonicalize(&path).unwrap_or(path);

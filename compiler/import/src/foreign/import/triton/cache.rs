@@ -26,12 +26,12 @@ pub(super) struct Outputs {
 }
 
 /// An output in a folder that cannot be imported.
-struct LeftOut {
+struct Unimported {
     json: PathBuf,
     why: Unusable,
 }
 
-impl LeftOut {
+impl Unimported {
     /// Whether it may be of the kernel of this name.
     fn is_of(&self, kernel: &str) -> bool {
         let start: String = kernel.chars().take(NAME_OF_FILES).collect();
@@ -65,20 +65,25 @@ pub(super) fn outputs(paths: &[PathBuf], kernel: Option<&str>) -> Result<Outputs
 }
 
 /// Those of one kernel.
-fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> Result<Outputs, Diagnostic> {
+fn of_kernel(
+    found: Vec<Output>,
+    left_out: &[Unimported],
+    kernel: Option<&str>,
+) -> Result<Outputs, Diagnostic> {
     let names: BTreeSet<String> = found.iter().map(|(_, metadata)| metadata.name.clone()).collect();
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();
     let kernel = match (kernel, shown.as_slice()) {
         (Some(kernel), _) => kernel,
         (None, [one]) => one,
         (None, []) => {
-            return Err(left_out.first().map_or_else(|| NoOutput {}.into(), LeftOut::error));
+            return Err(left_out.first().map_or_else(|| NoOutput {}.into(), Unimported::error));
         }
         (None, _) => return Err(SeveralKernels { kernels: list(&shown) }.into()),
     };
     // Another GPU's code of the same kernel is no mistake, where there is some for these.
-    let is_mistake =
-        |it: &&LeftOut| it.is_of(kernel) && (!names.contains(kernel) || matches!(it.why, Unusable::Wrong(_)));
+    let is_mistake = |it: &&Unimported| {
+        it.is_of(kernel) && (!names.contains(kernel) || matches!(it.why, Unusable::Wrong(_)))
+    };
     if let Some(mistake) = left_out.iter().find(is_mistake) {
         return Err(mistake.error());
     }
@@ -91,14 +96,14 @@ fn of_kernel(found: Vec<Output>, left_out: &[LeftOut], kernel: Option<&str>) -> 
     Ok(Outputs { all, remark: remark(left_out) })
 }
 
-fn remark(left_out: &[LeftOut]) -> Option<String> {
+fn remark(left_out: &[Unimported]) -> Option<String> {
     let first = left_out.first()?;
     let outputs = if left_out.len() == 1 { "output is" } else { "outputs are" };
     Some(format!("{} {outputs} left out, such as `{}`: {}", left_out.len(), first.json.display(), first.why))
 }
 
 /// The outputs that a path means: a JSON file itself, or those in the folder and in the folders in it. Other JSON files of folders are left alone.
-fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
+fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<Unimported>), Diagnostic> {
     let cannot = |error: std::io::Error| Unreadable { path: path.display(), why: error.to_string() };
     if !path.is_dir() {
         std::fs::metadata(path).map_err(cannot)?;
@@ -124,7 +129,7 @@ fn of_path(path: &Path) -> Result<(Vec<Output>, Vec<LeftOut>), Diagnostic> {
         let read = text(&json).map_err(|error| Unusable::Wrong(error.message));
         match read.and_then(|text| metadata(&text)) {
             Ok(metadata) => found.push((json, metadata)),
-            Err(why) => left_out.push(LeftOut { json, why }),
+            Err(why) => left_out.push(Unimported { json, why }),
         }
     }
     match found.is_empty() && left_out.is_empty() {

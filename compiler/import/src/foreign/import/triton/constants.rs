@@ -8,7 +8,7 @@ use super::doubts::{lines, named};
 use super::errors::{
     NoParameter, NoValue, OtherConstants, OtherOptions, PassedParameter, TwoValues, UnclearValue, UnusedValue,
 };
-use super::folders::Folders;
+use super::folders::meant;
 use super::options::differences;
 use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
@@ -98,7 +98,7 @@ impl Compiled {
 pub(super) type Values = BTreeMap<String, Fixed>;
 
 /// What is said of the constants of several compiles.
-pub(super) struct Said {
+pub(super) struct Assigned {
     /// The values of each compile, in their order.
     pub(super) values: Vec<Values>,
     /// Those that something is said of on their own, by their numbers.
@@ -109,18 +109,17 @@ pub(super) struct Said {
 ///
 /// # Errors
 /// Names that no output has; folders that there are not; values that cannot be told apart, or that are not said of all.
-pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Said, Diagnostic> {
+pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigned, Diagnostic> {
     names_are_known(all, constants)?;
-    let folders = Folders::of(all);
     let mut known: BTreeMap<&str, BTreeSet<usize>> = BTreeMap::new();
     for folder in constants.iter().filter_map(|constant| constant.folder.as_deref()) {
         if !known.contains_key(folder) {
-            known.insert(folder, folders.meant(folder)?);
+            known.insert(folder, meant(all, folder)?);
         }
     }
     let is_of = |index: usize, constant: &Constant| -> bool {
         let folder = constant.folder.as_deref();
-        folder.and_then(|folder| known.get(folder)).is_some_and(|meant| meant.contains(&index))
+        folder.and_then(|folder| known.get(folder)).is_some_and(|known| known.contains(&index))
     };
     let values: Vec<Values> = all
         .iter()
@@ -128,11 +127,11 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Said, D
         .map(|(index, compiled)| {
             let of_folder: Vec<&Constant> =
                 constants.iter().filter(|constant| is_of(index, constant)).collect();
-            of(compiled, all, &of_folder, constants)
+            values_of(compiled, all, &of_folder, constants)
         })
         .collect::<Result<_, _>>()?;
     are_said_of_all(all, &values, constants)?;
-    Ok(Said { values, scoped: known.into_values().flatten().collect() })
+    Ok(Assigned { values, scoped: known.into_values().flatten().collect() })
 }
 
 /// That each constant has a value in each compile, or is a parameter there, and that each value that is said is that of some compile.
@@ -173,7 +172,7 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
 }
 
 /// The values of one compile: what is said of its folder comes before what is said of all.
-fn of(
+fn values_of(
     compiled: &Compiled,
     all: &[Compiled],
     of_folder: &[&Constant],
@@ -239,7 +238,7 @@ pub(super) fn of_constexpr(all: &[Compiled], values: &[Values]) -> Vec<Vec<Strin
 ///
 /// # Errors
 /// Where two are not: a launch could not tell them apart, and a grid would be right for one of them alone.
-pub(super) fn are_told_apart(all: &[Compiled], said: &Said) -> Result<(), Diagnostic> {
+pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Diagnostic> {
     let mut sources: BTreeMap<(String, Vec<String>), &Compiled> = BTreeMap::new();
     let mut sizes: BTreeMap<Vec<String>, (usize, &Compiled)> = BTreeMap::new();
     let mut same: BTreeMap<(String, Vec<String>, String), &Compiled> = BTreeMap::new();

@@ -22,7 +22,7 @@ pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
 
 /// What speaks against a value of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Against {
+enum Doubt {
     /// Each `tl.arange` has another size.
     Sizes,
     /// The number is nowhere in the code.
@@ -31,36 +31,36 @@ enum Against {
 
 /// What speaks against a number being the value of a constant of this compile. Sizes of `tl.arange` are powers of 2
 /// (`triton/language/semantic.py`, 3.9: `arange`).
-fn against(compiled: &Compiled, number: u64) -> Option<Against> {
+fn doubt(compiled: &Compiled, number: u64) -> Option<Doubt> {
     match number {
         // Flags, and numbers that leave nothing behind.
         0 | 1 => None,
         _ if compiled.sizes.contains(&number) => None,
-        _ if number.is_power_of_two() && !compiled.sizes.is_empty() => Some(Against::Sizes),
-        _ => (!compiled.numbers.contains(&number)).then_some(Against::Numbers),
+        _ if number.is_power_of_two() && !compiled.sizes.is_empty() => Some(Doubt::Sizes),
+        _ => (!compiled.numbers.contains(&number)).then_some(Doubt::Numbers),
     }
 }
 
 /// Values that are no size of the code which they are said of: the grid would be that of other code.
 fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
-    let mut doubtful: BTreeMap<(&str, u64, Against), Vec<&Compiled>> = BTreeMap::new();
+    let mut doubtful: BTreeMap<(&str, u64, Doubt), Vec<&Compiled>> = BTreeMap::new();
     for (compiled, values) in all.iter().zip(values) {
         for (name, value) in values {
             if let Fixed::Number(text) = value
                 && let Ok(number) = text.parse()
-                && let Some(against) = against(compiled, number)
+                && let Some(against) = doubt(compiled, number)
             {
                 doubtful.entry((name, number, against)).or_default().push(compiled);
             }
         }
     }
-    let remark = |((name, number, against), all): ((&str, u64, Against), Vec<&Compiled>)| {
+    let remark = |((name, number, against), all): ((&str, u64, Doubt), Vec<&Compiled>)| {
         let folders = named(&all);
         match against {
-            Against::Numbers => format!(
+            Doubt::Numbers => format!(
                 "`{name}` is said to be {number}, and no number in {folders} is: look whether the code was made for it"
             ),
-            Against::Sizes => {
+            Doubt::Sizes => {
                 let sizes: BTreeSet<u64> =
                     all.iter().flat_map(|compiled| compiled.sizes.iter().copied()).collect();
                 let sizes: Vec<String> = sizes.iter().map(u64::to_string).collect();

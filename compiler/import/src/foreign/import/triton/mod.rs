@@ -28,7 +28,7 @@ use self::metadata::{Metadata, metadata};
 use self::python::Parameter;
 use self::work::Work;
 use super::ttir::function;
-use super::{Found, identifier};
+use super::{FoundPlugin, identifier};
 use crate::diagnostic::Diagnostic;
 use crate::loaded::Function;
 use crate::manifest::form::list;
@@ -104,7 +104,7 @@ pub fn triton(
     paths: &[PathBuf],
     kernel: Option<&str>,
     constants: &[Constant],
-) -> Result<Found, Vec<Diagnostic>> {
+) -> Result<FoundPlugin, Vec<Diagnostic>> {
     let outputs = cache::outputs(paths, kernel)?;
     let mut errors = Vec::new();
     let mut compiled = Vec::new();

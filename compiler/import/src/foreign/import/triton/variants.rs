@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::super::text::quoted;
-use super::super::{Found, FoundCode, FoundParam, FoundVariant, Role, identifier};
+use super::super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role, identifier};
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::errors::{NoOutput, PointerInSome, SeveralTypes};
 use super::metadata::Launch;
@@ -33,7 +33,7 @@ struct Plugin<'c> {
     words: BTreeSet<(String, String)>,
 }
 
-pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, Diagnostic> {
+pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<FoundPlugin, Diagnostic> {
     let Some(first) = all.first() else { return Err(NoOutput {}.into()) };
     scratch::is_alike(all)?;
     let said = assign(all, constants)?;
@@ -69,7 +69,7 @@ pub(super) fn found(all: &[Compiled], constants: &[Constant]) -> Result<Found, D
     // In the order in which they were said.
     let mut same: Vec<(String, String)> = plugin.constants.clone().into_iter().collect();
     same.sort_by_key(|(name, _)| constants.iter().position(|constant| constant.name == *name));
-    Ok(Found {
+    Ok(FoundPlugin {
         name: identifier(&first.metadata.name),
         made_by: format!("triton {}", versions.into_iter().collect::<Vec<_>>().join(", ")).trim().to_owned(),
         types: types.into_iter().collect(),

@@ -15,6 +15,7 @@ use cudarc::driver::sys::{CUfunction_attribute, CUkernel, CUlibrary};
 use crate::context::Context;
 use crate::driver::{call, has_param_info};
 use crate::error::DriverError;
+use crate::prepared::words;
 
 /// `CUDA_ERROR_INVALID_VALUE`.
 const INVALID_VALUE: c_int = 1;
@@ -84,7 +85,7 @@ impl<'c> Code<'c> {
         let mut refused = Vec::new();
         for index in fit::order(self.context.device().capability, &targets) {
             let Some(code) = launch.code.get(index) else { continue };
-            match self.of(code.code, &code.symbol) {
+            match self.load_kernel(code.code, &code.symbol) {
                 Ok(kernel) => return Ok(kernel),
                 Err(why) => refused.push(format!("{}: {why}", code.target)),
             }
@@ -95,7 +96,7 @@ impl<'c> Code<'c> {
         Err(format!("no code of `{}` runs on this GPU ({name}, {capability}): {list}", launch.kernel))
     }
 
-    fn of(&self, code: u32, symbol: &str) -> Result<Kernel, String> {
+    fn load_kernel(&self, code: u32, symbol: &str) -> Result<Kernel, String> {
         let object =
             self.objects.get(code as usize).ok_or_else(|| format!("there is no code object {code}"))?;
         let context = self.context;
@@ -125,14 +126,8 @@ fn load(object: &CodeObject) -> Result<CUlibrary, String> {
         return Err("it is not the kind of code that its target says".to_owned());
     }
     // The driver takes no length: PTX ends with a NUL, and a cubin says its own size. `u64` for the alignment of ELF's headers.
-    let mut image = vec![0_u64; raw.len() / 8 + 2];
-    for (word, part) in image.iter_mut().zip(raw.chunks(8)) {
-        let mut bytes = [0; 8];
-        for (to, from) in bytes.iter_mut().zip(part) {
-            *to = *from;
-        }
-        *word = u64::from_ne_bytes(bytes);
-    }
+    let mut image = words(&raw);
+    image.push(0);
     let mut library = null_mut();
     // SAFETY: `library` is a place for one handle. `image` ends with zeros and lives during the call, after which the driver has a copy
     // of its own. That an ELF file keeps to its own length is its author's promise, as is what its machine code does. No options, so
@@ -199,7 +194,7 @@ fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
         // this error, which is how the end is found.
         match unsafe { call!(cuKernelGetParamInfo(kernel, sizes.len(), &raw mut offset, &raw mut size)) } {
             Err(error) if error.code == INVALID_VALUE => break,
-            told => told?,
+            result => result?,
         }
         sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
     }

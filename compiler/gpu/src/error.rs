@@ -46,6 +46,20 @@ impl NoDriver {
     }
 }
 
+/// Why a variant or a node cannot be run.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum RunError {
+    /// The runtime would refuse it, there is no code for the device, or TensorRT could not launch it.
+    #[error("{0}")]
+    Refused(String),
+    /// A tensor has more bytes than memory holds.
+    #[error("a tensor has more bytes than memory holds")]
+    TooLarge,
+    /// The driver's; if it lasts nothing can be run any more.
+    #[error("{memory}{0}", memory = if .0.is_out_of_memory() { "the GPU has not enough memory left: " } else { "" })]
+    Driver(#[from] DriverError),
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,7 +1,6 @@
 //! How long each variant of a plugin takes on the GPU, for one node with its shapes.
 //!
-//! Owns the choice of the measured variants ([`measure()`]), the memory that they share (`memory`), the order of the measurements, and the
-//! result ([`Measured`]). Reads no manifest and no other file, prints nothing, and does not compare results (`cubinder test` does). Errors of
+//! Owns the choice of the measured variants ([`measure()`]), the order of the measurements, and the result ([`Measured`]). Reads no manifest and no other file, prints nothing, and does not compare results (`cubinder test` does). Errors of
 //! the driver are values that name the variant.
 //!
 //! A time is the device's own time for a variant's whole run, with all its fills and launches; runs are queued back to back
@@ -10,22 +9,38 @@
 
 #![deny(unsafe_code)]
 
-mod failure;
-mod memory;
-mod node;
-
 use std::time::{Duration, Instant};
 
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, GuardVerdict, Signature, Steps};
 use cubinder_model::{AUTO_TACTIC, Variant};
+use serde::{Deserialize, Serialize};
 
-use self::memory::{ALIGNMENT, Memory, Places, all_bytes};
 use crate::timing::{Repeated, Spread};
-use crate::{Code, Context, DriverError, Prepared, Stream, Unprepared};
+use crate::{
+    ALIGNMENT, Code, Context, DriverError, Node, NodeAddresses, NodeMemory, Prepared, RunError, Stream,
+};
 
-pub use self::failure::{Failure, Why};
-pub use self::node::Node;
+/// Why a node was not measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Failure {
+    /// The variant that it is about, if it is about one.
+    pub variant: Option<i32>,
+    /// What went wrong.
+    pub why: RunError,
+}
+
+impl<E: Into<RunError>> From<E> for Failure {
+    fn from(why: E) -> Failure {
+        Failure { variant: None, why: why.into() }
+    }
+}
+
+/// The error of a variant.
+fn failure<E: Into<RunError>>(variant: &Variant) -> impl Fn(E) -> Failure {
+    let variant = Some(variant.id);
+    move |why| Failure { variant, why: why.into() }
+}
 
 /// Where variants are measured.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +54,8 @@ pub struct Bench<'b> {
 }
 
 /// What is done next.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The variant with this id runs for the first time.
     Begins(i32),
@@ -69,14 +85,15 @@ impl Default for Effort {
     }
 }
 
-/// What a variant takes.
-#[derive(Debug, Clone, PartialEq)]
+/// The times of a variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// The variant's id.
     pub variant: i32,
-    /// What it is compiled for, for people.
+    /// Types, formats and constants, for people.
     pub label: String,
     /// The microseconds of a run.
+    #[serde(flatten)]
     pub microseconds: Spread,
     /// How many kernels a run launches.
     pub launches: usize,
@@ -85,15 +102,14 @@ pub struct Timing {
 }
 
 /// What was measured.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// Every valid variant, in the order of the manifest. Those that launch and fill nothing for such a node are left out.
-    pub variants: Vec<Timing>,
-    /// The variant that a run takes now: the first whose guard holds, in the order of what was measured before, else in that of the
-    /// manifest.
-    pub automatic: i32,
-    /// The bytes of all inputs and outputs that lie on the device.
+    /// The bytes of all inputs and outputs on the device.
     pub bytes: u64,
+    /// The variant that a run takes now: the first whose guard is satisfied, in the order of earlier measurements, else of the manifest.
+    pub automatic: i32,
+    /// Every valid variant, in the order of the manifest, without those that launch and fill nothing for such a node.
+    pub variants: Vec<Timing>,
 }
 
 /// A variant, ready to run.
@@ -102,99 +118,79 @@ struct Ready<'b> {
     prepared: Prepared<'b>,
 }
 
-/// Measures every variant that serves the node and whose guard holds with aligned addresses. `held` is what each input holds, in its
-/// memory layout; what is shorter than the input is repeated. `tell` is told of each step before it is taken.
+/// Measures every variant that serves the node and whose guard is satisfied with aligned addresses. `held` is the data of each input, in
+/// its memory layout; data shorter than the input is repeated. `report` is called before each step.
 ///
 /// # Errors
-/// The first variant that cannot be run; and where none can, or the driver refuses.
+/// The first variant that cannot be run; if none can; and the driver's.
 pub fn measure(
     bench: Bench<'_>,
     node: &Node<'_>,
     held: &[Vec<u8>],
     effort: Effort,
-    tell: &mut dyn FnMut(Step),
+    report: &mut dyn FnMut(Step),
 ) -> Result<Measured, Failure> {
+    let alignments = vec![ALIGNMENT as u64; node.plugin.tensor_count()];
     // Without facts about the device the order is that of the manifest.
-    let variants = valid(node, &Facts::default())?;
-    let automatic = with_facts(node, |facts| valid(node, facts))?.first().map(|variant| variant.id);
-    let automatic = automatic.ok_or(Why::Refused("no variant's guard holds for it".to_owned()))?;
-    let ready = prepare(bench, node, &variants)?;
-    let mut memory = Memory::new(bench.context, node, held)?;
-    for one in &ready {
-        memory.extend(&one.prepared).map_err(|why| why.of(one.variant.id))?;
+    let variants = valid(node, &alignments, &Facts::default())?;
+    let automatic = node.with_facts(&alignments, |facts| valid(node, &alignments, facts))?;
+    let automatic = automatic.first().map(|variant| variant.id);
+    let automatic =
+        automatic.ok_or_else(|| RunError::Refused("no variant's guard holds for it".to_owned()))?;
+    let mut ready = Vec::new();
+    for variant in variants {
+        let prepare = |facts: &Facts<'_>| Prepared::new(bench.code, node.plugin, variant, facts);
+        let prepared = node.with_facts(&alignments, prepare).map_err(failure(variant))?;
+        if prepared.launches() + prepared.fills() > 0 {
+            ready.push(Ready { variant, prepared });
+        }
     }
-    let places = memory.places(node);
+    let mut memory = NodeMemory::new(bench.context, node, &alignments, 0)?;
+    for (buffer, held) in memory.inputs.iter_mut().zip(held) {
+        buffer.as_mut().map_or(Ok(()), |buffer| buffer.repeat(held))?;
+    }
+    bench.context.synchronize()?;
+    for Ready { variant, prepared } in &ready {
+        memory.extend(prepared).map_err(failure(variant))?;
+    }
+    let places = memory.places(node.plugin);
     let mut queues = Vec::new();
     for one in &ready {
-        tell(Step::Begins(one.variant.id));
-        queues.push(queue(bench, one, &places).map_err(|error| Why::Driver(error).of(one.variant.id))?);
+        report(Step::Begins(one.variant.id));
+        queues.push(queue(bench, one, &places).map_err(failure(one.variant))?);
     }
-    let times = rounds(&ready, &queues, effort, tell)?;
+    let times = rounds(&ready, &queues, effort, report)?;
     let timings = ready.iter().zip(&queues).zip(&times);
     let variants = timings.filter_map(|((one, queue), times)| {
         Some(Timing {
             variant: one.variant.id,
             label: one.variant.label.clone(),
-            microseconds: Spread::of(times)?,
+            microseconds: Spread::from_times(times)?.rounded(),
             launches: one.prepared.launches(),
             runs: queue.runs(),
         })
     });
-    Ok(Measured { variants: variants.collect(), automatic, bytes: all_bytes(node)? })
+    Ok(Measured { bytes: node.all_bytes()?, automatic, variants: variants.collect() })
 }
 
-/// Everything that a launch can depend on.
-fn with_facts<R>(node: &Node<'_>, work: impl FnOnce(&Facts<'_>) -> R) -> R {
-    let alignments = vec![ALIGNMENT as u64; node.plugin.tensor_count()];
-    work(&Facts {
-        attributes: node.attributes,
-        shapes: node.shapes,
-        values: node.values,
-        device: Some(node.device),
-        alignments: &alignments,
-        ..Facts::default()
-    })
-}
-
-/// The variants that serve the node and whose guards hold, in the order in which they are asked where `order` is known.
-fn valid<'n>(node: &Node<'n>, order: &Facts<'_>) -> Result<Vec<&'n Variant>, Why> {
+/// The variants that serve the node and whose guards are satisfied, in the order in which the runtime tries them given `order`.
+fn valid<'n>(node: &Node<'n>, alignments: &[u64], order: &Facts<'_>) -> Result<Vec<&'n Variant>, RunError> {
     let Node { plugin, attributes, types, formats, .. } = *node;
     let signature = Signature { attributes, types, formats };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC, order);
-    let order = order.map_err(|why| Why::Refused(why.to_string()))?;
+    let order = order.map_err(|why| RunError::Refused(why.to_string()))?;
     let holds = |variant: &&Variant| {
-        with_facts(node, |facts| {
+        node.with_facts(alignments, |facts| {
             launch::verdict(variant.guard.as_ref(), facts, &mut Steps::default()) == GuardVerdict::Holds
         })
     };
     Ok(order.iter().filter_map(|index| plugin.variants.get(*index)).filter(holds).collect())
 }
 
-/// Those of the variants that have anything to do, with their kernels loaded.
-fn prepare<'b>(bench: Bench<'b>, node: &Node<'_>, valid: &[&'b Variant]) -> Result<Vec<Ready<'b>>, Failure> {
-    let mut ready = Vec::new();
-    for variant in valid {
-        let prepared = with_facts(node, |facts| Prepared::new(bench.code, node.plugin, variant, facts));
-        let prepared = prepared.map_err(|why| {
-            let why = match why {
-                Unprepared::Driver(error) => Why::Driver(error),
-                Unprepared::Refused(_) | Unprepared::NoCode(_) | Unprepared::Native(_) => {
-                    Why::Unlaunchable(why.to_string())
-                }
-            };
-            why.of(variant.id)
-        })?;
-        if prepared.launches() + prepared.fills() > 0 {
-            ready.push(Ready { variant, prepared });
-        }
-    }
-    Ok(ready)
-}
-
 fn queue<'b>(
     bench: Bench<'b>,
     one: &'b Ready<'_>,
-    places: &'b Places<'_>,
+    places: &'b NodeAddresses<'_>,
 ) -> Result<Repeated<'b, 'b, 'b>, DriverError> {
     Repeated::new(bench.stream, move || one.prepared.run(places.addresses(), bench.stream))
 }
@@ -204,12 +200,12 @@ fn rounds(
     ready: &[Ready<'_>],
     queues: &[Repeated<'_, '_, '_>],
     effort: Effort,
-    tell: &mut dyn FnMut(Step),
+    report: &mut dyn FnMut(Step),
 ) -> Result<Vec<Vec<f64>>, Failure> {
     let mut round = |times: &mut [Vec<f64>]| -> Result<(), Failure> {
-        tell(Step::Round);
+        report(Step::Round);
         for ((one, queue), times) in ready.iter().zip(queues).zip(times) {
-            times.push(queue.time().map_err(|error| Why::Driver(error).of(one.variant.id))?);
+            times.push(queue.time().map_err(failure(one.variant))?);
         }
         Ok(())
     };

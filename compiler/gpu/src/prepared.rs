@@ -1,7 +1,6 @@
 //! A variant with everything known but addresses, and its work on the device.
 
 use std::ffi::c_void;
-use std::fmt;
 use std::marker::PhantomData;
 
 use cubinder_launch::native;
@@ -19,10 +18,10 @@ use cudarc::driver::sys::{
 use crate::code::{Code, Kernel, allow_shared};
 use crate::context::Context;
 use crate::driver::call;
-use crate::error::DriverError;
+use crate::error::{DriverError, RunError};
 use crate::stream::Stream;
 
-/// A variant that can be run as often as is wanted.
+/// A variant that can be run repeatedly.
 #[derive(Debug)]
 pub struct Prepared<'k> {
     steps: Vec<Step>,
@@ -42,32 +41,6 @@ pub struct Addresses<'a> {
     pub scratch: &'a [u64],
 }
 
-/// Why a variant cannot be run.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Unprepared {
-    /// The runtime would refuse it, in the same words.
-    Refused(Box<LaunchError>),
-    /// There is no code for the device.
-    NoCode(String),
-    /// TensorRT could not launch it.
-    Native(String),
-    /// The driver refuses.
-    Driver(DriverError),
-}
-
-impl fmt::Display for Unprepared {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Unprepared::Refused(error) => error.fmt(f),
-            Unprepared::NoCode(why) => f.write_str(why),
-            Unprepared::Native(why) => write!(f, "TensorRT could not launch it: {why}"),
-            Unprepared::Driver(error) => error.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for Unprepared {}
-
 #[derive(Debug)]
 enum Step {
     Launch(Work),
@@ -85,26 +58,24 @@ struct Work {
 }
 
 impl<'k> Prepared<'k> {
-    /// Evaluates the steps of `variant` with what `facts` says, loads their kernels and holds both against each other.
+    /// Evaluates the steps of `variant` with `facts`, loads their kernels and checks the launches against them.
     ///
     /// # Errors
-    /// [`Unprepared`].
+    /// [`RunError`].
     pub fn new(
         code: &'k Code<'k>,
         plugin: &Plugin,
         variant: &Variant,
         facts: &Facts<'_>,
-    ) -> Result<Prepared<'k>, Unprepared> {
-        let refused = Unprepared::Refused;
+    ) -> Result<Prepared<'k>, RunError> {
+        let refused = |error: Box<LaunchError>| RunError::Refused(error.to_string());
+        let could_not = |why: String| RunError::Refused(format!("TensorRT could not launch it: {why}"));
         let mut budget = Steps::default();
         let mut sequencing = Sequencing::new(plugin, variant, facts, &mut budget).map_err(refused)?;
         let mut steps = Vec::new();
         for number in 0..variant.steps.len() {
             let launch = variant.launch(number);
-            let kernel = match launch {
-                Some(launch) => Some(code.kernel(launch).map_err(Unprepared::NoCode)?),
-                None => None,
-            };
+            let kernel = launch.map(|launch| code.kernel(launch)).transpose().map_err(RunError::Refused)?;
             let takes = kernel.as_ref().map_or(LaunchLimits::ANYTHING, Kernel::takes);
             let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
             if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
@@ -113,8 +84,8 @@ impl<'k> Prepared<'k> {
                 sequencing.step(&takes, &mut budget).map_err(refused)?;
                 let when = variant.steps.get(number).and_then(|step| step.when.as_ref());
                 let evaluated = native::evaluate(plugin, when, launch, facts)
-                    .map_err(|fault| Unprepared::Native(fault.to_string()))?;
-                kernel.check_params(&evaluated).map_err(Unprepared::Native)?;
+                    .map_err(|fault| could_not(fault.to_string()))?;
+                kernel.check_params(&evaluated).map_err(could_not)?;
                 // The driver is not asked for more dynamic shared memory than kernels have anyway: that TensorRT would is not known.
                 let plain = Launch { cooperative: false, programmatic: false, ..launch.clone() };
                 steps.push(Step::Launch(Work::new(code.context, &plain, kernel, evaluated)));
@@ -123,8 +94,7 @@ impl<'k> Prepared<'k> {
             let doing = sequencing.step(&takes, &mut budget).map_err(refused)?.clone();
             match (doing, launch, kernel) {
                 (EvaluatedStep::Launch(evaluated), Some(launch), Some(kernel)) if !evaluated.is_empty() => {
-                    allow_shared(code.context, &kernel, evaluated.shared_bytes)
-                        .map_err(Unprepared::Driver)?;
+                    allow_shared(code.context, &kernel, evaluated.shared_bytes)?;
                     steps.push(Step::Launch(Work::new(code.context, launch, kernel, evaluated)));
                 }
                 (EvaluatedStep::Fill { memory, bytes, byte }, ..) if bytes > 0 => {
@@ -176,18 +146,21 @@ impl<'k> Prepared<'k> {
     }
 }
 
+/// Bytes in memory that is aligned for a `u64`, zeros after the last.
+pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |part: &[u8]| {
+        let mut word = [0; 8];
+        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        u64::from_ne_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
+}
+
 impl Work {
     fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: EvaluatedLaunch) -> Work {
         // As the runtime does it: code for older devices does not wait by itself.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
-        let word = |part: &[u8]| {
-            let mut bytes = [0; 8];
-            for (to, from) in bytes.iter_mut().zip(part) {
-                *to = *from;
-            }
-            u64::from_ne_bytes(bytes)
-        };
-        let numbers = evaluated.numbers.chunks(8).map(word).collect();
+        let numbers = words(&evaluated.numbers);
         let (cooperative, programmatic) = (launch.cooperative, launch.programmatic && waits);
         Work { kernel, evaluated, cooperative, programmatic, numbers }
     }
@@ -197,22 +170,23 @@ impl Work {
         // The driver may read all bytes of a value.
         let zero = CUlaunchAttributeValue { pad: [0; 64] };
         let attribute = |id, value| CUlaunchAttribute { id, pad: [0; 4], value };
-        let cluster = self.evaluated.cluster.map(|[x, y, z]| {
-            let mut value = zero;
+        let mut all = Vec::new();
+        let mut value = zero;
+        if let Some([x, y, z]) = self.evaluated.cluster {
             value.clusterDim = ClusterDimension { x, y, z };
-            attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value)
-        });
-        let cooperative = self.cooperative.then(|| {
-            let mut value = zero;
+            all.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, value));
+        }
+        let mut value = zero;
+        if self.cooperative {
             value.cooperative = 1;
-            attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value)
-        });
-        let programmatic = self.programmatic.then(|| {
-            let mut value = zero;
+            all.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_COOPERATIVE, value));
+        }
+        let mut value = zero;
+        if self.programmatic {
             value.programmaticStreamSerializationAllowed = 1;
-            attribute(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value)
-        });
-        [cluster, cooperative, programmatic].into_iter().flatten().collect()
+            all.push(attribute(Id::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION, value));
+        }
+        all
     }
 
     fn launch(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {

@@ -84,17 +84,17 @@ impl<'c> Graph<'c> {
         let mut graph: CUgraph = null_mut();
         // SAFETY: `graph` is a place for one handle. The capture ends whatever came of the work, as it must.
         let ended = unsafe { call!(cuStreamEndCapture(stream.handle(), &raw mut graph)) };
-        let made = worked.and(ended).and_then(|()| {
+        let captured = worked.and(ended).and_then(|()| {
             let mut handle = null_mut();
             // SAFETY: `handle` is a place for one handle, `graph` one of this driver; no flags.
             unsafe { call!(cuGraphInstantiateWithFlags(&raw mut handle, graph, 0)) }?;
             Ok(Graph { handle, _context: PhantomData })
         });
         if !graph.is_null() {
-            // SAFETY: what was made from it does not need it any more. Its own failure would say less than what is at hand.
+            // SAFETY: what was captured from it does not need it any more. Its own failure would say less than what is at hand.
             let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
-        made
+        captured
     }
 
     /// Queues it. Who captured work keeps what it refers to until the graph is done, as [`Repeated`](crate::timing::Repeated) does.
@@ -107,7 +107,7 @@ impl<'c> Graph<'c> {
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was made in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
+        // SAFETY: it was captured in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
         // `cuGraphExecDestroy`). Destructors report nothing.
         let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }

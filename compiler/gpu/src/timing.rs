@@ -76,7 +76,7 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         let worked = work();
         let waited = stream.synchronize();
         worked.and(waited)?;
-        let mut repeated = Repeated::of(stream, &work, 1)?;
+        let mut repeated = Repeated::capture(stream, &work, 1)?;
         let mut left = CORRECTIONS;
         loop {
             // The first of a graph pays for its upload.
@@ -87,11 +87,11 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
             }
             left -= 1;
             // A short graph counts its gap too, so that a run seems to take longer than it does: a longer one tells better.
-            repeated = Repeated::of(stream, &work, runs(microseconds, AIMED))?;
+            repeated = Repeated::capture(stream, &work, runs(microseconds, AIMED))?;
         }
     }
 
-    fn of(
+    fn capture(
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError>,
         runs: u32,
@@ -136,30 +136,41 @@ fn runs(microseconds: f64, least: f64) -> u32 {
     runs.clamp(1, MANY)
 }
 
-/// Several times of the same.
-#[derive(Debug, Clone, Copy, PartialEq)]
+/// The distribution of several times.
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Spread {
-    /// The one in the middle.
+    /// The median.
+    #[serde(rename = "microseconds")]
     pub median: f64,
     /// The shortest.
     pub least: f64,
     /// The longest.
     pub most: f64,
     /// A quarter is shorter.
-    pub lower: f64,
+    pub lower_quartile: f64,
     /// A quarter is longer.
-    pub upper: f64,
+    pub upper_quartile: f64,
 }
 
 impl Spread {
-    /// None where there are no times.
+    /// `None` without times.
     #[must_use]
-    pub fn of(times: &[f64]) -> Option<Spread> {
+    pub fn from_times(times: &[f64]) -> Option<Spread> {
         let mut times = times.to_vec();
         times.sort_by(f64::total_cmp);
         let (least, most) = (*times.first()?, *times.last()?);
         let at = |quarters: usize| times.get((times.len() - 1) * quarters / 4).copied();
-        Some(Spread { median: at(2)?, least, most, lower: at(1)?, upper: at(3)? })
+        Some(Spread { median: at(2)?, least, most, lower_quartile: at(1)?, upper_quartile: at(3)? })
+    }
+
+    /// Rounded from microseconds to nanoseconds: less is noise.
+    #[must_use]
+    pub fn rounded(self) -> Spread {
+        let Spread { median, least, most, lower_quartile, upper_quartile } = self;
+        let [median, least, most, lower_quartile, upper_quartile] =
+            [median, least, most, lower_quartile, upper_quartile]
+                .map(|time| (time * 1000.0).round() / 1000.0);
+        Spread { median, least, most, lower_quartile, upper_quartile }
     }
 }
 
@@ -185,7 +196,9 @@ pub fn copy_rate(
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     let moved = 2.0 * bytes as f64;
-    Ok(Spread::of(&all).filter(|spread| spread.median > 0.0).map(|spread| moved / spread.median * 1e6))
+    Ok(Spread::from_times(&all)
+        .filter(|spread| spread.median > 0.0)
+        .map(|spread| moved / spread.median * 1e6))
 }
 
 #[cfg(test)]
@@ -299,9 +312,12 @@ mod tests {
 
     #[test]
     fn the_middle_is_that_of_sorted_times() {
-        let spread = Spread::of(&[5.0, 1.0, 9.0, 3.0, 2.0]).unwrap();
-        assert_eq!(spread, Spread { median: 3.0, least: 1.0, most: 9.0, lower: 2.0, upper: 5.0 });
-        assert_eq!(Spread::of(&[]), None);
-        assert_eq!(Spread::of(&[4.0]).map(|one| (one.least, one.most)), Some((4.0, 4.0)));
+        let spread = Spread::from_times(&[5.0, 1.0, 9.0, 3.0, 2.0]).unwrap();
+        assert_eq!(
+            spread,
+            Spread { median: 3.0, least: 1.0, most: 9.0, lower_quartile: 2.0, upper_quartile: 5.0 }
+        );
+        assert_eq!(Spread::from_times(&[]), None);
+        assert_eq!(Spread::from_times(&[4.0]).map(|one| (one.least, one.most)), Some((4.0, 4.0)));
     }
 }

@@ -95,6 +95,12 @@ impl Cases {
         })
     }
 
+    /// The names of the cases, for messages.
+    #[must_use]
+    pub fn names(&self) -> String {
+        self.list.iter().map(|case| format!("`{}`", case.name)).collect::<Vec<_>>().join(", ")
+    }
+
     /// The defaults of all cases, without shapes.
     #[must_use]
     pub fn defaults(&self) -> Trial {
@@ -195,6 +201,12 @@ pub struct Verdict {
     pub name: String,
     /// Everything that is not as expected; empty if the case passes.
     pub differences: Vec<Difference>,
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place, self.text)
+    }
 }
 
 /// Something that is not as expected.

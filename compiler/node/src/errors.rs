@@ -5,7 +5,6 @@ use cubinder_model::fit::ComputeCapability;
 use cubinder_model::validate::{MAX_TUNED_BYTES, MAX_TUNED_DEVICES, MAX_TUNED_EXTENTS, MAX_TUNED_POINTS};
 
 use crate::diagnostic::Span;
-use crate::tuning::Device;
 
 cubinder_source::diagnostics! {
     /// A key has a value that it cannot have.
@@ -76,6 +75,25 @@ cubinder_source::diagnostics! {
     error "no variant has the {what} {asked}" { note: "there are {rows}"; }
 }
 
+// The choice of a plugin or a node.
+cubinder_source::diagnostics! {
+    /// A file has no plugin of this name.
+    pub(crate) struct NoSuchPlugin<'n> { wanted: &'n str, list: String, near: Option<&'n str> }
+    error "there is no plugin `{wanted}` in it" { note: "it has `{list}`"; help ?near: "did you mean `{near}`?"; }
+
+    /// A node is chosen in a file that is no engine.
+    pub(crate) struct NoEngine {}
+    error "`--node` chooses among an engine's nodes, and this is no engine" {}
+
+    /// An engine has no node of this number.
+    pub(crate) struct NoSuchNode { wanted: usize, list: String }
+    error "there is no node {wanted} in it" { note: "its nodes are {list}"; }
+
+    /// A library has several plugins, and none was chosen.
+    pub(crate) struct SeveralPlugins<'n> { list: String, first: &'n str }
+    error "there are several plugins in it" { note: "they are `{list}`"; help: "choose one: `--plugin {first}`"; }
+}
+
 const STALE: &str = "measure again with `cubinder tune`, or take out what is stale";
 
 // Files of measured times.
@@ -106,7 +124,7 @@ cubinder_source::diagnostics! {
     }
 
     /// A file to write is of another GPU.
-    pub(crate) struct OtherGpu<'n> { path: String, found: &'n Device, device: &'n Device }
+    pub(crate) struct OtherGpu { path: String, found: String, device: String }
     error "`{path}` is of another GPU" {
         note: "it is of {found}, and the GPU at hand is {device}";
         help: "name another file with `--out`";

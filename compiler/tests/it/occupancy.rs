@@ -58,7 +58,7 @@ fn cases() -> Vec<(Multiprocessor, Target, Needs, u64)> {
     let mut cases = Vec::new();
     for name in ARCHS {
         let target: Target = name.parse().unwrap();
-        let multiprocessor = Multiprocessor::of(target.arch).unwrap();
+        let multiprocessor = Multiprocessor::for_arch(target.arch).unwrap();
         let most = u64::from(multiprocessor.block_shared_bytes);
         for threads in [1, 32, 33, 96, 128, 192, 256, 384, 500, 512, 768, 1023, 1024] {
             for registers in [0, 1, 8, 16, 24, 32, 40, 48, 63, 64, 65, 80, 96, 127, 128, 168, 200, 254, 255] {

@@ -71,9 +71,7 @@ fn cycles_below_the_root_are_found() {
 
 /// Cycles that are left to dissolve: crate, parent and children. Nothing is added here.
 const LEFT: &[&str] = &[
-    "cubinder cli::tune: notes, report",
     "cubinder_code_object cubin::ptx: scan, variable",
-    "cubinder_node eval: device, inputs, node, types",
     "cubinder_import foreign: file, import, names",
     "cubinder_import foreign::import::triton: constants, doubts, options",
     "xtask bench: compile, measure, report",

@@ -7,7 +7,7 @@ use cubinder_expr::{DeviceFact, Expr, Node};
 use cubinder_launch::Device;
 use cubinder_model::{Arch, Variant};
 
-use super::node::unknown;
+use super::names::unknown;
 use super::occupancy::Multiprocessor;
 use super::report::{FactOrigin, FactReport};
 use super::subject::{Origin, Subject};
@@ -16,7 +16,7 @@ use crate::query::{Mistake, Part, Query};
 use crate::resolve::ArgDraftValue;
 
 /// What is known.
-pub(super) struct Known {
+pub(super) struct DeviceFacts {
     /// The device; none where nothing asks for it.
     pub(super) device: Option<Device>,
     /// What is asked for and known.
@@ -28,17 +28,17 @@ pub(super) struct Known {
 }
 
 /// The facts that are given, else those of the architecture. What the plugin asks for and nobody says is told.
-pub(super) fn known(
+pub(super) fn device_facts(
     subject: &Subject,
     query: &Query,
     arch: Option<Arch>,
     mistakes: &mut Vec<Mistake>,
-) -> Known {
+) -> DeviceFacts {
     let names = DeviceFact::ALL.map(DeviceFact::name);
     for (name, _) in query.device.iter().filter(|(name, _)| DeviceFact::from_name(name).is_none()) {
         mistakes.push(unknown(Part::Device, "fact about a device", name, &names));
     }
-    let asked: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
+    let needed: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
     let given =
         |fact: DeviceFact| query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);
     let sms = given(DeviceFact::Sms);
@@ -46,14 +46,14 @@ pub(super) fn known(
     let capability = given(capability).or_else(|| of_arch(arch?, capability));
     let measured_on =
         sms.zip(capability).map(|(sms, capability)| Device { sms, shared_bytes: 0, capability });
-    if asked.is_empty() {
-        return Known { device: None, facts: Vec::new(), sms, measured_on };
+    if needed.is_empty() {
+        return DeviceFacts { device: None, facts: Vec::new(), sms, measured_on };
     }
     let mut facts = Vec::new();
     let [multiprocessors, shared_bytes, capability] = DeviceFact::ALL.map(|fact| {
         let given = given(fact).map(|value| (value, FactOrigin::Given));
         let known = given.or_else(|| Some((of_arch(arch?, fact)?, FactOrigin::Arch)));
-        if !asked.contains(&fact) {
+        if !needed.contains(&fact) {
             return known.map_or(fact.range().0, |(value, _)| value);
         }
         let Some((value, from)) = known else {
@@ -64,7 +64,7 @@ pub(super) fn known(
         value
     });
     let device = Some(Device { sms: multiprocessors, shared_bytes, capability });
-    Known { device, facts, sms, measured_on }
+    DeviceFacts { device, facts, sms, measured_on }
 }
 
 fn missing(fact: DeviceFact) -> Mistake {
@@ -79,7 +79,7 @@ fn missing(fact: DeviceFact) -> Mistake {
 fn of_arch(arch: Arch, fact: DeviceFact) -> Option<i64> {
     match fact {
         DeviceFact::Sms => None,
-        DeviceFact::SharedBytes => Some(i64::from(Multiprocessor::of(arch)?.block_shared_bytes)),
+        DeviceFact::SharedBytes => Some(i64::from(Multiprocessor::for_arch(arch)?.block_shared_bytes)),
         DeviceFact::Capability => Some(i64::from(arch.major) * 10 + i64::from(arch.minor)),
     }
 }

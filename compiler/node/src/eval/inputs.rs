@@ -1,10 +1,53 @@
-//! The inputs of a query: shapes, and the values of shape inputs.
+//! Attributes and inputs of a query: values, shapes, and the values of shape inputs.
 
+use cubinder_expr::Value;
+use cubinder_model::attribute_check::missing_attribute;
 use cubinder_model::{Input, Plugin};
 
-use super::node::{meant, unknown};
-use crate::errors::{MissingShape, MissingValues, NotOneValue, ShapeOfOutput, ShapeOfShapeInput};
-use crate::query::{Mistake, Part, Query};
+use super::names::{meant, unknown};
+use super::subject::Subject;
+use crate::errors::{
+    FixedAttribute, MissingAttribute, MissingShape, MissingValues, NotOneValue, ShapeOfOutput,
+    ShapeOfShapeInput, WrongAttribute,
+};
+use crate::query::{Mistake, Part, Query, attribute};
+
+/// The attributes, defaults filled in.
+pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
+    let plugin = &subject.plugin;
+    let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
+    for (name, _) in query.attributes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
+        mistakes.push(unknown(Part::Attribute, "attribute", name, &names));
+    }
+    if let Some(fixed) = &subject.attributes {
+        if let Some((name, _)) = query.attributes.iter().find(|(name, _)| names.contains(&name.as_str())) {
+            mistakes.push(Mistake::new(Part::Attribute, name, FixedAttribute { name }));
+        }
+        return fixed.clone();
+    }
+    let mut values = Vec::new();
+    let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
+    for declared in &plugin.attributes {
+        let name = declared.name.as_str();
+        let given = query.attributes.iter().find(|(given, _)| given == name);
+        match (given, &declared.default) {
+            (Some((_, given)), _) => match attribute(declared.ty, given) {
+                Ok(value) => values.push(value),
+                Err(why) => {
+                    mistakes.push(Mistake::new(Part::Attribute, name, WrongAttribute { name, why }));
+                }
+            },
+            (None, Some(default)) => values.push(default.clone()),
+            // The misspelt name has been reported.
+            (None, None) if misspelt.contains(&name) => {}
+            (None, None) => {
+                let why = missing_attribute(declared).to_string();
+                mistakes.push(Mistake::new(Part::Attribute, name, MissingAttribute { name, why }));
+            }
+        }
+    }
+    values
+}
 
 /// The values of each input; empty for one that is no shape input.
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {

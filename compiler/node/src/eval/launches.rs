@@ -81,7 +81,7 @@ impl Step<'_> {
             clusters: one.clusters.or(other.clusters),
             params: None,
         });
-        let limit = self.code.uncompiled.and_then(|target| Multiprocessor::of(target.arch));
+        let limit = self.code.uncompiled.and_then(|target| Multiprocessor::for_arch(target.arch));
         most.unwrap_or(LaunchLimits {
             max_shared_bytes: limit.map_or(u32::MAX, |limit| limit.block_shared_bytes),
             ..LaunchLimits::ANYTHING
@@ -232,7 +232,7 @@ pub(super) fn finish(
 
 /// Why nothing can be said about the occupancy of some code.
 fn without_occupancy(machine: &MachineCode) -> Option<String> {
-    let why = if Multiprocessor::of(machine.arch).is_none() {
+    let why = if Multiprocessor::for_arch(machine.arch).is_none() {
         "the figures of its multiprocessors are not known"
     } else if machine.facts.registers.is_none() {
         "the code does not say its registers"
@@ -244,7 +244,7 @@ fn without_occupancy(machine: &MachineCode) -> Option<String> {
 
 /// What the code takes on the architecture that was asked for.
 fn takes(machine: &MachineCode) -> LaunchLimits<'static> {
-    let shared = Multiprocessor::of(machine.arch).map(|multiprocessor| {
+    let shared = Multiprocessor::for_arch(machine.arch).map(|multiprocessor| {
         multiprocessor.block_shared_bytes.saturating_sub(machine.facts.shared_bytes.unwrap_or(0))
     });
     LaunchLimits {
@@ -293,7 +293,7 @@ fn launch_report(
 }
 
 fn occupancy_report(machine: &MachineCode, threads: u64, shared_bytes: u32) -> Option<OccupancyReport> {
-    let multiprocessor = Multiprocessor::of(machine.arch)?;
+    let multiprocessor = Multiprocessor::for_arch(machine.arch)?;
     let registers = machine.facts.registers?;
     let fixed = machine.facts.shared_bytes.unwrap_or(0);
     let needs = Needs {
@@ -337,14 +337,6 @@ fn argument_reports(step: &Step<'_>, typed: &[Arg], environment: &dyn Environmen
     let value = |expr: &Expr| steps.borrow_mut().value(expr, environment).ok();
     let tensor = |index: u32| step.plugin.tensor_name(index as usize).map(str::to_owned);
     let buffer = |index: u32| step.scratch.get(index as usize).map(|scratch| scratch.name.clone());
-    let of_draft = |arg: &ArgDraft| {
-        let (ty, tensor, value) = match &arg.value {
-            ArgDraftValue::Tensor(index) => (Some("tensor".to_owned()), tensor(*index), None),
-            ArgDraftValue::Scratch(index) => (Some("scratch".to_owned()), buffer(*index), None),
-            ArgDraftValue::Expr { expr, .. } => (None, None, value(expr)),
-        };
-        ArgReport { name: arg.name.clone(), ty, tensor, value }
-    };
     let of_typed = |arg: &Arg| {
         let (tensor, value) = match &arg.value {
             ArgValue::Tensor(index) | ArgValue::ReadTensor(index) => (tensor(*index), None),
@@ -353,10 +345,15 @@ fn argument_reports(step: &Step<'_>, typed: &[Arg], environment: &dyn Environmen
         };
         ArgReport { name: arg.name.clone(), ty: Some(arg_type(&arg.value)), tensor, value }
     };
-    if step.is_typed() {
-        typed.iter().map(of_typed).collect()
-    } else {
-        step.draft.iter().map(of_draft).collect()
+    let of_draft = |arg: &ArgDraft| match (memory(arg), &arg.value) {
+        (None, ArgDraftValue::Expr { expr, .. }) => {
+            Some(ArgReport { name: arg.name.clone(), ty: None, tensor: None, value: value(expr) })
+        }
+        (memory, _) => memory.as_ref().map(of_typed),
+    };
+    match step.is_typed() {
+        true => typed.iter().map(of_typed).collect(),
+        false => step.draft.iter().filter_map(of_draft).collect(),
     }
 }
 

@@ -11,6 +11,7 @@ mod device;
 mod guard;
 mod inputs;
 mod launches;
+mod names;
 mod node;
 pub mod occupancy;
 mod report;

@@ -2,26 +2,27 @@
 //!
 //! Owns the order of the steps; what is checked and computed comes from [`cubinder_launch`].
 
-use cubinder_expr::{Format, Value};
+use cubinder_expr::Format;
 use cubinder_launch as launch;
 use cubinder_launch::{
     Decided, Facts, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Steps, output_shapes,
 };
-use cubinder_model::attribute_check::{Unmet, missing_attribute};
+use cubinder_model::attribute_check::Unmet;
 use cubinder_model::{AUTO_TACTIC, Plugin, Variant};
 
 use super::checks::checks;
 use super::code::{Compiler, LaunchCode};
-use super::device::{self, Known};
+use super::device::{self, DeviceFacts};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
+use super::names::unknown;
 use super::report::{AttributeReport, Evaluation, GuardReport, Origin, TensorReport, VariantReport};
 use super::resolved::{ResolvedQuery, resolve, slices};
 use super::subject::{self, Subject};
 use super::{steps, tuned};
-use crate::diagnostic::{Diagnostic, suggest};
-use crate::errors::{AlignmentsDiffer, FixedAttribute, MissingAttribute, UnknownName, WrongAttribute};
-use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query, attribute};
+use crate::diagnostic::Diagnostic;
+use crate::errors::AlignmentsDiffer;
+use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query};
 use crate::resolve::{ArgDraft, Unit};
 
 /// What an evaluation came to.
@@ -41,81 +42,24 @@ pub struct Outcome {
 pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let resolved = resolve(subject, query, &mut mistakes);
-    let device = device::known(subject, query, compiler.arch(), &mut mistakes);
+    let device = device::device_facts(subject, query, compiler.arch(), &mut mistakes);
     let alignments = alignments(&subject.plugin, query, &mut mistakes);
     let Some(resolved) = resolved.filter(|_| mistakes.is_empty()) else { return Err(mistakes) };
-    let asked = Asked { resolved, device, alignments };
-    let mut report = report(subject, query, &asked);
+    let node = ResolvedNode { resolved, device, alignments };
+    let mut report = report(subject, query, &node);
     let mut diagnostics = Vec::new();
-    report.refused =
-        run(subject, &asked, compiler, &mut report, &mut diagnostics).err().map(|Unmet(why)| why);
+    report.refused = run(subject, &node, compiler, &mut report, &mut diagnostics).err().map(|Unmet(why)| why);
     if matches!(subject.origin, subject::Origin::Manifest(_)) {
         report.notes.dedup();
     }
     Ok(Outcome { evaluation: report, diagnostics })
 }
 
-/// A query whose names are the plugin's, with the device and the alignments.
-struct Asked {
+/// A resolved query with the device and the alignments.
+struct ResolvedNode {
     resolved: ResolvedQuery,
-    device: Known,
+    device: DeviceFacts,
     alignments: Vec<u64>,
-}
-
-/// The error for a name that the plugin does not have.
-pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mistake {
-    let list = match known {
-        [] => format!("the plugin has no {what}s"),
-        known => format!("the plugin has `{}`", known.join("`, `")),
-    };
-    let near = suggest(name, known.iter().copied());
-    let error = UnknownName { what, name, known: list, near };
-    Mistake::new(part, name, error).near(near)
-}
-
-/// The known names that unknown ones may have been meant to be.
-pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
-    given
-        .filter(|name| !known.contains(&name.as_str()))
-        .filter_map(|name| suggest(name, known.iter().copied()))
-        .collect()
-}
-
-/// The attributes, defaults filled in.
-pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
-    let plugin = &subject.plugin;
-    let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
-    for (name, _) in query.attributes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        mistakes.push(unknown(Part::Attribute, "attribute", name, &names));
-    }
-    if let Some(fixed) = &subject.attributes {
-        if let Some((name, _)) = query.attributes.iter().find(|(name, _)| names.contains(&name.as_str())) {
-            mistakes.push(Mistake::new(Part::Attribute, name, FixedAttribute { name }));
-        }
-        return fixed.clone();
-    }
-    let mut values = Vec::new();
-    let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
-    for declared in &plugin.attributes {
-        let name = declared.name.as_str();
-        let given = query.attributes.iter().find(|(given, _)| given == name);
-        match (given, &declared.default) {
-            (Some((_, given)), _) => match attribute(declared.ty, given) {
-                Ok(value) => values.push(value),
-                Err(why) => {
-                    mistakes.push(Mistake::new(Part::Attribute, name, WrongAttribute { name, why }));
-                }
-            },
-            (None, Some(default)) => values.push(default.clone()),
-            // The misspelt name has been reported.
-            (None, None) if misspelt.contains(&name) => {}
-            (None, None) => {
-                let why = missing_attribute(declared).to_string();
-                mistakes.push(Mistake::new(Part::Attribute, name, MissingAttribute { name, why }));
-            }
-        }
-    }
-    values
 }
 
 fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
@@ -151,8 +95,8 @@ pub fn stated_alignment(plugin: &Plugin, given: &[(String, u64)], tensor: usize)
 }
 
 /// What is known before anything is evaluated.
-fn report(subject: &Subject, query: &Query, asked: &Asked) -> Evaluation {
-    let (plugin, resolved) = (&subject.plugin, &asked.resolved);
+fn report(subject: &Subject, query: &Query, node: &ResolvedNode) -> Evaluation {
+    let (plugin, resolved) = (&subject.plugin, &node.resolved);
     let from = |name: &String| match subject.attributes {
         Some(_) => Origin::Engine,
         None if query.attributes.iter().any(|(given, _)| given == name) => Origin::Given,
@@ -172,8 +116,8 @@ fn report(subject: &Subject, query: &Query, asked: &Asked) -> Evaluation {
         types: resolved.type_parameters.clone(),
         formats: resolved.format_parameters.clone(),
         attributes: attributes.collect(),
-        device: asked.device.facts.clone(),
-        tensors: tensors(plugin, asked, 0, &resolved.inputs),
+        device: node.device.facts.clone(),
+        tensors: tensors(plugin, node, 0, &resolved.inputs),
         checks: Vec::new(),
         variants: Vec::new(),
         scratch: Vec::new(),
@@ -199,9 +143,9 @@ fn launched_by_tensorrt(plugin: &Plugin) -> String {
 }
 
 /// The tensors from `first` on, which have these shapes.
-fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
+fn tensors(plugin: &Plugin, node: &ResolvedNode, first: usize, shapes: &[Vec<i64>]) -> Vec<TensorReport> {
     let tensor = |(index, shape): (usize, &Vec<i64>)| {
-        let (ty, format) = (*asked.resolved.types.get(index)?, *asked.resolved.formats.get(index)?);
+        let (ty, format) = (*node.resolved.types.get(index)?, *node.resolved.formats.get(index)?);
         let factor = |product: u64, extent: &i64| product.checked_mul(u64::try_from(*extent).ok()?);
         let elements = if shape.contains(&0) { Some(0) } else { shape.iter().try_fold(1, factor) };
         Some(TensorReport {
@@ -212,10 +156,10 @@ fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) ->
             shape: shape.clone(),
             elements,
             bytes: launch::tensor_bytes(ty, format, shape),
-            alignment: *asked.alignments.get(index)?,
+            alignment: *node.alignments.get(index)?,
             values: plugin.inputs.get(index).and_then(|input| {
                 input.values?;
-                asked.resolved.values.get(index).cloned()
+                node.resolved.values.get(index).cloned()
             }),
             alias: index.checked_sub(plugin.inputs.len()).and_then(|output| {
                 let alias = plugin.outputs.get(output)?.alias?;
@@ -232,12 +176,12 @@ fn tensors(plugin: &Plugin, asked: &Asked, first: usize, shapes: &[Vec<i64>]) ->
 /// The first thing for which the run time would refuse the node.
 fn run(
     subject: &Subject,
-    asked: &Asked,
+    node: &ResolvedNode,
     compiler: &Compiler,
     report: &mut Evaluation,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Result<(), Unmet> {
-    let (plugin, resolved) = (&subject.plugin, &asked.resolved);
+    let (plugin, resolved) = (&subject.plugin, &node.resolved);
     let (inputs, values) = (slices(&resolved.inputs), slices(&resolved.values));
     let known = Facts { attributes: &resolved.attributes, values: &values, ..Facts::default() };
     let facts = Facts { shapes: &inputs, ..known };
@@ -247,20 +191,19 @@ fn run(
         return Err(Unmet(why));
     }
     let outputs = output_shapes(plugin, &facts, &mut steps)?;
-    report.tensors.extend(tensors(plugin, asked, plugin.inputs.len(), &outputs));
+    report.tensors.extend(tensors(plugin, node, plugin.inputs.len(), &outputs));
     let shapes = [inputs, slices(&outputs)].concat();
     report.notes.extend(formats_that_need_more(plugin, &resolved.formats, &shapes));
-    let facts =
-        Facts { shapes: &shapes, alignments: &asked.alignments, device: asked.device.device, ..known };
+    let facts = Facts { shapes: &shapes, alignments: &node.alignments, device: node.device.device, ..known };
     let signature = resolved.signature();
-    let measured_on = Facts { device: asked.device.measured_on, ..facts };
+    let measured_on = Facts { device: node.device.measured_on, ..facts };
     let order = launch::in_order(plugin, &signature, AUTO_TACTIC, &measured_on)?;
     report.notes.extend(tuned::note(plugin, &signature, &measured_on));
     let decided = launch::decide(plugin, &order, AUTO_TACTIC, &facts, &mut steps);
-    let alignment = |tensor: usize| asked.alignments.get(tensor).copied();
+    let alignment = |tensor: usize| node.alignments.get(tensor).copied();
     let chosen = decided.as_ref().ok().and_then(|decided| decided.pick(alignment));
-    report.variants = variants(plugin, asked, &order, chosen, &facts);
-    let sms = asked.device.sms;
+    report.variants = variants(plugin, node, &order, chosen, &facts);
+    let sms = node.device.sms;
     let mut prepared = Prepared { subject, compiler, facts: &facts, sms, steps, report, diagnostics };
     prepared.all(&decided?, chosen)?;
     match chosen {
@@ -411,12 +354,12 @@ type Coded<'a> = (LaunchCode, &'a [ArgDraft]);
 /// The variants of these types, with their guards' verdicts.
 fn variants(
     plugin: &Plugin,
-    asked: &Asked,
+    node: &ResolvedNode,
     order: &[usize],
     chosen: Option<usize>,
     facts: &Facts<'_>,
 ) -> Vec<VariantReport> {
-    let alignment = |tensor: u32| asked.alignments.get(tensor as usize).copied();
+    let alignment = |tensor: u32| node.alignments.get(tensor as usize).copied();
     let (mut steps, mut of_reasons) = (Steps::default(), Steps::default());
     let row = |index: &usize| {
         let variant = plugin.variants.get(*index)?;

@@ -45,7 +45,7 @@ impl Multiprocessor {
     /// `cudaOccAlignUpShmemSizeVoltaPlus` of `cuda_occupancy.h` 13.0 for the rest. From 8.0 on the driver reserves 1 KiB of
     /// each block's shared memory (the guide's "shared memory" of compute capability 8.x).
     #[must_use]
-    pub fn of(arch: Arch) -> Option<Multiprocessor> {
+    pub fn for_arch(arch: Arch) -> Option<Multiprocessor> {
         let (threads, blocks, kib) = match (arch.major, arch.minor) {
             (7, 5) => (1024, 16, 64),
             (8, 0) => (2048, 32, 164),
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn known_figures() {
         let of = |target: &str, threads, registers, shared_bytes| {
-            let multiprocessor = Multiprocessor::of(arch(target)).unwrap();
+            let multiprocessor = Multiprocessor::for_arch(arch(target)).unwrap();
             let found = occupancy(&multiprocessor, &Needs { threads, registers, shared_bytes });
             (found.blocks, found.warps, found.limited_by)
         };
@@ -214,7 +214,7 @@ mod tests {
         for major in 7..=13 {
             for minor in 0..=9 {
                 let arch = Arch { major, minor, suffix: ArchSuffix::None };
-                if let Some(multiprocessor) = Multiprocessor::of(arch) {
+                if let Some(multiprocessor) = Multiprocessor::for_arch(arch) {
                     assert_eq!(max_shared_bytes(arch), Some(multiprocessor.block_shared_bytes), "{arch}");
                 }
             }

@@ -210,11 +210,6 @@ fn is_zero(bytes: &u64) -> bool {
     *bytes == 0
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde gives it so
-fn is_false(value: &bool) -> bool {
-    !value
-}
-
 /// A scratch buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ScratchReport {
@@ -281,10 +276,10 @@ pub struct LaunchReport {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
     /// Whether all blocks run at once.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cooperative: bool,
     /// Whether it may begin before the step before it has ended.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub programmatic: bool,
     /// The arguments.
     pub args: Vec<ArgReport>,

@@ -6,7 +6,6 @@ use cubinder_model::Plugin;
 use cubinder_model::attribute_check::Unmet;
 
 use super::checks::checks;
-use super::node::attributes;
 use super::report::{FormatReport, TypeReport};
 use super::subject::Subject;
 use super::{inputs, types};
@@ -48,7 +47,7 @@ pub(super) fn resolve(
     mistakes: &mut Vec<Mistake>,
 ) -> Option<ResolvedQuery> {
     let plugin = &subject.plugin;
-    let attributes = attributes(subject, query, mistakes);
+    let attributes = inputs::attributes(subject, query, mistakes);
     let values = inputs::values(plugin, query, mistakes);
     let inputs = inputs::shapes(plugin, query, &values, mistakes);
     let types::Chosen { variant, types, formats } = types::choose(plugin, &attributes, query, mistakes)?;

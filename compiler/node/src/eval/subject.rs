@@ -12,6 +12,7 @@ use cubinder_model::validate::{validate_attributes, validate_ranks};
 use cubinder_model::{CodeObject, Plugin};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
+use crate::errors::{NoEngine, NoSuchNode, NoSuchPlugin, SeveralPlugins};
 use crate::file_kind::{self, Kind};
 use crate::foreign;
 use crate::manifest::Route;
@@ -61,6 +62,12 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// A plugin that is no node of an engine, on its own route.
+    #[must_use]
+    pub fn new(plugin: Plugin, origin: Origin) -> Subject {
+        Subject { plugin, origin, number: None, attributes: None, input_ranks: None, route: None }
+    }
+
     /// Whether TensorRT launches its kernels itself, as far as it is said.
     #[must_use]
     pub fn is_native(&self) -> bool {
@@ -114,7 +121,7 @@ pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
         let mut resolved = resolve::compile(&source)?;
         let mut errors = tables::read(&mut resolved);
         errors.extend(foreign::read(&mut resolved));
-        return if errors.is_empty() { Ok(of(resolved)) } else { Err(errors) };
+        return if errors.is_empty() { Ok(of_manifest(resolved)) } else { Err(errors) };
     }
     let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot(&error))?;
     Ok(contents(&path.display().to_string(), &bytes))
@@ -125,15 +132,14 @@ pub fn read_subjects(path: &Path) -> Result<Subjects, Vec<Diagnostic>> {
 /// # Errors
 /// The manifest's mistakes.
 pub fn manifest(source: &Arc<Source>) -> Result<Subjects, Vec<Diagnostic>> {
-    resolve::compile(source).map(of)
+    resolve::compile(source).map(of_manifest)
 }
 
-fn of(resolved: Resolved) -> Subjects {
+fn of_manifest(resolved: Resolved) -> Subjects {
     let warnings = resolved.warnings.clone();
     let plugin = resolved.draft.plugin.clone();
     let origin = Origin::Manifest(Arc::new(resolved));
-    let subject = Subject { plugin, origin, number: None, attributes: None, input_ranks: None, route: None };
-    Subjects { kind: "manifest", list: vec![subject], carried: Vec::new(), warnings }
+    Subjects { kind: "manifest", list: vec![Subject::new(plugin, origin)], carried: Vec::new(), warnings }
 }
 
 /// The plugins or nodes in the bytes of a library, a bundle or an engine.
@@ -159,15 +165,12 @@ fn contents(name: &str, bytes: &[u8]) -> Subjects {
     }
     let nodes = nodes(name, &all, &mut warnings);
     let is_engine = all.iter().any(|found| !matches!(found.container, Container::Bundle(_)));
-    let (kind, list, carried) = match is_engine {
-        true => ("engine", nodes, plugins(&all)),
-        false => (library_kind(bytes), plugins(&all), Vec::new()),
+    let (kind, list, carried) = match bytes.starts_with(&container::MAGIC) {
+        _ if is_engine => ("engine", nodes, plugins(&all)),
+        true => ("bundle", plugins(&all), Vec::new()),
+        false => ("plugin library", plugins(&all), Vec::new()),
     };
     Subjects { kind, list, carried, warnings }
-}
-
-fn library_kind(bytes: &[u8]) -> &'static str {
-    if bytes.starts_with(&container::MAGIC) { "bundle" } else { "plugin library" }
 }
 
 fn plugins(all: &[LocatedContainer]) -> Vec<Subject> {
@@ -175,14 +178,8 @@ fn plugins(all: &[LocatedContainer]) -> Vec<Subject> {
     for found in all {
         let Container::Bundle(bundle) = &found.container else { continue };
         let code: Arc<[CodeObject]> = bundle.code.clone().into();
-        list.extend(bundle.plugins.iter().map(|plugin| Subject {
-            plugin: plugin.clone(),
-            origin: Origin::Compiled(Arc::clone(&code)),
-            number: None,
-            attributes: None,
-            input_ranks: None,
-            route: None,
-        }));
+        let origin = || Origin::Compiled(Arc::clone(&code));
+        list.extend(bundle.plugins.iter().map(|plugin| Subject::new(plugin.clone(), origin())));
     }
     list
 }
@@ -207,12 +204,9 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
     match &found.container {
         Container::Bundle(_) => Err("it is a bundle".to_owned()),
         Container::Node(node) => Ok(Subject {
-            plugin: node.plugin.clone(),
-            origin: Origin::Compiled(node.code.clone().into()),
-            number: None,
             attributes: Some(node.attributes.clone()),
             input_ranks: node.input_ranks.clone(),
-            route: None,
+            ..Subject::new(node.plugin.clone(), Origin::Compiled(node.code.clone().into()))
         }),
         Container::NodeReference(reference) => {
             let bundle = all.iter().find_map(|found| match &found.container {
@@ -230,12 +224,9 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
             let mut plugin = plugin.clone();
             plugin.keep_row(reference.row)?;
             Ok(Subject {
-                plugin,
-                origin: Origin::Compiled(bundle.code.clone().into()),
-                number: None,
                 attributes: Some(reference.attributes.clone()),
                 input_ranks: reference.input_ranks.clone(),
-                route: None,
+                ..Subject::new(plugin, Origin::Compiled(bundle.code.clone().into()))
             })
         }
     }
@@ -244,7 +235,7 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
 /// Those of the subjects that were chosen.
 ///
 /// # Errors
-/// Where there is no such plugin or node, with what there is; and where several plugins are left and none was named.
+/// If there is no such plugin or node; and if several plugins remain and none was named.
 pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, Diagnostic> {
     let full = |subject: &Subject| subject.plugin.full_name();
     let mut names: Vec<String> = Vec::new();
@@ -253,39 +244,30 @@ pub fn choose(subjects: Vec<Subject>, choice: &Choice) -> Result<Vec<Subject>, D
             names.push(name);
         }
     }
-    let list = |names: &[String]| format!("`{}`", names.join("`, `"));
+    let list = names.join("`, `");
     let mut chosen = subjects;
     if let Some(wanted) = &choice.plugin {
         chosen.retain(|subject| subject.plugin.name == *wanted || full(subject) == *wanted);
         if chosen.is_empty() {
-            let error = Diagnostic::error(format!("there is no plugin `{wanted}` in it"))
-                .note(format!("it has {}", list(&names)));
             let short = names.iter().map(|name| name.rsplit("::").next().unwrap_or(name));
-            return Err(match suggest(wanted, names.iter().map(String::as_str).chain(short)) {
-                Some(near) => error.help(format!("did you mean `{near}`?")),
-                None => error,
-            });
+            let near = suggest(wanted, names.iter().map(String::as_str).chain(short));
+            return Err(NoSuchPlugin { wanted, list, near }.into());
         }
     }
     if let Some(wanted) = choice.node {
-        let numbers: Vec<String> = chosen
-            .iter()
-            .filter_map(|subject| subject.number.map(|(number, _)| format!("{number} ({})", full(subject))))
-            .collect();
+        let number = |subject: &Subject| Some(format!("{} ({})", subject.number?.0, full(subject)));
+        let numbers: Vec<String> = chosen.iter().filter_map(number).collect();
         if numbers.is_empty() {
-            return Err(Diagnostic::error("`--node` chooses among an engine's nodes, and this is no engine"));
+            return Err(NoEngine {}.into());
         }
         chosen.retain(|subject| subject.number.is_some_and(|(number, _)| number == wanted));
         if chosen.is_empty() {
-            return Err(Diagnostic::error(format!("there is no node {wanted} in it"))
-                .note(format!("its nodes are {}", numbers.join(", "))));
+            return Err(NoSuchNode { wanted, list: numbers.join(", ") }.into());
         }
     }
-    let is_library = chosen.iter().all(|subject| subject.number.is_none());
-    if is_library && chosen.len() > 1 {
-        return Err(Diagnostic::error("there are several plugins in it")
-            .note(format!("they are {}", list(&names)))
-            .help(format!("choose one: `--plugin {}`", names.first().map_or("NAME", String::as_str))));
+    if chosen.len() > 1 && chosen.iter().all(|subject| subject.number.is_none()) {
+        let first = names.first().map_or("NAME", String::as_str);
+        return Err(SeveralPlugins { list, first }.into());
     }
     Ok(chosen)
 }

@@ -7,11 +7,10 @@ use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_model::{Plugin, Variant};
 
-use super::node::unknown;
+use super::names::unknown;
 use super::report::{FormatReport, TypeReport};
 use crate::diagnostic::suggest;
 use crate::errors::{ImpossibleAlternative, NoSuchRow};
-use crate::manifest::Alternative;
 use crate::query::{Mistake, Part, Query};
 
 /// A row of types and formats, and what the parameters are in it.
@@ -21,32 +20,8 @@ pub(super) struct Chosen<'p> {
     pub(super) formats: Vec<FormatReport>,
 }
 
-/// What tensors are in a variant.
-trait OfTensors: Alternative {
-    /// What a mistake about it is about.
-    const PART: Part;
-
-    fn of_tensors(variant: &Variant) -> &[Self];
-}
-
-impl OfTensors for DataType {
-    const PART: Part = Part::Type;
-
-    fn of_tensors(variant: &Variant) -> &[DataType] {
-        &variant.types
-    }
-}
-
-impl OfTensors for Format {
-    const PART: Part = Part::Format;
-
-    fn of_tensors(variant: &Variant) -> &[Format] {
-        &variant.formats
-    }
-}
-
 /// The variant whose types and formats the tensors have: the first that has those that `query` names, of those that were compiled
-/// for the attributes where there are such. None where there is a mistake.
+/// for the attributes if there are any. `None` if there is a mistake.
 pub(super) fn choose<'p>(
     plugin: &'p Plugin,
     attributes: &[Value],
@@ -54,44 +29,30 @@ pub(super) fn choose<'p>(
     mistakes: &mut Vec<Mistake>,
 ) -> Option<Chosen<'p>> {
     let before = mistakes.len();
-    let types = wanted::<DataType>(plugin, &query.types, mistakes);
-    let formats = wanted::<Format>(plugin, &query.formats, mistakes);
+    let types = query.types.iter().map(|pair| (Part::Type, pair));
+    let wanted: Vec<(Part, &(String, String))> =
+        types.chain(query.formats.iter().map(|pair| (Part::Format, pair))).collect();
+    mistakes.extend(wanted.iter().filter_map(|(part, (name, value))| mistake(plugin, *part, name, value)));
     if mistakes.len() > before {
         return None;
     }
-    let suits = |variant: &&Variant| has(plugin, variant, &types) && has(plugin, variant, &formats);
+    let suits = |variant: &&Variant| {
+        wanted
+            .iter()
+            .all(|(part, (name, value))| word_of(plugin, variant, *part, name) == Some(value.as_str()))
+    };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
-    // Where there is no code for the attributes the checks say so.
+    // The checks report that there is no code for the attributes.
     let Some(variant) = suiting().find(compiled_for).or_else(|| suiting().next()) else {
         mistakes.push(none_has(plugin, query));
         return None;
     };
-    let types = reports::<DataType>(plugin, variant);
-    let types = types.into_iter().map(|(name, ty, others)| TypeReport { name, ty, others });
-    let formats = reports::<Format>(plugin, variant);
-    let formats = formats.into_iter().map(|(name, format, others)| FormatReport { name, format, others });
-    Some(Chosen { variant, types: types.collect(), formats: formats.collect() })
-}
-
-/// What a query asks for, as far as it is there.
-fn wanted<'q, T: OfTensors>(
-    plugin: &Plugin,
-    asked: &'q [(String, String)],
-    mistakes: &mut Vec<Mistake>,
-) -> Vec<(&'q str, T)> {
-    let mut wanted = Vec::new();
-    for (name, value) in asked {
-        match named::<T>(plugin, name, value) {
-            Ok(value) => wanted.push((name.as_str(), value)),
-            Err(mistake) => mistakes.push(mistake),
-        }
-    }
-    wanted
-}
-
-fn has<T: OfTensors>(plugin: &Plugin, variant: &Variant, wanted: &[(&str, T)]) -> bool {
-    wanted.iter().all(|(name, value)| of::<T>(plugin, variant, name) == Some(*value))
+    let types = reports(plugin, variant, Part::Type);
+    let types = types.map(|(name, ty, others)| TypeReport { name, ty, others }).collect();
+    let formats = reports(plugin, variant, Part::Format);
+    let formats = formats.map(|(name, format, others)| FormatReport { name, format, others }).collect();
+    Some(Chosen { variant, types, formats })
 }
 
 /// The error for types and formats that no variant has together.
@@ -99,7 +60,7 @@ fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
     let asked = query.types.iter().chain(&query.formats);
     let asked: Vec<String> = asked.map(|(name, value)| format!("{name}={value}")).collect();
     let what = if query.formats.is_empty() { "types" } else { "types and formats" };
-    let mut rows = names(plugin.variants.iter().map(|variant| (row_text(plugin, variant), ())));
+    let mut rows = once_each(plugin.variants.iter().map(|variant| row_text(plugin, variant)));
     rows.truncate(16);
     let (part, first) = match (query.types.first(), query.formats.first()) {
         (None, Some(first)) => (Part::Format, Some(first)),
@@ -110,89 +71,86 @@ fn none_has(plugin: &Plugin, query: &Query) -> Mistake {
 }
 
 /// The parameters with what they are in a variant and what else they can be.
-fn reports<T: OfTensors>(
+fn reports(
     plugin: &Plugin,
     chosen: &Variant,
-) -> Vec<(String, &'static str, Vec<&'static str>)> {
-    let report = |name: String| {
-        let value = of::<T>(plugin, chosen, &name)?;
-        let others =
-            possible::<T>(plugin, &name).into_iter().filter(|other| *other != value.word()).collect();
-        Some((name, value.word(), others))
-    };
-    names(plugin.variants.iter().flat_map(parameters::<T>)).into_iter().filter_map(report).collect()
-}
-
-/// What a parameter or a tensor can be, each once.
-fn possible<T: OfTensors>(plugin: &Plugin, name: &str) -> Vec<&'static str> {
-    let mut possible: Vec<&'static str> = Vec::new();
-    for value in plugin.variants.iter().filter_map(|variant| of::<T>(plugin, variant, name)) {
-        if !possible.contains(&value.word()) {
-            possible.push(value.word());
-        }
-    }
-    possible
-}
-
-/// A pair of `--type` or `--format`, if the plugin has both.
-fn named<T: OfTensors>(plugin: &Plugin, name: &str, value: &str) -> Result<T, Mistake> {
-    let parameters = names(plugin.variants.iter().flat_map(parameters::<T>));
-    let tensors = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index));
-    let known: Vec<&str> = parameters.iter().map(String::as_str).chain(tensors).collect();
-    if !known.contains(&name) {
-        return Err(unknown(T::PART, &format!("{} parameter or tensor", T::WHAT), name, &known));
-    }
-    let possible = possible::<T>(plugin, name);
-    if possible.contains(&value)
-        && let Some(value) = T::EACH.iter().copied().find(|known| known.word() == value)
-    {
-        return Ok(value);
-    }
-    let near = suggest(value, possible.iter().copied());
-    let error = ImpossibleAlternative { name, value, possible: possible.join("`, `"), near };
-    Err(Mistake::new(T::PART, name, error).near(near))
-}
-
-/// What a parameter or a tensor is in a variant.
-fn of<T: OfTensors>(plugin: &Plugin, variant: &Variant, name: &str) -> Option<T> {
-    let mut parameters = parameters::<T>(variant).into_iter();
-    let parameter = parameters.find(|(parameter, _)| parameter == name).map(|(_, value)| value);
-    parameter.or_else(|| {
-        let index = (0..plugin.tensor_count()).find(|index| plugin.tensor_name(*index) == Some(name))?;
-        T::of_tensors(variant).get(index).copied()
+    part: Part,
+) -> impl Iterator<Item = (String, &'static str, Vec<&'static str>)> {
+    names(plugin, part).into_iter().filter_map(move |name| {
+        let value = word_of(plugin, chosen, part, name)?;
+        let others = possible(plugin, part, name).into_iter().filter(|other| *other != value).collect();
+        Some((name.to_owned(), value, others))
     })
 }
 
-/// The parameters in a variant's label. Constants are numbers and booleans, which no type or format is called.
-fn parameters<T: OfTensors>(variant: &Variant) -> Vec<(String, T)> {
-    let pair = |word: &str| {
+/// The names of the parameters.
+fn names(plugin: &Plugin, part: Part) -> Vec<&str> {
+    once_each(plugin.variants.iter().flat_map(|variant| parameters(variant, part)).map(|(name, _)| name))
+}
+
+/// What a parameter or a tensor can be.
+fn possible(plugin: &Plugin, part: Part, name: &str) -> Vec<&'static str> {
+    once_each(plugin.variants.iter().filter_map(|variant| word_of(plugin, variant, part, name)))
+}
+
+/// What is wrong with a pair of `--type` or `--format`, if the plugin lacks the name or the value.
+fn mistake(plugin: &Plugin, part: Part, name: &str, value: &str) -> Option<Mistake> {
+    let tensors = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index));
+    let known: Vec<&str> = names(plugin, part).into_iter().chain(tensors).collect();
+    if !known.contains(&name) {
+        let what = if part == Part::Type { "type" } else { "format" };
+        return Some(unknown(part, &format!("{what} parameter or tensor"), name, &known));
+    }
+    let possible = possible(plugin, part, name);
+    if possible.contains(&value) {
+        return None;
+    }
+    let near = suggest(value, possible.iter().copied());
+    let error = ImpossibleAlternative { name, value, possible: possible.join("`, `"), near };
+    Some(Mistake::new(part, name, error).near(near))
+}
+
+/// What a parameter or a tensor is in a variant.
+fn word_of(plugin: &Plugin, variant: &Variant, part: Part, name: &str) -> Option<&'static str> {
+    let parameter = parameters(variant, part).find(|(parameter, _)| *parameter == name);
+    parameter.map(|(_, value)| value).or_else(|| {
+        let index = (0..plugin.tensor_count()).find(|index| plugin.tensor_name(*index) == Some(name))?;
+        match part {
+            Part::Format => variant.formats.get(index).map(|format| format.name()),
+            _ => variant.types.get(index).map(|ty| ty.name()),
+        }
+    })
+}
+
+/// The parameters in a variant's label. Constants are numbers and booleans, which are no names of types or formats.
+fn parameters(variant: &Variant, part: Part) -> impl Iterator<Item = (&str, &'static str)> {
+    variant.label.split(' ').filter_map(move |word| {
         let (name, value) = word.split_once('=')?;
-        let value = T::EACH.iter().copied().find(|known| known.word() == value)?;
-        Some((name.to_owned(), value))
-    };
-    variant.label.split(' ').filter_map(pair).collect()
+        let value = match part {
+            Part::Format => Format::from_name(value)?.name(),
+            _ => DataType::from_name(value)?.name(),
+        };
+        Some((name, value))
+    })
 }
 
 fn row_text(plugin: &Plugin, variant: &Variant) -> String {
-    let types = parameters::<DataType>(variant).into_iter().map(|(name, ty)| format!("{name}={}", ty.name()));
-    let formats = parameters::<Format>(variant);
-    let formats = formats.into_iter().map(|(name, format)| format!("{name}={}", format.name()));
-    let words: Vec<String> = types.chain(formats).collect();
+    let all = parameters(variant, Part::Type).chain(parameters(variant, Part::Format));
+    let mut words: Vec<String> = all.map(|(name, value)| format!("{name}={value}")).collect();
     if words.is_empty() {
-        let tensor = |(index, ty): (usize, &DataType)| {
-            format!("{}={}", plugin.tensor_name(index).unwrap_or("?"), ty.name())
-        };
-        return variant.types.iter().enumerate().map(tensor).collect::<Vec<_>>().join(" ");
+        let tensors = variant.types.iter().enumerate();
+        words.extend(
+            tensors.map(|(index, ty)| format!("{}={}", plugin.tensor_name(index).unwrap_or("?"), ty.name())),
+        );
     }
     words.join(" ")
 }
 
-/// The names, each once, in order.
-fn names<T>(pairs: impl IntoIterator<Item = (String, T)>) -> Vec<String> {
-    let mut list: Vec<String> = Vec::new();
-    for (name, _) in pairs {
-        if !list.contains(&name) {
-            list.push(name);
+fn once_each<T: PartialEq>(all: impl Iterator<Item = T>) -> Vec<T> {
+    let mut list = Vec::new();
+    for one in all {
+        if !list.contains(&one) {
+            list.push(one);
         }
     }
     list

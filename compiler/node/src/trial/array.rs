@@ -139,8 +139,7 @@ impl Array {
     /// The element with this number in memory; 0 beyond the last.
     #[must_use]
     pub fn get(&self, index: usize) -> Number {
-        let code = self.code(index);
-        decode(self.ty, code)
+        decode(self.ty, self.code(index))
     }
 
     /// All elements in order.
@@ -157,13 +156,8 @@ impl Array {
         };
         let size = size as usize;
         let start = index.saturating_mul(size);
-        match *self.bytes.get(start..start.saturating_add(size)).unwrap_or(&[]) {
-            [byte] => byte.into(),
-            [a, b] => u16::from_le_bytes([a, b]).into(),
-            [a, b, c, d] => u32::from_le_bytes([a, b, c, d]).into(),
-            [a, b, c, d, e, f, g, h] => u64::from_le_bytes([a, b, c, d, e, f, g, h]),
-            _ => 0,
-        }
+        let bytes = self.bytes.get(start..start.saturating_add(size)).unwrap_or(&[]);
+        bytes.iter().rev().fold(0, |code, byte| code << 8 | u64::from(*byte))
     }
 
     /// The numbers of the elements whose bits are others in `other`, which has the same type and shape, in order.
@@ -185,11 +179,11 @@ pub(super) fn decode(ty: DataType, code: u64) -> Number {
         DataType::F16 => Number::Float(float::from_f16(code as u16)),
         DataType::Bf16 => Number::Float(float::from_bf16(code as u16)),
         DataType::F8 => Number::Float(from_e4m3(code as u8)),
-        DataType::I8 => Number::Int(i64::from(code as u8 as i8)),
-        DataType::I32 => Number::Int(i64::from(code as u32 as i32)),
-        DataType::I64 => Number::Int(code as i64),
         DataType::U8 | DataType::Bool => Number::Int(i64::from(code as u8)),
-        DataType::I4 => Number::Int((code as i64) << 60 >> 60),
+        DataType::I4 | DataType::I8 | DataType::I32 | DataType::I64 => {
+            let unused = 64 - ty.bits();
+            Number::Int((code << unused) as i64 >> unused)
+        }
     }
 }
 
@@ -214,12 +208,12 @@ fn encode(ty: DataType, number: Number) -> Result<u64, String> {
         DataType::F16 => u64::from(float::to_f16(value).unwrap_or_else(|| infinite(value, 0x7c00))),
         DataType::Bf16 => u64::from(float::to_bf16(value).unwrap_or_else(|| infinite(value, 0x7f80))),
         DataType::F8 => u64::from(to_e4m3(value)),
-        DataType::I8 => integer(ty, number, i8::MIN.into(), i8::MAX.into())? as u8 as u64,
-        DataType::I32 => integer(ty, number, i32::MIN.into(), i32::MAX.into())? as u32 as u64,
-        DataType::I64 => integer(ty, number, i64::MIN, i64::MAX)? as u64,
         DataType::U8 => integer(ty, number, 0, u8::MAX.into())? as u64,
         DataType::Bool => integer(ty, number, 0, 1)? as u64,
-        DataType::I4 => integer(ty, number, -8, 7)? as u64 & 15,
+        DataType::I4 | DataType::I8 | DataType::I32 | DataType::I64 => {
+            let unused = 64 - ty.bits();
+            integer(ty, number, i64::MIN >> unused, i64::MAX >> unused)? as u64 & u64::MAX >> unused
+        }
     })
 }
 

@@ -1,9 +1,9 @@
 //! NumPy's files: `.npy` and `.npz`.
 //!
 //! The format is that of NumPy's `numpy.lib.format`, versions 1.0 to 3.0: magic bytes, the length of a header, a Python dictionary with
-//! three keys, the elements. The reader is our own: `npyz` and `ndarray-npy` allocate what a header asks for, and their parser of Python
-//! literals recurses as deep as the file asks for. Memory grows with the data that is there, never with a length in the file. A compressed
-//! archive may inflate to far more than its own size: [`Stored::within`] limits a tensor.
+//! three keys, the elements. The reader is our own: the crates that have one use a parser of Python literals that recurses as deep as the
+//! file asks for. Memory grows with the data that is there, never with a length in the file. A compressed archive may inflate to far more
+//! than its own size: [`Stored::within`] limits a tensor.
 //!
 //! NumPy has no type for some of ours. `bf16`, `f8` and `i4` are read as what `ml_dtypes` writes (`|V2` and `|V1`: the bits), as unsigned
 //! integers of the same size (the bits), or as numbers of a wider type, which are rounded. `i4` has one element in a byte in files.

@@ -1,7 +1,7 @@
-//! Functions in Python that say what outputs are to hold.
+//! Reference functions in Python, which compute the expected outputs.
 //!
-//! Owns the process that calls them. Inputs come to a function as NumPy arrays in the node's order, attributes by their names; what it
-//! returns is an array, a tuple of arrays in the outputs' order, or a dictionary of them by the outputs' names.
+//! Owns the process that calls them. A function takes the inputs as NumPy arrays in the node's order, and attributes by their names. It
+//! returns an array, a tuple of arrays in the outputs' order, or a dictionary of them by the outputs' names.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -64,18 +64,6 @@ pub struct Returned<'a> {
 /// How long Python may take to end.
 const GRACE: Duration = Duration::from_secs(1);
 
-/// Where arrays go to Python and come from it: files without a name, which are gone with the process however it ends.
-struct Files {
-    inputs: File,
-    outputs: File,
-}
-
-impl Files {
-    fn new() -> io::Result<Files> {
-        Ok(Files { inputs: tempfile::tempfile()?, outputs: tempfile::tempfile()? })
-    }
-}
-
 /// How another process of this user opens a file that has no name (proc(5), `/proc/pid/fd`).
 fn path_of(file: &File) -> String {
     format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd())
@@ -120,18 +108,17 @@ impl Running {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(cannot)?;
-        match (child.stdin.take(), child.stdout.take()) {
-            (Some(requests), Some(answers)) => {
-                Ok(Running { child, requests: Some(requests), answers: BufReader::new(answers) })
-            }
-            _ => Err("Python has no standard input".to_owned()),
-        }
+        let requests = child.stdin.take();
+        let answers = child.stdout.take().ok_or("Python has no standard output")?;
+        Ok(Running { child, requests, answers: BufReader::new(answers) })
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let text = |error: io::Error| error.to_string();
-        let files = Files::new().map_err(|error| format!("cannot make a temporary file: {error}"))?;
-        let to = BufWriter::new(&files.inputs);
+        // Files without a name, which are gone with the process however it ends.
+        let file = || tempfile::tempfile().map_err(|error| format!("cannot make a temporary file: {error}"));
+        let (input_file, output_file) = (file()?, file()?);
+        let to = BufWriter::new(&input_file);
         npy::write_archive(call.inputs.iter().copied(), to)?.flush().map_err(text)?;
         let path = std::path::absolute(&call.function.path).map_err(text)?;
         let names: Vec<&str> = call.inputs.iter().map(|(name, _)| *name).collect();
@@ -141,13 +128,13 @@ impl Running {
             call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
         };
         let request = serde_json::json!({
-            "path": ReportedPath::from(&path), "shown": ReportedPath::from(&call.function.path).to_string(), "function": call.function.function, "inputs": path_of(&files.inputs), "names": names,
+            "path": ReportedPath::from(&path), "shown": ReportedPath::from(&call.function.path).to_string(), "function": call.function.function, "inputs": path_of(&input_file), "names": names,
             "attributes": attributes, "outputs": named(|_| true), "without_sizes": named(|output| !output.is_size),
-            "needed": named(|output| output.is_needed), "to": path_of(&files.outputs),
+            "needed": named(|output| output.is_needed), "to": path_of(&output_file),
         });
-        // Where Python has ended, what it said last is still to be read.
+        // If Python has ended, its last answer is still to be read.
         if let Some(requests) = &mut self.requests {
-            let _ = writeln!(requests, "{request}").and_then(|()| requests.flush());
+            let _ = writeln!(requests, "{request}");
         }
         let mut line = String::new();
         self.answers.read_line(&mut line).map_err(text)?;
@@ -160,7 +147,7 @@ impl Running {
             .map_err(|_| format!("Python's answer is not understood: {}", line.trim()))?;
         match answer.get("error").and_then(serde_json::Value::as_str) {
             Some(why) => Err(why.to_owned()),
-            None => returned(call, files.outputs),
+            None => returned(call, output_file),
         }
     }
 }

@@ -145,7 +145,7 @@ fn extent(
     }
 }
 
-/// A value that an attribute may have, or may not: that is looked at later.
+/// A value that an attribute may have, or may not: the rules decide later.
 fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
     if let Some(default) = attribute.default.as_ref().filter(|_| source.bool()) {
         return default.clone();
@@ -154,7 +154,7 @@ fn value(attribute: &Attribute, rank: usize, source: &mut Rng) -> Value {
         return element(attribute, source);
     }
     let lengths = [rank, 2 * rank, source.usize(..5), source.usize(..17)];
-    let length = lengths.get(source.usize(..lengths.len())).copied().unwrap_or(0);
+    let length = source.choice(lengths).unwrap_or(0);
     Value::Array((0..length).map(|_| element(attribute, source)).collect())
 }
 
@@ -201,8 +201,7 @@ pub fn is_allowed(plugin: &Plugin, device: Device, sizes: &Sizes) -> bool {
         return false;
     }
     let Ok(outputs) = output_shapes(plugin, &facts, &mut steps) else { return false };
-    let known = |shape: &Vec<i64>| shape.contains(&UNKNOWN_EXTENT) || small(shape);
-    if !outputs.iter().all(known) {
+    if !outputs.iter().all(|shape| shape.contains(&UNKNOWN_EXTENT) || small(shape)) {
         return false;
     }
     let shapes: Vec<&[i64]> = sizes.shapes.iter().chain(&outputs).map(Vec::as_slice).collect();
@@ -240,21 +239,17 @@ pub fn smaller(plugin: &Plugin, sizes: &Sizes) -> Vec<Sizes> {
         for (axis, extent) in shape.iter().enumerate().filter(|(_, extent)| **extent > 1) {
             for to in [1, extent / 2, extent - 1] {
                 let mut changed = sizes.clone();
-                if let Some(place) = changed.shapes.get_mut(tensor).and_then(|shape| shape.get_mut(axis)) {
-                    *place = to;
-                    all.push(changed);
-                }
+                let shape = changed.shapes.get_mut(tensor);
+                shape.and_then(|shape| shape.get_mut(axis)).into_iter().for_each(|extent| *extent = to);
+                all.push(changed);
             }
         }
     }
     for (index, attribute) in plugin.attributes.iter().enumerate() {
-        let Some(default) = &attribute.default else { continue };
-        if sizes.attributes.get(index).is_some_and(|value| value != default) {
-            let mut changed = sizes.clone();
-            if let Some(place) = changed.attributes.get_mut(index) {
-                place.clone_from(default);
-                all.push(changed);
-            }
+        let mut changed = sizes.clone();
+        if let Some((value, default)) = changed.attributes.get_mut(index).zip(attribute.default.as_ref()) {
+            value.clone_from(default);
+            all.push(changed);
         }
     }
     all.retain(|candidate| candidate != sizes);

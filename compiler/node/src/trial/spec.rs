@@ -85,9 +85,7 @@ impl DataFile {
         }
         Ok(DataFile { path: folder.join(path), member: Some(member.to_owned()) })
     }
-}
 
-impl DataFile {
     /// What `work` makes of the tensor.
     ///
     /// # Errors

@@ -107,12 +107,5 @@ fn rows<'p>(plugin: &'p Plugin, node: &Signature<'_>, ids: &[i32]) -> impl Itera
 
 /// A plugin as one that a query can be about.
 pub(super) fn subject_of(plugin: &Plugin) -> Subject {
-    Subject {
-        plugin: plugin.clone(),
-        origin: SubjectOrigin::Compiled(Arc::from([])),
-        number: None,
-        attributes: None,
-        input_ranks: None,
-        route: None,
-    }
+    Subject::new(plugin.clone(), SubjectOrigin::Compiled(Arc::from([])))
 }

@@ -46,9 +46,8 @@ pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnos
     let own = &known.device;
     // What GPUs of one kind share decides which points count, not how long a variant takes: their memory differs.
     if !own.is_alike(device) || own.name != device.name {
-        return Err(vec![
-            OtherGpu { path: path::shown(path).display().to_string(), found: own, device }.into(),
-        ]);
+        let (path, found) = (path::shown(path).display().to_string(), own.to_string());
+        return Err(vec![OtherGpu { path, found, device: device.to_string() }.into()]);
     }
     Ok(Some(known))
 }

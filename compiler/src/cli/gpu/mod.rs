@@ -1,7 +1,8 @@
 //! What the commands that run kernels on a GPU have in common.
 //!
 //! Owns: what is to be run ([`Opened`]), the process that runs it ([`process`], and from its inside [`worker`]), a node with its shapes
-//! ([`shaped`]), and why nothing came of it ([`stopped`]). A kernel that writes where it should not takes its process with it, so none runs in that of the command.
+//! ([`shaped`]), and why there is no report ([`stopped`]). A kernel that writes where it should not takes its process with it, so none
+//! runs in that of the command.
 
 pub(super) mod process;
 pub(super) mod protocol;
@@ -18,7 +19,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
 use super::node::WhichNode;
-pub(super) use stopped::{NO_GPU, Stopped, Unable};
+pub(super) use stopped::{Messages, NO_GPU, Stopped};
 
 /// What is to be run, before anything is compiled.
 pub(super) struct Opened {

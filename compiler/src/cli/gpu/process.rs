@@ -2,7 +2,6 @@
 //!
 //! Owns starting it, what goes to it and comes from it, and its end: nothing that it started outlives it.
 
-use std::ffi::OsString;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -14,7 +13,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Unable;
+use super::Stopped;
 use super::protocol::{Gpu, Greeting, send};
 
 /// How long a process that has nothing more to do may take to end. The driver gives memory back, and Python ends.
@@ -29,8 +28,10 @@ pub(in crate::cli) struct Process {
     jobs: Option<ChildStdin>,
     /// What it says, by lines.
     lines: Receiver<String>,
-    /// Whether it has been waited for: its number may be anybody's.
+    /// Whether it has been waited for: its number may be another process's now.
     is_over: bool,
+    /// What it does, for messages: `runs kernels`.
+    purpose: &'static str,
 }
 
 /// Why there is no event.
@@ -45,11 +46,12 @@ pub(in crate::cli) enum Lost {
 
 impl Process {
     /// Starts a process with the command line of this one.
-    pub(in crate::cli) fn start(arguments: &[OsString], timeout: Duration) -> Result<(Process, Gpu), Unable> {
+    pub(in crate::cli) fn start(purpose: &'static str, timeout: Duration) -> Result<(Process, Gpu), Stopped> {
         let program = std::env::current_exe()
-            .map_err(|error| Unable::failed(format!("cannot tell which program this is: {error}")))?;
+            .map_err(|error| Stopped::failed(format!("cannot tell which program this is: {error}")))?;
         // The command's name comes first: nothing goes before it.
-        let (name, rest) = arguments.split_first().map_or((None, &[][..]), |(name, rest)| (Some(name), rest));
+        let mut rest = std::env::args_os().skip(1);
+        let name = rest.next();
         let mut child = Command::new(program)
             .args(name)
             .arg("--worker")
@@ -60,7 +62,7 @@ impl Process {
             .process_group(0)
             .spawn()
             .map_err(|error| {
-                Unable::failed(format!("cannot start the process that runs kernels: {error}"))
+                Stopped::failed(format!("cannot start the process that runs kernels: {error}"))
             })?;
         let (jobs, out) = (child.stdin.take(), child.stdout.take());
         let (sender, lines) = channel();
@@ -72,16 +74,16 @@ impl Process {
                 }
             }
         });
-        let mut process = Process { child, jobs, lines, is_over: false };
-        reader.map_err(|error| Unable::failed(format!("cannot start a thread: {error}")))?;
+        let mut process = Process { child, jobs, lines, is_over: false, purpose };
+        reader.map_err(|error| Stopped::failed(format!("cannot start a thread: {error}")))?;
         // Compiling may take longer than a kernel.
         let did_not = "the process that runs kernels did not start";
         match process.next(timeout.saturating_mul(10)) {
             Ok(Greeting::Ready(gpu)) => Ok((process, gpu)),
-            Ok(Greeting::NoGpu(why)) => Err(Unable::NoGpu(why)),
-            Ok(Greeting::Failed { human, json }) => Err(Unable::Failed { human, json }),
-            Err(Lost::Ended | Lost::Silent) => Err(Unable::failed(process.end(did_not))),
-            Err(Lost::Garbled(why)) => Err(Unable::failed(format!("{did_not}: {why}"))),
+            Ok(Greeting::NoGpu(why)) => Err(Stopped::NoGpu(why)),
+            Ok(Greeting::Failed(messages)) => Err(Stopped::Failed(messages)),
+            Err(Lost::Ended | Lost::Silent) => Err(Stopped::failed(process.end(did_not))),
+            Err(Lost::Garbled(why)) => Err(Stopped::failed(format!("{did_not}: {why}"))),
         }
     }
 
@@ -102,7 +104,19 @@ impl Process {
         }
     }
 
-    /// Ends it with all that it started; what is said of its end.
+    /// Ends it after an event was lost; returns what happened.
+    pub(in crate::cli) fn end_after(&mut self, lost: Lost, timeout: Duration) -> String {
+        match lost {
+            Lost::Silent => {
+                self.end("");
+                format!("nothing came of it in {} s", timeout.as_secs())
+            }
+            Lost::Ended => self.end(&format!("the process that {} ended", self.purpose)),
+            Lost::Garbled(why) => self.end(&why),
+        }
+    }
+
+    /// Ends it with all that it started; returns `why` with its exit status.
     pub(in crate::cli) fn end(&mut self, why: &str) -> String {
         self.kill();
         match self.wait() {
@@ -115,7 +129,7 @@ impl Process {
         if self.is_over {
             return;
         }
-        // Where nobody is left there is nobody to end.
+        // The group may be empty.
         let _ = kill_process_group(Pid::from_child(&self.child), Signal::KILL);
     }
 

@@ -1,9 +1,13 @@
 //! What a command and the process that runs its kernels say to each other before the first job, and how jobs are sent.
 
 use std::io::{Read, Write};
+use std::path::Path;
 
+use cubinder_launch::Device;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::Messages;
 
 /// The device, for people and for what depends on it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +25,19 @@ pub(in crate::cli) struct Gpu {
     pub(in crate::cli) driver_number: i32,
 }
 
+impl Gpu {
+    /// What expressions can know of it.
+    pub(in crate::cli) fn facts(&self) -> Device {
+        Device { sms: self.sms, shared_bytes: self.shared_bytes, capability: self.number }
+    }
+
+    /// The first line of a report about `path`.
+    pub(in crate::cli) fn heading(&self, path: &Path) -> String {
+        let Gpu { name, capability, driver, .. } = self;
+        format!("{} on {name} ({capability}, driver for CUDA {driver})\n", path.display())
+    }
+}
+
 /// What the process says first, one line of JSON.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -29,8 +46,8 @@ pub(in crate::cli) enum Greeting {
     Ready(Gpu),
     /// There is no GPU, and why.
     NoGpu(String),
-    /// What is to be run cannot be; messages for people and for programs.
-    Failed { human: String, json: String },
+    /// It cannot run anything.
+    Failed(Messages),
 }
 
 /// Sends a job: its length in bytes, then itself.

@@ -1,34 +1,44 @@
-//! A node with its shapes: everything that depends neither on a variant nor on what tensors hold.
+//! A node with its shapes: everything that depends neither on a variant nor on the data of tensors.
 
 use cubinder_expr::{DataType, Format, Value};
+use cubinder_gpu::Node;
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps, UNKNOWN_EXTENT};
-use cubinder_model::Plugin;
-use cubinder_model::attribute_check::Unmet;
-pub(in crate::cli) use cubinder_node::eval::slices;
+use cubinder_model::{Input, Output, Plugin};
 use cubinder_node::eval::{self, ResolvedQuery, Subject};
 use cubinder_node::query::Query;
+use cubinder_node::trial::{Array, InputData, Trial, count, data};
 use cubinder_source::diagnostic::Diagnostic;
 
-/// A node with its shapes.
+/// A node with its shapes. Tensors are its inputs, then its outputs.
 pub(in crate::cli) struct Shaped<'a> {
     pub(in crate::cli) plugin: &'a Plugin,
     pub(in crate::cli) resolved: ResolvedQuery,
-    pub(in crate::cli) device: Device,
-    /// The outputs' shapes; a dimension that the kernels decide is [`UNKNOWN_EXTENT`].
-    pub(in crate::cli) outputs: Vec<Vec<i64>>,
-    /// The outputs' shapes where the kernels write as much as they may.
-    pub(in crate::cli) largest: Vec<Vec<i64>>,
-    /// What each size tensor holds at most; none for other outputs.
+    device: Device,
+    /// The tensors' shapes; a dimension that the kernels decide is [`UNKNOWN_EXTENT`].
+    shapes: Vec<Vec<i64>>,
+    /// The tensors' shapes if the kernels write as much as they may.
+    largest: Vec<Vec<i64>>,
+    /// The bound of each size tensor, by output; `None` for others.
     pub(in crate::cli) bounds: Vec<Option<i64>>,
 }
 
 /// Why there is no such node.
-pub(in crate::cli) enum Unshaped {
+pub(in crate::cli) enum ShapeError {
     /// The runtime would refuse it.
     Refused(String),
-    /// A person's mistakes.
+    /// User errors.
     Mistaken(Vec<Diagnostic>),
+}
+
+impl ShapeError {
+    /// In one line.
+    pub(in crate::cli) fn text(self) -> String {
+        match self {
+            ShapeError::Refused(why) => why,
+            ShapeError::Mistaken(all) => all.into_iter().map(|it| it.message).collect::<Vec<_>>().join("; "),
+        }
+    }
 }
 
 impl<'a> Shaped<'a> {
@@ -37,23 +47,34 @@ impl<'a> Shaped<'a> {
         subject: &'a Subject,
         query: &Query,
         device: Device,
-    ) -> Result<Shaped<'a>, Unshaped> {
+    ) -> Result<Shaped<'a>, ShapeError> {
         let plugin = &subject.plugin;
         let resolved = eval::resolve_query(subject, query).map_err(|mistakes| {
-            Unshaped::Mistaken(mistakes.into_iter().map(|mistake| mistake.diagnostic).collect())
+            ShapeError::Mistaken(mistakes.into_iter().map(|mistake| mistake.diagnostic).collect())
         })?;
+        let refused = |why: &dyn std::fmt::Display| ShapeError::Refused(why.to_string());
         if let Some(why) = resolved.unmet(subject) {
-            return Err(Unshaped::Refused(why.to_string()));
+            return Err(refused(&why));
         }
-        let refused = |why: Unmet| Unshaped::Refused(why.to_string());
-        let (shapes, values) = (slices(&resolved.inputs), slices(&resolved.values));
-        let facts =
-            Facts { attributes: &resolved.attributes, shapes: &shapes, values: &values, ..Facts::default() };
-        let mut steps = Steps::default();
-        let outputs = launch::output_shapes(plugin, &facts, &mut steps).map_err(refused)?;
-        let bounds = bounds(plugin, &facts, &mut steps).map_err(Unshaped::Refused)?;
-        let largest = with_sizes(plugin, &facts, &bounds).map_err(Unshaped::Refused)?;
-        Ok(Shaped { plugin, device, outputs, largest, bounds, resolved })
+        let outputs = resolved.outputs(plugin).map_err(|why| refused(&why))?;
+        let bounds = resolved.with_facts(|facts| bounds(plugin, &facts)).map_err(ShapeError::Refused)?;
+        let largest = with_sizes(plugin, &resolved, &bounds).map_err(ShapeError::Refused)?;
+        let (shapes, largest) =
+            ([&resolved.inputs[..], &outputs].concat(), [&resolved.inputs[..], &largest].concat());
+        Ok(Shaped { plugin, device, shapes, largest, bounds, resolved })
+    }
+
+    pub(in crate::cli) fn node(&self) -> Node<'_> {
+        Node {
+            plugin: self.plugin,
+            attributes: &self.resolved.attributes,
+            types: &self.resolved.types,
+            formats: &self.resolved.formats,
+            shapes: &self.shapes,
+            largest: &self.largest,
+            values: &self.resolved.values,
+            device: self.device,
+        }
     }
 
     pub(in crate::cli) fn ty(&self, tensor: usize) -> DataType {
@@ -64,27 +85,62 @@ impl<'a> Shaped<'a> {
         self.resolved.formats.get(tensor).copied().unwrap_or_default()
     }
 
-    /// The index of an output over inputs, then outputs.
-    pub(in crate::cli) fn tensor_of(&self, output: usize) -> usize {
-        self.plugin.inputs.len().saturating_add(output)
+    pub(in crate::cli) fn shape(&self, tensor: usize) -> &[i64] {
+        self.shapes.get(tensor).map_or(&[], Vec::as_slice)
+    }
+
+    /// The outputs with their indices over inputs, then outputs.
+    pub(in crate::cli) fn outputs(&self) -> impl Iterator<Item = (usize, &'a Output)> {
+        (self.plugin.inputs.len()..).zip(&self.plugin.outputs)
+    }
+
+    /// How many elements a tensor has at most.
+    pub(in crate::cli) fn max_elements(&self, tensor: usize) -> usize {
+        self.largest.get(tensor).and_then(|shape| count(shape)).unwrap_or(0)
     }
 
     /// The shapes of the outputs once the size tensors hold these.
     pub(in crate::cli) fn shapes_for(&self, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
-        let (shapes, values) = (slices(&self.resolved.inputs), slices(&self.resolved.values));
-        let facts = Facts {
-            attributes: &self.resolved.attributes,
-            shapes: &shapes,
-            values: &values,
-            ..Facts::default()
-        };
-        with_sizes(self.plugin, &facts, sizes)
+        with_sizes(self.plugin, &self.resolved, sizes)
+    }
+
+    /// The data of an input; random data have this shape.
+    pub(in crate::cli) fn data(
+        &self,
+        trial: &Trial,
+        (tensor, input): (usize, &Input),
+        shape: &[i64],
+    ) -> Result<Array, String> {
+        let ty = self.ty(tensor);
+        let seed = data::seed_of(trial.seed, &input.name);
+        match given(trial, input) {
+            Some(InputData::File(file)) => {
+                let found = file.shape()?;
+                if found != shape {
+                    let (found, expected) = (launch::shape_text(&found), launch::shape_text(shape));
+                    return Err(format!("`{file}` is {found}, and the case says {expected}"));
+                }
+                file.array(ty, count(shape).unwrap_or(0))
+            }
+            Some(InputData::Numbers(numbers)) => {
+                Array::of_numbers(ty, shape.to_vec(), numbers.iter().copied())
+            }
+            Some(InputData::Range(least, most)) => data::random(ty, shape, (*least, *most), seed),
+            Some(InputData::Columns(ranges)) => data::columns(ty, shape, ranges, seed),
+            None => data::random(ty, shape, data::default_range(ty), seed),
+        }
     }
 }
 
-/// What the size tensors hold at most.
-fn bounds(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<Option<i64>>, String> {
-    let bound = |output: &cubinder_model::Output| {
+/// The data of an input that a trial gives.
+pub(in crate::cli) fn given<'t>(trial: &'t Trial, input: &Input) -> Option<&'t InputData> {
+    trial.inputs.iter().find(|(name, _)| *name == input.name).map(|(_, data)| data)
+}
+
+/// The bounds of the size tensors.
+fn bounds(plugin: &Plugin, facts: &Facts<'_>) -> Result<Vec<Option<i64>>, String> {
+    let mut steps = Steps::default();
+    let bound = |output: &Output| {
         let Some(size) = &output.size else { return Ok(None) };
         match steps.value(&size.upper, facts) {
             Ok(Value::Int(upper)) => Ok(Some(upper)),
@@ -95,13 +151,17 @@ fn bounds(plugin: &Plugin, facts: &Facts<'_>, steps: &mut Steps) -> Result<Vec<O
     plugin.outputs.iter().map(bound).collect()
 }
 
-/// The outputs' shapes where size tensors hold `sizes`.
-fn with_sizes(plugin: &Plugin, facts: &Facts<'_>, sizes: &[Option<i64>]) -> Result<Vec<Vec<i64>>, String> {
-    let mut all: Vec<Option<i64>> = vec![None; plugin.inputs.len()];
-    all.extend(sizes);
-    let facts = Facts { sizes: &all, ..*facts };
-    let shapes =
-        launch::output_shapes(plugin, &facts, &mut Steps::default()).map_err(|why| why.to_string())?;
+/// The outputs' shapes for these `sizes`.
+fn with_sizes(
+    plugin: &Plugin,
+    resolved: &ResolvedQuery,
+    sizes: &[Option<i64>],
+) -> Result<Vec<Vec<i64>>, String> {
+    let all = [&vec![None; plugin.inputs.len()][..], sizes].concat();
+    let shapes = resolved.with_facts(|facts| {
+        launch::output_shapes(plugin, &Facts { sizes: &all, ..facts }, &mut Steps::default())
+    });
+    let shapes = shapes.map_err(|why| why.to_string())?;
     match shapes.iter().zip(&plugin.outputs).find(|(shape, _)| shape.contains(&UNKNOWN_EXTENT)) {
         Some((_, output)) => Err(format!("the shape of `{}` is not known", output.name)),
         None => Ok(shapes),

@@ -1,73 +1,80 @@
-//! Why a command that runs kernels has no report, and how that is told.
+//! Why a command that runs kernels has no report, and how it reports that.
 
 use std::process::ExitCode;
 
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, to_json_lines};
+use serde::{Deserialize, Serialize};
 
 use crate::cli::obligations::failed_json;
 use crate::cli::output::{MessageFormat, print, show};
 
-/// The exit code where there is no GPU.
+/// The exit code if there is no GPU.
 pub(in crate::cli) const NO_GPU: u8 = 3;
 
-/// Why no kernel can be run.
-pub(in crate::cli) enum Unable {
+/// Why there is no report.
+pub(in crate::cli) enum Stopped {
+    /// User errors.
+    Mistaken(Vec<Diagnostic>),
     /// There is no GPU.
     NoGpu(String),
-    /// What is to be run cannot be; messages for people and for programs.
-    Failed { human: String, json: String },
+    /// Nothing can be run.
+    Failed(Messages),
 }
 
-impl Unable {
-    pub(in crate::cli) fn failed(why: String) -> Unable {
-        let list = [Diagnostic::error(why)];
-        Unable::Failed { human: render(&list, Colour::Plain), json: to_json_lines(&list).unwrap_or_default() }
-    }
+/// Diagnostics of another process.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(in crate::cli) struct Messages {
+    human: String,
+    json: String,
+    /// The first one without its notes.
+    headline: String,
+}
 
-    /// In one line.
-    pub(in crate::cli) fn words(&self) -> &str {
-        match self {
-            Unable::NoGpu(why) => why,
-            Unable::Failed { human, .. } => human.lines().next().unwrap_or_default(),
+impl From<&[Diagnostic]> for Messages {
+    fn from(errors: &[Diagnostic]) -> Messages {
+        Messages {
+            human: render(errors, Colour::Plain),
+            json: to_json_lines(errors).unwrap_or_default(),
+            headline: errors.first().map(|error| error.message.clone()).unwrap_or_default(),
         }
     }
 }
 
-/// Why there is no report.
-pub(in crate::cli) enum Stopped {
-    /// What a person has to mend.
-    Wrong(Vec<Diagnostic>),
-    Unable(Unable),
-}
-
 impl From<Vec<Diagnostic>> for Stopped {
     fn from(errors: Vec<Diagnostic>) -> Stopped {
-        Stopped::Wrong(errors)
-    }
-}
-
-impl From<Unable> for Stopped {
-    fn from(unable: Unable) -> Stopped {
-        Stopped::Unable(unable)
+        Stopped::Mistaken(errors)
     }
 }
 
 impl Stopped {
-    /// Tells it, to programs where `json` says so. That there is no GPU is for the command to tell: what follows from that differs.
-    pub(in crate::cli) fn tell(self, json: bool, no_gpu: impl FnOnce(&str) -> ExitCode) -> ExitCode {
+    pub(in crate::cli) fn failed(why: impl Into<String>) -> Stopped {
+        Stopped::Failed([Diagnostic::error(why)][..].into())
+    }
+
+    /// In one line.
+    pub(in crate::cli) fn headline(&self) -> &str {
         match self {
-            Stopped::Wrong(mut errors) => {
+            Stopped::Mistaken(errors) => errors.first().map_or("", |error| &error.message),
+            Stopped::NoGpu(why) => why,
+            Stopped::Failed(messages) => &messages.headline,
+        }
+    }
+
+    /// Reports it, as JSON if `json` says so. The command itself reports that there is no GPU.
+    pub(in crate::cli) fn report(self, json: bool, no_gpu: impl FnOnce(&str) -> ExitCode) -> ExitCode {
+        match self {
+            Stopped::Mistaken(mut errors) => {
                 show(&mut errors, if json { MessageFormat::Json } else { MessageFormat::Human });
                 if json {
                     print(&(failed_json(&errors).to_string() + "\n"));
                 }
             }
-            Stopped::Unable(Unable::Failed { json: lines, .. }) if json => {
-                print(&lines);
+            Stopped::Failed(messages) if json => {
+                print(&messages.json);
                 print("{\"result\":\"failed\"}\n");
             }
-            Stopped::Unable(Unable::Failed { human, .. }) => eprint!("{human}"),
-            Stopped::Unable(Unable::NoGpu(why)) => return no_gpu(&why),
+            Stopped::Failed(messages) => eprint!("{}", messages.human),
+            Stopped::NoGpu(why) => return no_gpu(&why),
         }
         ExitCode::FAILURE
     }

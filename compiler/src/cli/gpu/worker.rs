@@ -15,7 +15,7 @@ use cubinder_gpu::{Context, DeviceInfo, Driver};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
 use cubinder_node::eval::{Subject, SubjectOrigin};
-use cubinder_source::diagnostic::{Colour, Diagnostic, Sink, render, to_json_lines};
+use cubinder_source::diagnostic::{Diagnostic, Sink};
 use cubinder_source::rules;
 use indicatif::ProgressBar;
 use rustix::process::{Signal, set_parent_process_death_signal};
@@ -25,25 +25,35 @@ use super::Opened;
 use super::protocol::{Gpu, Greeting};
 use crate::cli::nvrtc;
 
-/// Where events go, and the device.
+/// Opens the device and compiles what `open` returns for it; `asked` is how its project is opened, but for manifests and targets.
 ///
 /// # Errors
-/// The exit code of the process, where it can run nothing; what there is to say of it is said.
-pub(in crate::cli) fn begin(device: u32) -> Result<(Events, Context), ExitCode> {
+/// The exit code of the process if it can run nothing, which it has reported.
+pub(in crate::cli) fn begin(
+    device: u32,
+    nvrtc: Option<&Path>,
+    asked: &ProjectOptions,
+    open: impl FnOnce() -> Result<Opened, Vec<Diagnostic>>,
+) -> Result<(Events, Context, Opened), ExitCode> {
     let events = Events::take().map_err(|_| ExitCode::FAILURE)?;
     // Where the command is ended nobody would end this process, and a kernel may not end by itself. Where that cannot be had, it ends
     // when it asks for the next job.
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
-    match Driver::load().and_then(|driver| Context::open(driver, device)) {
-        Ok(context) => Ok((events, context)),
+    let context = match Driver::load().and_then(|driver| Context::open(driver, device)) {
+        Ok(context) => context,
         Err(why) if why.is_absence() => {
             events.say(&Greeting::NoGpu(why.to_string()));
-            Err(ExitCode::SUCCESS)
+            return Err(ExitCode::SUCCESS);
         }
-        Err(why) => {
-            events.fail(&[Diagnostic::error(why.to_string())]);
-            Err(ExitCode::FAILURE)
-        }
+        Err(why) => return Err(events.fail(&[Diagnostic::error(why.to_string())])),
+    };
+    let compiled = open().and_then(|opened| {
+        let subject = compiled(&opened, nvrtc, context.device(), asked)?;
+        Ok(Opened { subject, ..opened })
+    });
+    match compiled {
+        Ok(opened) => Ok((events, context, opened)),
+        Err(errors) => Err(events.fail(&errors)),
     }
 }
 
@@ -74,11 +84,9 @@ impl Events {
         }
     }
 
-    pub(in crate::cli) fn fail(&self, errors: &[Diagnostic]) {
-        self.say(&Greeting::Failed {
-            human: render(errors, Colour::Plain),
-            json: to_json_lines(errors).unwrap_or_default(),
-        });
+    pub(in crate::cli) fn fail(&self, errors: &[Diagnostic]) -> ExitCode {
+        self.say(&Greeting::Failed(errors.into()));
+        ExitCode::FAILURE
     }
 }
 
@@ -95,8 +103,8 @@ pub(in crate::cli) fn gpu(device: &DeviceInfo) -> Gpu {
     }
 }
 
-/// What was opened, with code for the device. `asked` is how its project is opened, but for manifests and targets.
-pub(in crate::cli) fn compiled(
+/// What was opened, with code for the device.
+fn compiled(
     opened: &Opened,
     nvrtc: Option<&Path>,
     device: &DeviceInfo,
@@ -105,9 +113,9 @@ pub(in crate::cli) fn compiled(
     if matches!(opened.subject.origin, SubjectOrigin::Compiled(_)) {
         return Ok(opened.subject.clone());
     }
-    let made = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device, asked)?;
-    let code: Vec<CodeObject> = made.bundle.code;
-    let plugin = made.bundle.plugins.into_iter().next();
+    let bundle = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device, asked)?.bundle;
+    let code: Vec<CodeObject> = bundle.code;
+    let plugin = bundle.plugins.into_iter().next();
     let plugin = plugin.ok_or_else(|| vec![Diagnostic::error("nothing was compiled")])?;
     Ok(Subject { plugin, origin: SubjectOrigin::Compiled(code.into()), ..opened.subject.clone() })
 }
@@ -143,16 +151,13 @@ fn compile_for(
     let own = own.filter(|target| fit::fit(capability, *target) == fit::Fit::Exact);
     let plain = Arch { major: capability.major, minor: capability.minor, suffix: ArchSuffix::None };
     let target = own.unwrap_or(Target { kind: TargetKind::Cubin, arch: plain });
-    let made = compile::bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());
-    made.map_err(|errors| errors.into_iter().map(|error| for_device(error, target)).collect())
-}
-
-/// Nobody asked for the target by name.
-fn for_device(error: Diagnostic, target: Target) -> Diagnostic {
-    match error.code == Some(rules::CODE_TARGETS) {
+    // The command line does not name the target.
+    let explained = |error: Diagnostic| match error.code == Some(rules::CODE_TARGETS) {
         true => error.note(format!("`{target}` is the GPU at hand")),
         false => error,
-    }
+    };
+    let compiled = compile::bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());
+    compiled.map_err(|errors| errors.into_iter().map(explained).collect())
 }
 
 /// Whether there is nothing to compile.

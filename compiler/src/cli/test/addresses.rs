@@ -13,10 +13,10 @@ impl Addresses {
     /// What is to be said of them: nothing where all are as TensorRT's usually are.
     pub(super) fn text(&self, plugin: &Plugin) -> Option<String> {
         let tensors = self.0.iter().enumerate().filter(|(_, bytes)| **bytes < DEFAULT_ALIGNMENT);
-        let said: Vec<String> = tensors
+        let words: Vec<String> = tensors
             .filter_map(|(index, bytes)| Some(format!("`{}` aligned to {bytes}", plugin.tensor_name(index)?)))
             .collect();
-        (!said.is_empty()).then(|| format!("with {}", said.join(", ")))
+        (!words.is_empty()).then(|| format!("with {}", words.join(", ")))
     }
 
     /// Both names of one memory have the address of that memory.
@@ -30,13 +30,13 @@ impl Addresses {
 
 /// The addresses that are tried with a node whose tensors' elements have these sizes. Where a person says the alignments, they are these;
 /// else they are aligned, and as guards ask for it just enough and not enough, for all tensors and for one after the other.
-pub(super) fn choices(plugin: &Plugin, elements: &[u64], said: &[(String, u64)]) -> Vec<Addresses> {
+pub(super) fn choices(plugin: &Plugin, elements: &[u64], given: &[(String, u64)]) -> Vec<Addresses> {
     let aligned = Addresses(vec![DEFAULT_ALIGNMENT; plugin.tensor_count()]);
-    if !said.is_empty() {
-        let of = |index| stated_alignment(plugin, said, index).unwrap_or(DEFAULT_ALIGNMENT);
-        return vec![Addresses((0..plugin.tensor_count()).map(of).collect())];
+    if !given.is_empty() {
+        let alignment = |index| stated_alignment(plugin, given, index).unwrap_or(DEFAULT_ALIGNMENT);
+        return vec![Addresses((0..plugin.tensor_count()).map(alignment).collect())];
     }
-    let asked = asked(plugin);
+    let alignments = asked_alignments(plugin);
     let mut all = vec![aligned.clone()];
     let mut add = |choice: Addresses| {
         if !all.contains(&choice) {
@@ -45,15 +45,16 @@ pub(super) fn choices(plugin: &Plugin, elements: &[u64], said: &[(String, u64)])
     };
     // An address is never worse than the elements ask for.
     let least = |tensor: usize, bytes: u64| bytes.max(elements.get(tensor).copied().unwrap_or(1));
-    let mut steps: Vec<u64> = asked.iter().flat_map(|(_, bytes)| [*bytes, (*bytes / 2).max(1)]).collect();
+    let mut steps: Vec<u64> =
+        alignments.iter().flat_map(|(_, bytes)| [*bytes, (*bytes / 2).max(1)]).collect();
     steps.sort_unstable_by(|one, other| other.cmp(one));
     steps.dedup();
     for bytes in &steps {
-        let tensors = asked.iter().map(|(tensor, _)| *tensor);
+        let tensors = alignments.iter().map(|(tensor, _)| *tensor);
         add(tensors
             .fold(aligned.clone(), |choice, tensor| choice.with(plugin, tensor, least(tensor, *bytes))));
     }
-    for (tensor, bytes) in &asked {
+    for (tensor, bytes) in &alignments {
         for bytes in [*bytes, (*bytes / 2).max(1), 1] {
             add(aligned.with(plugin, *tensor, least(*tensor, bytes)));
         }
@@ -62,7 +63,7 @@ pub(super) fn choices(plugin: &Plugin, elements: &[u64], said: &[(String, u64)])
 }
 
 /// What guards ask about addresses: tensors and powers of two.
-fn asked(plugin: &Plugin) -> Vec<(usize, u64)> {
+fn asked_alignments(plugin: &Plugin) -> Vec<(usize, u64)> {
     let mut all = Vec::new();
     let guards = plugin.variants.iter().filter_map(|variant| variant.guard.as_ref());
     for node in guards.flat_map(|guard| &guard.expr.nodes) {

@@ -23,7 +23,7 @@ use cubinder_node::query::Query;
 use cubinder_node::trial::{self, FunctionRef, Trial};
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::gpu::{NO_GPU, Opened, Stopped, Unable};
+use super::gpu::{NO_GPU, Opened, Stopped};
 use super::node::{NodeArguments, WhichNode};
 use super::output::{MessageFormat, print, show};
 use report::{Case, Report};
@@ -109,7 +109,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     match perform(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(stopped) => stopped.tell(arguments.json, |why| no_gpu(arguments, why)),
+        Err(stopped) => stopped.report(arguments.json, |why| no_gpu(arguments, why)),
     }
 }
 
@@ -119,10 +119,9 @@ fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
         print(&(result.to_string() + "\n"));
     }
     if arguments.allow_no_gpu {
-        if arguments.json {
-            return ExitCode::SUCCESS;
+        if !arguments.json {
+            eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
         }
-        eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
         return ExitCode::SUCCESS;
     }
     let error = Diagnostic::error("there is no GPU to test on")
@@ -140,39 +139,33 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let base = base(arguments, &tested)?;
     let listed = listed(arguments, &tested, &base)?;
     let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {
-        Ok(supervisor) => supervisor,
-        Err(unable @ Unable::NoGpu(_)) => {
-            // Mistakes that can be told without one are not left for the day when there is one.
+        Err(Stopped::NoGpu(why)) => {
+            // Errors that need no GPU are reported all the same.
             let mistakes = mistakes(&tested, &base, &listed);
-            return if mistakes.is_empty() { Err(unable.into()) } else { Err(mistakes.into()) };
+            return Err(if mistakes.is_empty() { Stopped::NoGpu(why) } else { mistakes.into() });
         }
-        Err(unable) => return Err(unable.into()),
+        started => started?,
     };
     let mut report = Report::new(arguments, &tested, supervisor.gpu().clone());
     report.begin();
-    for (case, trial) in &listed {
-        let expects_refusal = case.is_some_and(|index| is_refusal(&tested, index));
+    for Listed { case, name, trial } in &listed {
         let outcome = match trial {
-            Ok(trial) => supervisor.run(trial, *case),
+            Ok(trial) => supervisor.run(trial, case.map(|(index, _)| index)),
             Err(why) => supervise::Outcome { differs: vec![why.clone()], ..supervise::Outcome::default() },
         };
-        let name = match (trial, case) {
-            (Ok(trial), _) => trial.name.clone(),
-            (Err(_), Some(index)) => case_name(&tested, *index),
-            (Err(_), None) => String::new(),
-        };
-        report.add(Case { name, outcome, expects_refusal, found: None });
+        let expects_refusal = case.is_some_and(|(_, case)| case.is_refusal());
+        report.add(Case { name: name.clone(), outcome, expects_refusal, found: None });
     }
     let several = arguments.random.unwrap_or(if listed.is_empty() { 20 } else { 0 });
     if several > 0 {
-        let known: Vec<Trial> = listed.into_iter().filter_map(|(_, trial)| trial.ok()).collect();
+        let known: Vec<Trial> = listed.into_iter().filter_map(|it| it.trial.ok()).collect();
         random::run(&tested, &base, &known, several, &mut supervisor, &mut report);
     }
     Ok(report.end())
 }
 
-/// What is wrong with what is to be run, as far as that can be told without a GPU.
-fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic> {
+/// What is wrong with the trials, as far as it shows without a GPU.
+fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed<'_>]) -> Vec<Diagnostic> {
     let mut all = Vec::new();
     if listed.is_empty() {
         // Nodes with random shapes have the reference of the command line.
@@ -180,13 +173,11 @@ fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
             base.reference.as_ref().and_then(|it| trial::check_reference(it).err()).map(Diagnostic::error),
         );
     }
-    for (case, trial) in listed {
-        if let Some((cases, case)) = case_of(tested, *case) {
-            let name = format!("in the case `{}`", case.name);
-            let found = cases::mistaken(cases, case, &tested.subject).into_iter();
-            let told =
-                found.map(|it| Diagnostic::error(format!("{}: {}", it.place, it.text)).note(name.clone()));
-            all.extend(told);
+    for Listed { case, name, trial } in listed {
+        if let Some((cases, (_, case))) = tested.cases.as_ref().zip(*case) {
+            let found = cases::mistaken(cases, case, &tested.subject);
+            let error = |it: cases::Difference| Diagnostic::error(it.to_string());
+            all.extend(found.into_iter().map(|it| error(it).note(format!("in the case `{name}`"))));
             continue;
         }
         match trial {
@@ -203,19 +194,6 @@ fn mistakes(tested: &Opened, base: &Trial, listed: &[Listed]) -> Vec<Diagnostic>
     all
 }
 
-fn case_of(tested: &Opened, index: Option<usize>) -> Option<(&Cases, &cases::Case)> {
-    let cases = tested.cases.as_ref()?;
-    Some((cases, cases.list.get(index?)?))
-}
-
-fn case_name(tested: &Opened, index: usize) -> String {
-    case_of(tested, Some(index)).map(|(_, case)| case.name.clone()).unwrap_or_default()
-}
-
-fn is_refusal(tested: &Opened, index: usize) -> bool {
-    case_of(tested, Some(index)).is_some_and(|(_, case)| case.is_refusal())
-}
-
 /// What holds for everything that is run.
 fn base(arguments: &Arguments, tested: &Opened) -> Result<Trial, Vec<Diagnostic>> {
     let mut base = tested.cases.as_ref().map(Cases::defaults).unwrap_or_default();
@@ -229,37 +207,32 @@ fn base(arguments: &Arguments, tested: &Opened) -> Result<Trial, Vec<Diagnostic>
     Ok(base)
 }
 
-/// A case's number in the file, where it is one of the file, and what is to be run or why that cannot be said.
-type Listed = (Option<usize>, Result<Trial, String>);
+/// Something to run.
+struct Listed<'c> {
+    /// A case of the file, with its number there.
+    case: Option<(usize, &'c cases::Case)>,
+    name: String,
+    /// The trial, or why there is none.
+    trial: Result<Trial, String>,
+}
 
-/// The cases of the file, and the node of the command line.
-fn listed(arguments: &Arguments, tested: &Opened, base: &Trial) -> Result<Vec<Listed>, Vec<Diagnostic>> {
-    let mut list = Vec::new();
-    if let Some(cases) = &tested.cases {
-        let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
-        for (index, case) in cases.list.iter().enumerate().filter(|(_, case)| is_wanted(&case.name)) {
-            let trial = cases.trial(case).map_err(|it| format!("{}: {}", it.place, it.text));
-            let trial = trial.map(|mut trial| {
-                trial.variant = base.variant;
-                trial.seed = arguments.seed.unwrap_or(trial.seed);
-                if arguments.reference.is_some() {
-                    trial.reference.clone_from(&base.reference);
-                }
-                trial
-            });
-            list.push((Some(index), trial));
-        }
-        if list.is_empty() {
-            let part = arguments.case.clone().unwrap_or_default();
-            return Err(vec![
-                Diagnostic::error(format!("no case's name contains `{part}`"))
-                    .note(format!("the cases are {}", names(cases))),
-            ]);
-        }
-    }
+/// The cases of the file, or the node of the command line.
+fn listed<'c>(
+    arguments: &Arguments,
+    tested: &'c Opened,
+    base: &Trial,
+) -> Result<Vec<Listed<'c>>, Vec<Diagnostic>> {
     let query = arguments.like.query(&arguments.aligned, &[])?;
-    let is_said = query != Query::default() || tested.subject.plugin.inputs.is_empty();
-    if tested.cases.is_some() && query != Query::default() {
+    let is_given = query != Query::default();
+    let Some(cases) = &tested.cases else {
+        if !is_given && !tested.subject.plugin.inputs.is_empty() {
+            return Ok(Vec::new());
+        }
+        let name = "the node of the command line".to_owned();
+        let trial = Ok(Trial { name: name.clone(), query, ..base.clone() });
+        return Ok(vec![Listed { case: None, name, trial }]);
+    };
+    if is_given {
         return Err(vec![
             Diagnostic::error(
                 "`--shape`, `--attr` and `--type` describe a node, and the file's cases describe theirs",
@@ -267,15 +240,25 @@ fn listed(arguments: &Arguments, tested: &Opened, base: &Trial) -> Result<Vec<Li
             .help(format!("give the manifest or library itself: `{}`", tested.path.display())),
         ]);
     }
-    if tested.cases.is_none() && is_said {
-        list.push((
-            None,
-            Ok(Trial { name: "the node of the command line".to_owned(), query, ..base.clone() }),
-        ));
+    let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
+    let mut list = Vec::new();
+    for (index, case) in cases.list.iter().enumerate().filter(|(_, case)| is_wanted(&case.name)) {
+        let trial = cases.trial(case).map_err(|it| it.to_string()).map(|mut trial| {
+            trial.variant = base.variant;
+            trial.seed = arguments.seed.unwrap_or(trial.seed);
+            if arguments.reference.is_some() {
+                trial.reference.clone_from(&base.reference);
+            }
+            trial
+        });
+        list.push(Listed { case: Some((index, case)), name: case.name.clone(), trial });
+    }
+    if list.is_empty() {
+        let part = arguments.case.clone().unwrap_or_default();
+        return Err(vec![
+            Diagnostic::error(format!("no case's name contains `{part}`"))
+                .note(format!("the cases are {}", cases.names())),
+        ]);
     }
     Ok(list)
-}
-
-fn names(cases: &Cases) -> String {
-    cases.list.iter().map(|case| format!("`{}`", case.name)).collect::<Vec<_>>().join(", ")
 }

@@ -30,22 +30,22 @@ pub(super) enum Event {
     Starts(i32),
     /// Its guard holds for no addresses that are tried: it was not run.
     Unfit(i32),
-    /// What came of the variant that was started; without one (id 0), of the node itself.
-    Ran(Ran),
+    /// The result of the variant that was started; without one (id 0), of the node itself.
+    Ran(VariantResult),
     /// A job is done.
     Done,
 }
 
-/// What came of a variant.
+/// The result of a variant.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub(super) struct Ran {
+pub(super) struct VariantResult {
     pub(super) id: i32,
     pub(super) label: String,
     /// With how many choices of addresses it ran.
     pub(super) addresses: usize,
     /// Of what all outputs held after a first run, hexadecimal: one where it does not depend on addresses.
     pub(super) digests: BTreeSet<String>,
-    /// What its outputs were held against: each output's name and a text.
+    /// What its outputs were compared with: each output's name and a text.
     pub(super) held_against: Vec<(String, String)>,
     pub(super) faults: Vec<Fault>,
     pub(super) notes: Vec<String>,

@@ -26,8 +26,7 @@ pub(super) fn run(
     report: &mut Report<'_>,
 ) {
     let plugin = &tested.subject.plugin;
-    let gpu = supervisor.gpu();
-    let device = Device { sms: gpu.sms, shared_bytes: gpu.shared_bytes, capability: gpu.number };
+    let device = supervisor.gpu().facts();
     let known: Vec<Sizes> = known.iter().filter_map(|trial| sizes(tested, trial)).collect();
     let mut without = 0;
     for number in 1..=several {

@@ -6,7 +6,7 @@ use cubinder_source::diagnostic::harmless;
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
-use super::protocol::{Fault, Ran};
+use super::protocol::{Fault, VariantResult};
 use super::supervise::Outcome;
 use super::{Arguments, Opened};
 use crate::cli::gpu::protocol::Gpu;
@@ -52,11 +52,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn begin(&self) {
-        let Gpu { name, capability, driver, .. } = &self.gpu;
-        self.show(&format!(
-            "{} on {name} ({capability}, driver for CUDA {driver})\n",
-            self.tested.path.display()
-        ));
+        self.show(&self.gpu.heading(&self.tested.path));
     }
 
     pub(super) fn add(&mut self, case: Case) {
@@ -188,14 +184,14 @@ fn text(case: &Case, unheld: &[&str]) -> String {
 }
 
 /// `1`, `2 with 5 choices of addresses`.
-fn variant_text(ran: &Ran) -> String {
+fn variant_text(ran: &VariantResult) -> String {
     match ran.addresses {
         0 | 1 => ran.id.to_string(),
         several => format!("{} with {several} choices of addresses", ran.id),
     }
 }
 
-fn fault_lines(ran: &Ran, fault: &Fault) -> Vec<String> {
+fn fault_lines(ran: &VariantResult, fault: &Fault) -> Vec<String> {
     let addresses = fault.addresses.as_ref().map(|addresses| format!(", {addresses}")).unwrap_or_default();
     let label = if ran.label.is_empty() { String::new() } else { format!(" ({})", ran.label) };
     let variant = if ran.id == 0 { String::new() } else { format!("variant {}{label}{addresses}: ", ran.id) };

@@ -1,28 +1,27 @@
 //! The command's side: it starts the process that runs kernels, sends it jobs, and starts another where it is lost.
 
-use std::ffi::OsString;
 use std::time::Duration;
 
 use cubinder_node::trial::Trial;
 
-use super::protocol::{Event, Fault, Job, Kind, Ran};
-use crate::cli::gpu::Unable;
+use super::protocol::{Event, Fault, Job, Kind, VariantResult};
+use crate::cli::gpu::Stopped;
 use crate::cli::gpu::process::{Lost, Process};
 use crate::cli::gpu::protocol::Gpu;
 
-/// Everything that came of a trial.
+/// The results of a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Outcome {
     /// What the case expects otherwise of the launch.
     pub(super) differs: Vec<String>,
     /// Why the runtime refuses the node.
     pub(super) refused: Option<String>,
-    pub(super) ran: Vec<Ran>,
+    pub(super) ran: Vec<VariantResult>,
 }
 
 impl Outcome {
     /// The variants whose faults are there.
-    pub(super) fn faults(&self) -> impl Iterator<Item = (&Ran, &Fault)> {
+    pub(super) fn faults(&self) -> impl Iterator<Item = (&VariantResult, &Fault)> {
         self.ran.iter().flat_map(|ran| ran.faults.iter().map(move |fault| (ran, fault)))
     }
 
@@ -31,8 +30,8 @@ impl Outcome {
         !self.differs.is_empty() || self.refused.is_some() || self.faults().next().is_some()
     }
 
-    /// What came of a variant; it may have run in an earlier process as well, and what it did wrong there was wrong.
-    fn add(&mut self, mut ran: Ran) {
+    /// Adds the result of a variant. Faults of an earlier process remain.
+    fn add(&mut self, mut ran: VariantResult) {
         match self.ran.iter_mut().find(|known| known.id == ran.id && ran.id != 0) {
             Some(known) => {
                 let earlier = std::mem::take(&mut known.faults);
@@ -46,9 +45,10 @@ impl Outcome {
     }
 }
 
-/// The process that runs kernels, whichever it is at the moment.
+const PURPOSE: &str = "runs kernels";
+
+/// The current process that runs kernels.
 pub(super) struct Supervisor {
-    arguments: Vec<OsString>,
     timeout: Duration,
     process: Option<Process>,
     gpu: Gpu,
@@ -58,10 +58,9 @@ pub(super) struct Supervisor {
 
 impl Supervisor {
     /// Starts the first process with the command line of this one.
-    pub(super) fn start(timeout: Duration) -> Result<Supervisor, Unable> {
-        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let (process, gpu) = Process::start(&arguments, timeout)?;
-        Ok(Supervisor { arguments, timeout, process: Some(process), gpu, lost: None })
+    pub(super) fn start(timeout: Duration) -> Result<Supervisor, Stopped> {
+        let (process, gpu) = Process::start(PURPOSE, timeout)?;
+        Ok(Supervisor { timeout, process: Some(process), gpu, lost: None })
     }
 
     pub(super) fn gpu(&self) -> &Gpu {
@@ -97,44 +96,35 @@ impl Supervisor {
     /// The process at hand, or another; none where none can be started, now or before.
     fn process(&mut self) -> Option<Process> {
         if self.process.is_none() && self.lost.is_none() {
-            match Process::start(&self.arguments, self.timeout) {
+            match Process::start(PURPOSE, self.timeout) {
                 Ok((process, _)) => self.process = Some(process),
-                Err(why) => {
-                    let words = why.words();
-                    self.lost = Some(words.strip_prefix("error: ").unwrap_or(words).to_owned());
-                }
+                Err(stopped) => self.lost = Some(stopped.headline().to_owned()),
             }
         }
         self.process.take()
     }
 
     fn job(&mut self, mut process: Process, job: &Job, outcome: &mut Outcome) -> Ended {
-        let mut heard = Heard { outcome, under_way: None };
+        let mut state = JobState { outcome, under_way: None };
         if let Err(why) = process.send(job) {
-            return heard.lost(Kind::Crash, process.end(&why));
+            return state.lost(Kind::Crash, process.end(&why));
         }
         loop {
             let event = match process.next(self.timeout) {
                 Ok(event) => event,
-                Err(Lost::Silent) => {
-                    process.end("");
-                    let text = format!("nothing came of it in {} s", self.timeout.as_secs());
-                    return heard.lost(Kind::Timeout, text);
+                Err(lost) => {
+                    let kind = if matches!(lost, Lost::Silent) { Kind::Timeout } else { Kind::Crash };
+                    return state.lost(kind, process.end_after(lost, self.timeout));
                 }
-                Err(Lost::Ended) => {
-                    let text = process.end("the process that runs kernels ended");
-                    return heard.lost(Kind::Crash, text);
-                }
-                Err(Lost::Garbled(why)) => return heard.lost(Kind::Crash, process.end(&why)),
             };
-            match heard.take(event) {
+            match state.take(event) {
                 Ok(Next::More) => {}
                 Ok(Next::Done) => {
                     self.process = Some(process);
                     return Ended::Done;
                 }
                 Ok(Next::Broken(variant)) => return Ended::Lost(variant),
-                Err(why) => return heard.lost(Kind::Crash, process.end(why)),
+                Err(why) => return state.lost(Kind::Crash, process.end(why)),
             }
         }
     }
@@ -142,14 +132,14 @@ impl Supervisor {
 
 enum Ended {
     Done,
-    /// With the process, while this variant was running.
+    /// The process is lost; this variant was running.
     Lost(Option<i32>),
 }
 
-/// What came of a job so far.
-struct Heard<'o> {
+/// The state of a job.
+struct JobState<'o> {
     outcome: &'o mut Outcome,
-    /// The variant that was started and of which nothing came yet.
+    /// The variant that was started and has no result yet.
     under_way: Option<i32>,
 }
 
@@ -162,11 +152,11 @@ enum Next {
     Broken(Option<i32>),
 }
 
-impl Heard<'_> {
+impl JobState<'_> {
     /// Takes the next event of a job.
     ///
     /// # Errors
-    /// Where it cannot come now: then some other one was lost, and what was heard says nothing.
+    /// If it cannot come now: then another one was lost, and the state is unknown.
     fn take(&mut self, event: Event) -> Result<Next, &'static str> {
         match (event, self.under_way) {
             (Event::Starts(variant), None) => self.under_way = Some(variant),
@@ -193,9 +183,14 @@ impl Heard<'_> {
     }
 }
 
-fn lost(variant: Option<i32>, kind: Kind, text: String) -> Ran {
+fn lost(variant: Option<i32>, kind: Kind, text: String) -> VariantResult {
     let fault = Fault { kind, tensor: None, text, elements: None, addresses: None };
-    Ran { id: variant.unwrap_or(0), faults: vec![fault], is_broken: true, ..Ran::default() }
+    VariantResult {
+        id: variant.unwrap_or(0),
+        faults: vec![fault],
+        is_broken: true,
+        ..VariantResult::default()
+    }
 }
 
 #[cfg(test)]
@@ -204,16 +199,16 @@ mod tests {
 
     fn after(events: Vec<Event>) -> Result<(Next, Vec<i32>), &'static str> {
         let mut outcome = Outcome::default();
-        let mut heard = Heard { outcome: &mut outcome, under_way: None };
+        let mut state = JobState { outcome: &mut outcome, under_way: None };
         let mut next = Next::More;
         for event in events {
-            next = heard.take(event)?;
+            next = state.take(event)?;
         }
         Ok((next, outcome.ran.iter().map(|ran| ran.id).collect()))
     }
 
     fn ran(id: i32) -> Event {
-        Event::Ran(Ran { id, ..Ran::default() })
+        Event::Ran(VariantResult { id, ..VariantResult::default() })
     }
 
     #[test]
@@ -237,7 +232,7 @@ mod tests {
         }
         assert!(after(vec![ran(1)]).is_err());
         assert_eq!(after(vec![ran(0), Event::Done]), Ok((Next::Done, vec![0])));
-        let broken = Event::Ran(Ran { id: 4, is_broken: true, ..Ran::default() });
+        let broken = Event::Ran(VariantResult { id: 4, is_broken: true, ..VariantResult::default() });
         assert_eq!(after(vec![Event::Starts(4), broken]), Ok((Next::Broken(Some(4)), vec![4])));
     }
 

@@ -12,35 +12,24 @@ use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{Compiler, Environment, Subject};
 use cubinder_node::trial::reference::Python;
 
-use super::node::{Node, Unmade};
-use super::protocol::{Event, Job, Ran};
+use super::node::{Node, NodeError};
+use super::protocol::{Event, Job, VariantResult};
 use super::{Arguments, run};
+use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::{Greeting, receive};
-use crate::cli::gpu::worker::{Events, begin, compiled, gpu, objects};
+use crate::cli::gpu::worker::{Events, begin, gpu, objects};
 
 /// Runs jobs until there are no more, or until nothing can be run any more.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
-    let (events, context) = match begin(arguments.device) {
+    let nvrtc = arguments.nvrtc.as_deref();
+    let begun = begin(arguments.device, nvrtc, &ProjectOptions::default(), || arguments.open());
+    let (events, context, opened) = match begun {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    let compiled = arguments.open().and_then(|tested| {
-        Ok((
-            compiled(&tested, arguments.nvrtc.as_deref(), context.device(), &ProjectOptions::default())?,
-            tested,
-        ))
-    });
-    match compiled {
-        Ok((subject, tested)) => {
-            events.say(&Greeting::Ready(gpu(context.device())));
-            Worker::new(arguments, (&context, events), tested.cases.as_ref(), &subject).serve();
-            ExitCode::SUCCESS
-        }
-        Err(errors) => {
-            events.fail(&errors);
-            ExitCode::FAILURE
-        }
-    }
+    events.say(&Greeting::Ready(gpu(context.device())));
+    Worker::new(arguments, (&context, events), &opened).serve();
+    ExitCode::SUCCESS
 }
 
 struct Worker<'w> {
@@ -58,9 +47,9 @@ impl<'w> Worker<'w> {
     fn new(
         arguments: &Arguments,
         (context, events): (&'w Context, Events),
-        cases: Option<&'w Cases>,
-        subject: &'w Subject,
+        opened: &'w Opened,
     ) -> Worker<'w> {
+        let subject = &opened.subject;
         let device = context.device();
         let capability = device.capability;
         let arch = Arch { major: capability.major, minor: capability.minor, suffix: ArchSuffix::None };
@@ -72,7 +61,7 @@ impl<'w> Worker<'w> {
             context,
             code: Code::new(context, objects(subject)),
             subject,
-            cases,
+            cases: opened.cases.as_ref(),
             compiler: Compiler::new(Environment { arch: Some(arch), ..Environment::default() }),
             facts: named.map(|(name, value)| (name.to_owned(), value)).to_vec(),
             python: Python::new(python(arguments)),
@@ -99,8 +88,8 @@ impl<'w> Worker<'w> {
             let verdict = cases::verdict(cases, case, self.subject, &self.compiler, &self.facts);
             let is_mistaken = verdict.differences.iter().any(|it| it.mistake);
             if !verdict.differences.is_empty() {
-                let text = |it: cases::Difference| format!("{}: {}", it.place, it.text);
-                self.events.say(&Event::Differs(verdict.differences.into_iter().map(text).collect()));
+                let differences = verdict.differences.iter().map(ToString::to_string);
+                self.events.say(&Event::Differs(differences.collect()));
             }
             // What is misspelt cannot be run.
             if case.is_refusal() || is_mistaken {
@@ -110,12 +99,13 @@ impl<'w> Worker<'w> {
         let device = self.context.device().facts();
         let node = match Node::new(self.subject, &job.trial, device, &mut self.python) {
             Ok(node) => node,
-            Err(Unmade::Refused(why)) => {
+            Err(NodeError::Refused(why)) => {
                 self.events.say(&Event::Refused(why));
                 return false;
             }
-            Err(Unmade::Wrong(fault)) => {
-                self.events.say(&Event::Ran(Ran { faults: vec![fault], ..Ran::default() }));
+            Err(NodeError::Wrong(fault)) => {
+                self.events
+                    .say(&Event::Ran(VariantResult { faults: vec![fault], ..VariantResult::default() }));
                 return false;
             }
         };
@@ -134,7 +124,7 @@ impl<'w> Worker<'w> {
                 return false;
             }
         };
-        let mut base = None;
+        let mut baseline = None;
         for variant in order.iter().filter_map(|index| plugin.variants.get(*index)) {
             let is_wanted = job.trial.variant.is_none_or(|id| id == variant.id);
             if !is_wanted || job.skip.contains(&variant.id) {
@@ -142,7 +132,7 @@ impl<'w> Worker<'w> {
             }
             self.events.say(&Event::Starts(variant.id));
             let aligned = &job.trial.query.aligned;
-            let ran = run::variant(&self.code, self.context, node, variant, aligned, &mut base);
+            let ran = run::variant(&self.code, self.context, node, variant, aligned, &mut baseline);
             let Some(ran) = ran else {
                 self.events.say(&Event::Unfit(variant.id));
                 continue;

@@ -1,6 +1,5 @@
 //! What is measured: the cases that describe nodes which run.
 
-use cubinder_launch::Device;
 use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{self, SubjectOrigin, value_json};
 use cubinder_node::query::{Given, Query};
@@ -12,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::Arguments;
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::Gpu;
-use crate::cli::gpu::shaped::{Shaped, Unshaped};
+use crate::cli::gpu::shaped::{ShapeError, Shaped};
 
 /// The cases that are measured, and what there is to say of others.
 pub(super) struct All {
@@ -63,17 +62,14 @@ pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Resu
         if let (true, Ok(trial)) = (mistakes.is_empty(), cases.trial(case)) {
             list.push(without_addresses(trial));
         }
-        errors.extend(mistakes.into_iter().map(|it| {
-            Diagnostic::error(format!("{}: {}", it.place, it.text))
-                .note(format!("in the case `{}`", case.name))
-        }));
+        let note = format!("in the case `{}`", case.name);
+        errors.extend(mistakes.iter().map(|it| Diagnostic::error(it.to_string()).note(note.clone())));
     }
     if errors.is_empty() && list.is_empty() {
-        let names: Vec<String> = cases.list.iter().map(|case| format!("`{}`", case.name)).collect();
         let part = arguments.case.as_ref().map(|part| format!(" whose name contains `{part}`"));
         errors.push(
             Diagnostic::error(format!("there is no case{} to measure", part.unwrap_or_default()))
-                .note(format!("the cases are {}", names.join(", "))),
+                .note(format!("the cases are {}", cases.names())),
         );
     }
     if errors.is_empty() { Ok(All { list, notes }) } else { Err(errors) }
@@ -94,11 +90,10 @@ pub(super) fn described(
     all: All,
     gpu: &Gpu,
 ) -> Result<(Vec<Described>, Vec<String>), Vec<Diagnostic>> {
-    let device = Device { sms: gpu.sms, shared_bytes: gpu.shared_bytes, capability: gpu.number };
     let All { list, mut notes } = all;
     let (mut described, mut errors) = (Vec::<Described>::new(), Vec::new());
     for trial in list {
-        match Shaped::new(&opened.subject, &trial.query, device) {
+        match Shaped::new(&opened.subject, &trial.query, gpu.facts()) {
             Ok(node) => {
                 let point = point(&node, &trial.name);
                 match described.iter().find(|known| tuning::is_same_node(&known.point, &point)) {
@@ -108,8 +103,8 @@ pub(super) fn described(
                     None => described.push(Described { trial, point }),
                 }
             }
-            Err(Unshaped::Mistaken(mistakes)) => errors.extend(mistakes),
-            Err(Unshaped::Refused(why)) => {
+            Err(ShapeError::Mistaken(mistakes)) => errors.extend(mistakes),
+            Err(ShapeError::Refused(why)) => {
                 let error = format!("the case `{}` cannot be measured: it is refused: {why}", trial.name);
                 errors.push(Diagnostic::error(error));
             }

@@ -3,34 +3,36 @@
 //! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
 //! ([`listed`]) and shows what came of it ([`report`]).
 
-mod around;
 mod data;
-mod kept;
 mod listed;
 mod notes;
+mod output;
+mod project;
 mod protocol;
 mod report;
 mod worker;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use cubinder_gpu::measure::{Measured, Step};
 use cubinder_node::eval::Subject;
 use cubinder_node::trial::Trial;
 use cubinder_node::tuning::Point;
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::gpu::process::{Lost, Process};
+use super::gpu::process::Process;
 use super::gpu::protocol::Gpu;
-use super::gpu::{NO_GPU, Opened, Stopped, Unable};
+use super::gpu::{NO_GPU, Opened, Stopped};
 use super::node::WhichNode;
 use super::output::{MessageFormat, print, show};
-use kept::Kept;
-use protocol::{Event, Job, Measurement};
-use report::{Done, Outcome, Report};
+use listed::Described;
+use notes::Done;
+use output::Output;
+use protocol::{Event, Job};
+use report::{Outcome, Report};
 
 pub(super) const LONG_ABOUT: &str = "\
 Measure how long each variant of a plugin takes on the GPU at hand.
@@ -98,7 +100,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     match perform(arguments) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(stopped) => stopped.tell(arguments.json, |why| no_gpu(arguments, why)),
+        Err(stopped) => stopped.report(arguments.json, |why| no_gpu(arguments, why)),
     }
 }
 
@@ -112,14 +114,14 @@ fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
     ExitCode::from(NO_GPU)
 }
 
-/// Whether all was measured, and written where it was to be.
+/// Whether all was measured, and written if it should be.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
     let opened = arguments.open()?;
     let cases = listed::cases(arguments, &opened)?;
     let listed = listed::all(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
     let (nodes, mut notes) = listed::described(&opened, listed, &measuring.gpu)?;
-    let kept = Kept::open(arguments, &cases, &measuring.gpu)?;
+    let output = Output::open(arguments, &cases, &measuring.gpu)?;
     let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
     let mut errors = Vec::new();
@@ -127,39 +129,41 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
         Ok(rate) => report.copies(rate),
         Err(error) => errors.push(error),
     }
-    for node in nodes {
+    for Described { trial, point } in nodes {
         if measuring.is_over {
-            notes.push(format!("`{}` was not measured: nothing can be run any more", node.trial.name));
+            notes.push(format!("`{}` was not measured: nothing can be run any more", trial.name));
             continue;
         }
-        match measuring.node(&node.trial) {
-            Ok(measured) => report.add(Done { point: node.point, measured }),
+        match measuring.node(&trial) {
+            Ok((measured, code)) => report.add(Done { point: Point { code: Some(code), ..point }, measured }),
             Err(error) => errors.push(error),
         }
     }
-    // What was measured is shown whatever becomes of the rest: it took a while.
-    let outcome = keep(kept, report.points(), &opened.subject, &mut errors);
+    // The results are shown even if they cannot be written: measuring took a while.
+    let outcome = write(output, report.points(), &opened.subject, &mut errors);
     show(&mut errors, arguments.format());
     report.end(&notes, &outcome, &errors);
     Ok(errors.is_empty())
 }
 
-/// Writes what was measured, unless something went wrong.
-fn keep(kept: Option<Kept>, points: Vec<Point>, subject: &Subject, errors: &mut Vec<Diagnostic>) -> Outcome {
-    let Some(kept) = kept else { return Outcome::Unasked };
-    if !errors.is_empty() {
-        return Outcome::Nothing("a file holds all cases that are measured, or stays as it is");
-    }
-    if points.is_empty() {
-        return Outcome::Nothing("there is nothing to launch in any of the cases");
-    }
-    match kept.write(points, subject) {
-        Ok(written) => Outcome::Written(written),
-        Err(wrong) => {
+/// Writes the points, unless something went wrong.
+fn write(
+    output: Option<Output>,
+    points: Vec<Point>,
+    subject: &Subject,
+    errors: &mut Vec<Diagnostic>,
+) -> Outcome {
+    let output = output?;
+    Some(if !errors.is_empty() {
+        Err("a file holds all cases that are measured, or stays as it is")
+    } else if points.is_empty() {
+        Err("there is nothing to launch in any of the cases")
+    } else {
+        output.write(points, subject).map_err(|wrong| {
             errors.extend(wrong);
-            Outcome::Nothing("the file takes no points")
-        }
-    }
+            "the file takes no points"
+        })
+    })
 }
 
 /// The process that measures.
@@ -172,66 +176,60 @@ struct Measuring {
 }
 
 impl Measuring {
-    fn start(timeout: Duration) -> Result<Measuring, Unable> {
-        let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-        let (process, gpu) = Process::start(&arguments, timeout)?;
+    fn start(timeout: Duration) -> Result<Measuring, Stopped> {
+        let (process, gpu) = Process::start("measures", timeout)?;
         Ok(Measuring { process, gpu, timeout, is_over: false })
     }
 
     fn copy_rate(&mut self) -> Result<Option<f64>, Diagnostic> {
-        let what = "the rate of copies";
-        match self.ask(what, &Job::CopyRate)? {
-            Event::CopyRate(rate) => Ok(rate),
-            other => Err(failed(what, &other)),
+        self.ask("the rate of copies", &Job::CopyRate, |event| match event {
+            Event::CopyRate(rate) => Some(rate),
+            _ => None,
+        })
+    }
+
+    /// The times of a node's variants, and their code.
+    fn node(&mut self, trial: &Trial) -> Result<(Measured, String), Diagnostic> {
+        let job = Job::Node(Box::new(trial.clone()));
+        self.ask(&format!("the case `{}`", trial.name), &job, |event| match event {
+            Event::Measured { measured, code } => Some((measured, code)),
+            _ => None,
+        })
+    }
+
+    /// The result of a job, as `result` has it.
+    fn ask<T>(
+        &mut self,
+        what: &str,
+        job: &Job,
+        result: impl FnOnce(Event) -> Option<T>,
+    ) -> Result<T, Diagnostic> {
+        let cannot = |variant: Option<i32>, why: &str| {
+            let of_variant = variant.map(|variant| format!("variant {variant}: ")).unwrap_or_default();
+            Diagnostic::error(format!("{what} cannot be measured: {of_variant}{why}"))
+        };
+        // Unless the job ends as it should, the process is not used again.
+        self.is_over = true;
+        let event = self.job(job).map_err(|(variant, why)| cannot(variant, &why))?;
+        if let Event::Failed { variant, why, is_broken } = event {
+            self.is_over = is_broken;
+            return Err(cannot(variant, &why));
         }
+        self.is_over = false;
+        result(event).ok_or_else(|| cannot(None, "the process that measures said something else"))
     }
 
-    fn node(&mut self, trial: &Trial) -> Result<Measurement, Diagnostic> {
-        let what = format!("the case `{}`", trial.name);
-        match self.ask(&what, &Job::Node(Box::new(trial.clone())))? {
-            Event::Measured(measured) => Ok(measured),
-            other => Err(failed(&what, &other)),
-        }
-    }
-
-    /// What ends a job. Whether another can follow is known afterwards.
-    fn ask(&mut self, what: &str, job: &Job) -> Result<Event, Diagnostic> {
-        let ended = self.job(job);
-        self.is_over = !matches!(
-            ended,
-            Ok(Event::CopyRate(_) | Event::Measured(_) | Event::Failed { is_broken: false, .. })
-        );
-        ended.map_err(|(variant, why)| cannot(what, variant, &why))
-    }
-
-    /// What ends a job; else why it did not end, and the variant that ran for the first time then.
+    /// The event that ends a job; else why it did not end, and the variant that ran for the first time then.
     fn job(&mut self, job: &Job) -> Result<Event, (Option<i32>, String)> {
         let mut begun = None;
         self.process.send(job).map_err(|why| (None, self.process.end(&why)))?;
         loop {
             match self.process.next(self.timeout) {
-                Ok(Event::Begins(variant)) => begun = Some(variant),
-                Ok(Event::Round) => begun = None,
+                Ok(Event::Step(Step::Begins(variant))) => begun = Some(variant),
+                Ok(Event::Step(Step::Round)) => begun = None,
                 Ok(event) => return Ok(event),
-                Err(Lost::Silent) => {
-                    let why = format!("nothing came of it in {} s", self.timeout.as_secs());
-                    return Err((begun, self.process.end(&why)));
-                }
-                Err(Lost::Ended) => return Err((begun, self.process.end("the process that measures ended"))),
-                Err(Lost::Garbled(why)) => return Err((begun, self.process.end(&why))),
+                Err(lost) => return Err((begun, self.process.end_after(lost, self.timeout))),
             }
         }
     }
-}
-
-fn failed(what: &str, event: &Event) -> Diagnostic {
-    match event {
-        Event::Failed { variant, why, .. } => cannot(what, *variant, why),
-        _ => cannot(what, None, "the process that measures said something else"),
-    }
-}
-
-fn cannot(what: &str, variant: Option<i32>, why: &str) -> Diagnostic {
-    let of_variant = variant.map(|variant| format!("variant {variant}: ")).unwrap_or_default();
-    Diagnostic::error(format!("{what} cannot be measured: {of_variant}{why}"))
 }

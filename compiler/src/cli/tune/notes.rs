@@ -1,18 +1,29 @@
-//! What all that was measured tells together.
+//! Notes about all that was measured.
 
 use std::collections::BTreeSet;
 
+use cubinder_gpu::measure::{Measured, Timing};
 use cubinder_model::{Plugin, Variant};
 use cubinder_node::eval::{Subject, resolve_query};
-use cubinder_node::tuning::ALIKE;
+use cubinder_node::tuning::{ALIKE, Point};
 
-use super::protocol::Timed;
-use super::report::Done;
+/// A case that was measured.
+pub(super) struct Done {
+    pub(super) point: Point,
+    pub(super) measured: Measured,
+}
+
+/// The variants, the fastest first.
+pub(super) fn ranking(measured: &Measured) -> Vec<&Timing> {
+    let mut order: Vec<&Timing> = measured.variants.iter().collect();
+    order.sort_by(|one, other| one.microseconds.median.total_cmp(&other.microseconds.median));
+    order
+}
 
 /// How far the upper quartile of the times of a variant may be above the lower one, before something else seems to use the device.
 const STEADY: f64 = 1.05;
 
-/// Where only some cases were measured they do not tell which variants could go.
+/// Only all cases together show which variants could be removed.
 pub(super) fn of_all(subject: &Subject, done: &[Done], is_whole: bool) -> Vec<String> {
     let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     if is_whole {
@@ -52,9 +63,9 @@ fn rows(subject: &Subject, done: &Done) -> Vec<usize> {
 /// How good is what is taken now.
 fn taken_note(done: &[Done]) -> Option<String> {
     let ratio = |done: &Done| {
-        let best = done.measured.ranking().first()?.microseconds;
+        let best = ranking(&done.measured).first()?.microseconds.median;
         let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
-        Some(taken.microseconds / best)
+        Some(taken.microseconds.median / best)
     };
     let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
     let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
@@ -69,7 +80,7 @@ fn taken_note(done: &[Done]) -> Option<String> {
 
 /// That times are far apart.
 fn spread_note(done: &[Done]) -> Option<String> {
-    let spread = |timed: &Timed| timed.upper_quartile / timed.lower_quartile;
+    let spread = |timed: &Timing| timed.microseconds.upper_quartile / timed.microseconds.lower_quartile;
     let worst = |done: &Done| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
     let all: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
     let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
@@ -84,8 +95,9 @@ fn spread_note(done: &[Done]) -> Option<String> {
 }
 
 fn is_among_fastest(done: &Done, id: i32) -> bool {
-    let best = done.measured.ranking().first().map(|timed| timed.microseconds);
-    let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(|timed| timed.microseconds);
+    let median = |timed: &Timing| timed.microseconds.median;
+    let best = ranking(&done.measured).first().map(|timed| median(timed));
+    let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(median);
     best.zip(own).is_some_and(|(best, own)| own <= best * ALIKE)
 }
 
@@ -104,10 +116,10 @@ fn is_last_resort(plugin: &Plugin, id: i32) -> bool {
 mod tests {
     use cubinder_node::eval;
     use cubinder_node::query::Query;
-    use cubinder_node::tuning::Point;
     use cubinder_source::diagnostic::Source;
 
-    use super::super::protocol::Measurement;
+    use cubinder_gpu::timing::Spread;
+
     use super::*;
 
     /// Variant 2 is there for one of the types, and there the last.
@@ -151,14 +163,10 @@ y = "y"
 "#;
 
     fn done(ty: &str, times: &[(i32, f64)]) -> Done {
-        let timed = |(variant, microseconds): &(i32, f64)| Timed {
+        let timed = |(variant, time): &(i32, f64)| Timing {
             variant: *variant,
             label: String::new(),
-            microseconds: *microseconds,
-            least: *microseconds,
-            most: *microseconds,
-            lower_quartile: *microseconds,
-            upper_quartile: *microseconds,
+            microseconds: Spread::from_times(&[*time]).unwrap(),
             launches: 1,
             runs: 1,
         };
@@ -171,7 +179,7 @@ y = "y"
             ..Point::default()
         };
         let variants = times.iter().map(timed).collect();
-        Done { point, measured: Measurement { bytes: 1, automatic: 1, code: String::new(), variants } }
+        Done { point, measured: Measured { bytes: 1, automatic: 1, variants } }
     }
 
     #[test]

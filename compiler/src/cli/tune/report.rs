@@ -1,55 +1,24 @@
 //! What is shown, to people as it comes and to programs at the end.
 
+use cubinder_gpu::measure::Timing;
+use cubinder_gpu::timing::Spread;
 use cubinder_launch::shape_text;
 use cubinder_node::tuning::Point;
 use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Value, json};
 
-use super::around::Unpacked;
-use super::kept::Written;
 use super::listed::point_json;
-use super::notes;
-use super::protocol::{Measurement, Timed};
+use super::notes::{self, Done, ranking};
+use super::output::Written;
+use super::project::Unpacked;
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::Gpu;
 use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
 
-/// A case that was measured.
-pub(super) struct Done {
-    pub(super) point: Point,
-    pub(super) measured: Measurement,
-}
-
-/// What became of what was measured.
-pub(super) enum Outcome {
-    /// No file was asked for.
-    Unasked,
-    Written(Written),
-    /// Nothing was written, and why.
-    Nothing(&'static str),
-}
-
-impl Outcome {
-    fn written(&self) -> Option<&Written> {
-        match self {
-            Outcome::Written(written) => Some(written),
-            Outcome::Unasked | Outcome::Nothing(_) => None,
-        }
-    }
-
-    fn notes(&self) -> Vec<String> {
-        match self {
-            Outcome::Unasked => Vec::new(),
-            Outcome::Nothing(why) => vec![format!("nothing was written: {why}")],
-            Outcome::Written(written) => {
-                let notes = gone_note(written).into_iter().chain(unpacked_note(written));
-                notes.chain(alike_notes(written)).collect()
-            }
-        }
-    }
-}
+/// The file that was written, or why nothing was; `None` in a dry run.
+pub(super) type Outcome = Option<Result<Written, &'static str>>;
 
 /// What is shown of a run of the command.
 pub(super) struct Report<'a> {
@@ -69,9 +38,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn begin(&self) {
-        let Gpu { name, capability, driver, .. } = &self.gpu;
-        let path = self.opened.path.display();
-        self.show(&format!("{path} on {name} ({capability}, driver for CUDA {driver})\n"));
+        self.show(&self.gpu.heading(&self.opened.path));
     }
 
     pub(super) fn copies(&mut self, rate: Option<f64>) {
@@ -86,28 +53,29 @@ impl<'a> Report<'a> {
         self.done.push(done);
     }
 
-    /// What was measured, as a file of tuning keeps it. Where nothing is launched there is nothing to keep.
+    /// The points for the file, without those that launch nothing.
     pub(super) fn points(&self) -> Vec<Point> {
-        let times = |done: &Done| {
-            done.measured.variants.iter().map(|timed| (timed.variant, timed.microseconds)).collect()
-        };
+        let time = |timed: &Timing| (timed.variant, timed.microseconds.median);
         let point = |done: &Done| Point {
-            microseconds: times(done),
-            code: Some(done.measured.code.clone()),
+            microseconds: done.measured.variants.iter().map(time).collect(),
             ..done.point.clone()
         };
         self.done.iter().map(point).filter(|point| !point.microseconds.is_empty()).collect()
     }
 
-    /// What there is to say of all together; `errors` have been told.
+    /// Shows the rest of the report; `errors` have been shown.
     pub(super) fn end(&self, of_cases: &[String], outcome: &Outcome, errors: &[Diagnostic]) {
         let is_whole = self.is_whole && errors.is_empty();
-        let mut told = notes::of_all(&self.opened.subject, &self.done, is_whole);
-        told.extend(outcome.notes());
-        for note in of_cases.iter().chain(&told) {
+        let mut notes = notes::of_all(&self.opened.subject, &self.done, is_whole);
+        let written = outcome.as_ref().and_then(|outcome| outcome.as_ref().ok());
+        match outcome {
+            Some(Ok(written)) => notes.extend(written_notes(written)),
+            Some(Err(why)) => notes.push(format!("nothing was written: {why}")),
+            None => {}
+        }
+        for note in of_cases.iter().chain(&notes) {
             self.show(&format!("note: {note}\n"));
         }
-        let written = outcome.written();
         if let Some(Written { path, points, others, .. }) = written {
             self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
@@ -120,7 +88,7 @@ impl<'a> Report<'a> {
             report["copy_gigabytes_per_second"] = self.copies.map(|rate| (rate / 1e8).round() / 10.0).into();
             report["cases"] = self.done.iter().map(done_json).collect();
             report["written"] = json!(written.map(|written| ReportedPath::from(&written.path)));
-            report["notes"] = of_cases.iter().chain(&told).cloned().collect();
+            report["notes"] = of_cases.iter().chain(&notes).cloned().collect();
             print(&(report.to_string() + "\n"));
         }
     }
@@ -152,13 +120,13 @@ fn table(done: &Done) -> String {
         .collect();
     words.extend(point.query.shapes.iter().map(|(name, shape)| format!("{name} {}", shape_text(shape))));
     let mut text = format!("\n{}: {}\n", point.case.as_deref().unwrap_or_default(), words.join(", "));
-    let ranking = measured.ranking();
-    let Some(best) = ranking.first().map(|timed| timed.microseconds) else {
+    let ranking = ranking(measured);
+    let Some(best) = ranking.first().map(|timed| timed.microseconds.median) else {
         return text + "  nothing is launched\n";
     };
     text.push_str(&format!("  {:>7}  {:>11}  {:>6}  {:>7}\n", "variant", "us", "ratio", "GB/s"));
     for timed in ranking {
-        let Timed { variant, label, microseconds, .. } = timed;
+        let Timing { variant, label, microseconds: Spread { median: microseconds, .. }, .. } = timed;
         #[allow(clippy::cast_precision_loss)] // far below 2^52
         let rate = measured.bytes as f64 / microseconds / 1000.0;
         let taken = if *variant == measured.automatic { "  <- taken now" } else { "" };
@@ -172,7 +140,17 @@ fn table(done: &Done) -> String {
     text
 }
 
-/// That points went which nothing could pack any more.
+fn written_notes(written: &Written) -> impl Iterator<Item = String> {
+    let alike = written.alike.iter().map(|(path, name)| {
+        format!(
+            "`{}` is of {name}, which counts as this GPU: of points that are as near, those of the file that is named first are taken",
+            path.display()
+        )
+    });
+    gone_note(written).into_iter().chain(unpacked_note(written)).chain(alike)
+}
+
+/// That points were removed which nothing could pack any more.
 fn gone_note(written: &Written) -> Option<String> {
     let versions: Vec<String> = written.gone.iter().map(|version| format!("`{version}`")).collect();
     let plural = if versions.len() == 1 { "" } else { "s" };
@@ -199,15 +177,5 @@ fn unpacked_note(written: &Written) -> Option<String> {
         Unpacked::Alone(None) => {
             format!("no `cubinder.toml` names the file: `cubinder compile ... --tuning {path}` packs it")
         }
-    })
-}
-
-/// That what was written is packed together with what was measured on other GPUs.
-fn alike_notes(written: &Written) -> impl Iterator<Item = String> {
-    written.alike.iter().map(|(path, name)| {
-        format!(
-            "`{}` is of {name}, which counts as this GPU: of points that are as near, those of the file that is named first are taken",
-            path.display()
-        )
     })
 }

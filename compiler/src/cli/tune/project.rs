@@ -1,4 +1,4 @@
-//! What is around the file that keeps what was measured: the project of the manifest, its other manifests and files of tuning.
+//! The project of the measured manifest: its other manifests and files of measured times.
 
 use std::path::{Path, PathBuf};
 
@@ -12,8 +12,8 @@ use cubinder_source::{path, source};
 /// The folder of files of tuning, beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";
 
-/// The manifest that was measured, where it is there, with the project.
-pub(super) struct Around {
+/// The measured manifest, if it exists, with its project.
+pub(super) struct MeasuredProject {
     manifest: Option<PathBuf>,
     project: Project,
 }
@@ -27,9 +27,9 @@ pub(super) enum Unpacked {
     Alone(Option<PathBuf>),
 }
 
-impl Around {
-    /// Without a manifest the project is that around the cases. None where it is broken: what is around the file is not known then.
-    pub(super) fn of(manifest: Option<&Path>, cases: &Path) -> Option<Around> {
+impl MeasuredProject {
+    /// Without a manifest the project is that of the cases. `None` if it cannot be opened.
+    pub(super) fn open(manifest: Option<&Path>, cases: &Path) -> Option<MeasuredProject> {
         let project = match manifest {
             Some(manifest) => {
                 opened(ProjectOptions { manifests: vec![manifest.to_owned()], ..ProjectOptions::default() })?
@@ -39,7 +39,7 @@ impl Around {
                 None => Project::default(),
             },
         };
-        Some(Around { manifest: manifest.map(Path::to_owned), project })
+        Some(MeasuredProject { manifest: manifest.map(Path::to_owned), project })
     }
 
     /// The versions of a plugin that there are: those of the project's manifests; without a project those of the manifests that lie beside

@@ -1,4 +1,4 @@
-//! The file that keeps what was measured.
+//! The file of measured times that the command writes.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -12,31 +12,31 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path;
 
 use super::Arguments;
-use super::around::{Around, FOLDER, Unpacked, here};
+use super::project::{FOLDER, MeasuredProject, Unpacked, here};
 use crate::cli::gpu::protocol::Gpu;
 
-/// Where measurements go.
-pub(super) struct Kept {
+/// The file of measured times to write.
+pub(super) struct Output {
     path: PathBuf,
     device: Device,
-    /// Whether all cases are measured: then no other point of the plugin stays.
+    /// Whether all cases are measured: then no other point of the plugin remains.
     is_whole: bool,
-    /// The manifest that is measured, where it is there.
+    /// The measured manifest, if it exists.
     manifest: Option<PathBuf>,
     /// The file of the command line.
     file: PathBuf,
 }
 
-impl Kept {
-    /// The file; none where none is to be written.
+impl Output {
+    /// The file; `None` in a dry run.
     ///
     /// # Errors
-    /// Where what is there is no such file, or one of another GPU.
+    /// If it exists and is no such file, or of another GPU.
     pub(super) fn open(
         arguments: &Arguments,
         cases: &Cases,
         gpu: &Gpu,
-    ) -> Result<Option<Kept>, Vec<Diagnostic>> {
+    ) -> Result<Option<Output>, Vec<Diagnostic>> {
         if arguments.dry_run {
             return Ok(None);
         }
@@ -48,19 +48,19 @@ impl Kept {
         tuning::known(&path, &device)?;
         tuning::prepare(&path).map_err(|error| vec![error])?;
         let (is_whole, file) = (arguments.case.is_none(), arguments.file.clone());
-        Ok(Some(Kept { path, device, is_whole, manifest, file }))
+        Ok(Some(Output { path, device, is_whole, manifest, file }))
     }
 
-    /// Writes the points into it; what was done, and where. Measuring took a while: what counts is what the file says by now.
+    /// Merges the points into the file, which may have changed while they were measured.
     ///
     /// # Errors
-    /// Where it cannot be written, or became none that takes the points.
+    /// If it cannot be written, or takes no points any more.
     pub(super) fn write(self, points: Vec<Point>, subject: &Subject) -> Result<Written, Vec<Diagnostic>> {
         let (path, count) = (self.path.as_path(), points.len());
         let new = Tuning { device: self.device, points };
-        let around = Around::of(self.manifest.as_deref(), &self.file);
+        let project = MeasuredProject::open(self.manifest.as_deref(), &self.file);
         let known = tuning::known(path, &new.device)?;
-        let versions = around.as_ref().and_then(|around| around.versions(&subject.plugin.full_name()));
+        let versions = project.as_ref().and_then(|project| project.versions(&subject.plugin.full_name()));
         let replaced = match self.is_whole {
             true => Replaced::All(versions.as_deref()),
             false => Replaced::SameNodes(subject),
@@ -72,8 +72,8 @@ impl Kept {
             points: count,
             others: merged.points.len().saturating_sub(count),
             gone: gone(known, &merged, &subject.plugin.full_name()),
-            unpacked: around.as_ref().and_then(|around| around.unpacked(path)),
-            alike: around.map(|around| around.alike(path, &merged)).unwrap_or_default(),
+            unpacked: project.as_ref().and_then(|project| project.unpacked(path)),
+            alike: project.map(|project| project.alike(path, &merged)).unwrap_or_default(),
         })
     }
 }

@@ -1,0 +1,109 @@
+//! The memory of a node's tensors and scratch buffers.
+
+use std::marker::PhantomData;
+
+use cubinder_model::{Output, Plugin};
+
+use crate::error::RunError;
+use crate::{Addresses, Context, Guarded, Node, Prepared};
+
+/// Alignment of memory from the driver and from TensorRT, bytes.
+pub const ALIGNMENT: usize = 256;
+
+/// The buffers of a node, which its variants share: they run in order.
+#[derive(Debug)]
+pub struct NodeMemory<'c> {
+    context: &'c Context,
+    /// Those of inputs; `None` for a shape input.
+    pub inputs: Vec<Option<Guarded<'c>>>,
+    /// Those of outputs; `None` for one in the memory of an input.
+    pub outputs: Vec<Option<Guarded<'c>>>,
+    /// Those of scratch buffers: each as large as any variant needs.
+    pub scratch: Vec<Guarded<'c>>,
+    pattern: u8,
+}
+
+/// The addresses of the buffers, for as long as those exist.
+#[derive(Debug)]
+pub struct NodeAddresses<'m> {
+    inputs: Vec<u64>,
+    outputs: Vec<u64>,
+    scratch: Vec<u64>,
+    _memory: PhantomData<&'m Guarded<'m>>,
+}
+
+impl NodeAddresses<'_> {
+    /// As a run uses them.
+    #[must_use]
+    pub fn addresses(&self) -> Addresses<'_> {
+        Addresses { inputs: &self.inputs, outputs: &self.outputs, scratch: &self.scratch }
+    }
+}
+
+impl<'c> NodeMemory<'c> {
+    /// Memory for the tensors, with `pattern` in every byte. A tensor has just the alignment in `alignments`, and at least
+    /// [`ALIGNMENT`] if that says so or nothing.
+    ///
+    /// # Errors
+    /// If a tensor is too large, and the driver's.
+    pub fn new(
+        context: &'c Context,
+        node: &Node<'_>,
+        alignments: &[u64],
+        pattern: u8,
+    ) -> Result<NodeMemory<'c>, RunError> {
+        let buffer = |tensor: usize| {
+            let alignment = alignments.get(tensor).and_then(|bytes| usize::try_from(*bytes).ok());
+            let alignment = alignment.unwrap_or(ALIGNMENT);
+            let bytes = node.bytes(tensor)?;
+            Ok(Guarded::new(context, bytes, alignment, alignment != ALIGNMENT, pattern)?)
+        };
+        let Plugin { inputs, outputs, .. } = node.plugin;
+        let of_input = |(tensor, input): (usize, &cubinder_model::Input)| {
+            input.values.is_none().then(|| buffer(tensor)).transpose()
+        };
+        let of_output =
+            |(tensor, output): (usize, &Output)| output.alias.is_none().then(|| buffer(tensor)).transpose();
+        Ok(NodeMemory {
+            context,
+            inputs: inputs.iter().enumerate().map(of_input).collect::<Result<_, RunError>>()?,
+            outputs: (inputs.len()..).zip(outputs).map(of_output).collect::<Result<_, RunError>>()?,
+            scratch: Vec::new(),
+            pattern,
+        })
+    }
+
+    /// Makes the scratch buffers large enough for a variant too.
+    ///
+    /// # Errors
+    /// If one is too large, and the driver's.
+    pub fn extend(&mut self, prepared: &Prepared<'_>) -> Result<(), RunError> {
+        for (index, bytes) in prepared.scratch_bytes().enumerate() {
+            let bytes = usize::try_from(bytes).map_err(|_| RunError::TooLarge)?;
+            if self.scratch.get(index).is_some_and(|known| known.len() >= bytes) {
+                continue;
+            }
+            let larger = Guarded::new(self.context, bytes, ALIGNMENT, false, self.pattern)?;
+            match self.scratch.get_mut(index) {
+                Some(known) => *known = larger,
+                None => self.scratch.push(larger),
+            }
+        }
+        // The default stream fills it, and no other waits for that.
+        Ok(self.context.synchronize()?)
+    }
+
+    /// The addresses of the buffers of a node of `plugin`.
+    #[must_use]
+    pub fn places(&self, plugin: &Plugin) -> NodeAddresses<'_> {
+        let address = |buffer: &Option<Guarded<'_>>| buffer.as_ref().map_or(0, Guarded::address);
+        let inputs: Vec<u64> = self.inputs.iter().map(address).collect();
+        let place = |(buffer, output): (&Option<Guarded<'_>>, &Output)| match output.alias {
+            Some(input) => inputs.get(input as usize).copied().unwrap_or(0),
+            None => address(buffer),
+        };
+        let outputs = self.outputs.iter().zip(&plugin.outputs).map(place).collect();
+        let scratch = self.scratch.iter().map(Guarded::address).collect();
+        NodeAddresses { inputs, outputs, scratch, _memory: PhantomData }
+    }
+}

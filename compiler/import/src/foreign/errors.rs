@@ -4,7 +4,6 @@ use std::path::Display;
 
 use cubinder_model::Target;
 
-use super::file::Unusable;
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {
@@ -14,7 +13,7 @@ cubinder_source::diagnostics! {
 
     /// A file is no code that can be launched.
     pub(super) struct UnusableFile<'a> {
-        name: &'a str, why: Unusable, libdevice: Option<&'static str>, fix: Option<&'static str>
+        name: &'a str, why: String, libdevice: Option<&'static str>, fix: Option<&'static str>
     }
     error(CODE_FILE) "`{name}` cannot be used: {why}" {
         note ?libdevice: "{libdevice}";

@@ -50,7 +50,7 @@ pub fn loaded(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Diag
         let is_libdevice =
             matches!(&why, Unusable::Undefined(names) if names.iter().any(|name| name.starts_with("__nv_")));
         let libdevice = is_libdevice.then_some("functions `__nv_...` are of NVIDIA's libdevice");
-        UnusableFile { name, why, libdevice, fix }.into()
+        UnusableFile { name, why: why.to_string(), libdevice, fix }.into()
     })
 }
 

@@ -147,7 +147,7 @@ fn are_said_of_all(all: &[Compiled], values: &[Values], constants: &[Constant]) 
         let is_of_none =
             |value: &&Fixed| !values.iter().any(|values| values.get(&constant.name) == Some(*value));
         if let Some(value) = constant.values.iter().find(is_of_none) {
-            return Err(UnusedValue { name: &constant.name, value }.into());
+            return Err(UnusedValue { name: &constant.name, value: value.to_string() }.into());
         }
     }
     Ok(())
@@ -198,9 +198,13 @@ fn insert(
     value: &Fixed,
 ) -> Result<(), Diagnostic> {
     match values.insert(constant.name.clone(), value.clone()) {
-        Some(one) if one != *value => {
-            Err(TwoValues { name: &constant.name, one: &one, other: value, folder: compiled.folder() }.into())
+        Some(one) if one != *value => Err(TwoValues {
+            name: &constant.name,
+            one: one.to_string(),
+            other: value.to_string(),
+            folder: compiled.folder(),
         }
+        .into()),
         _ => Ok(()),
     }
 }

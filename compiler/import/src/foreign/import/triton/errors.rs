@@ -2,8 +2,6 @@
 
 use std::path::Display;
 
-use super::constants::Fixed;
-
 cubinder_source::diagnostics! {
     /// There is no output.
     pub(super) struct NoOutput error "there is nothing to import" {}
@@ -104,7 +102,7 @@ cubinder_source::diagnostics! {
     }
 
     /// A value of a constant is that of no output.
-    pub(super) struct UnusedValue<'a> { name: &'a str, value: &'a Fixed }
+    pub(super) struct UnusedValue<'a> { name: &'a str, value: String }
     error "`{name}` is {value} in none of these outputs" {
         help: "leave that value out, or name the folder that was compiled for it";
     }
@@ -123,7 +121,7 @@ cubinder_source::diagnostics! {
     }
 
     /// A constant has two values in one output.
-    pub(super) struct TwoValues<'a> { name: &'a str, one: &'a Fixed, other: &'a Fixed, folder: String }
+    pub(super) struct TwoValues<'a> { name: &'a str, one: String, other: String, folder: String }
     error "`{name}` is said to be {one} and {other} in `{folder}`" {
         help: "say one value of each folder";
     }

@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cubinder_analysis::precompiled::{self, Held};
+use cubinder_analysis::precompiled::{self, CheckedCode};
 use cubinder_code_object::loaded::Loaded;
 use cubinder_import::foreign::{self, import};
 use cubinder_manifest::manifest::CodeKind;
@@ -79,7 +79,7 @@ fn launched(files: &[Arc<Loaded>]) {
 }
 
 /// What comes of a launch of a kernel whose parameters are said as the file has them.
-fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<Held> {
+fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<CheckedCode> {
     let declared = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
         8 if index == 0 => format!("\"p{index}: const f32*\""),
         8 => format!("\"p{index}: f32*\""),

@@ -33,11 +33,16 @@ static DESCRIPTOR: Descriptor = Descriptor(slot::GENERIC);
 static NOTE: Note = Note(slot::NOTE);
 
 /// A library that another version of the compiler has made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the bundle was put in for a use that this library does not know ({mode})")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnknownDescriptor {
     /// What it says it is.
     pub mode: u32,
+}
+
+impl std::fmt::Display for UnknownDescriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the bundle was put in for a use that this library does not know ({})", self.mode)
+    }
 }
 
 /// The bundle in this library and what the library does with it; `None` in the generic library.

@@ -140,21 +140,32 @@ pub struct Undo {
 }
 
 /// Why bytes are no descriptor.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SlotError {
     /// They do not begin with [`MAGIC`].
-    #[error("it does not begin with the magic")]
     Magic,
     /// Another version of the layout.
-    #[error("its layout has version {0}; this compiler knows version {VERSION}")]
     Version(u32),
     /// A mode that this version does not know.
-    #[error("its mode is {0}; 0 to 3 are known")]
     Mode(u32),
     /// A field holds what is never written there.
-    #[error("its field `{0}` holds what is never written there")]
     Field(&'static str),
 }
+
+impl std::fmt::Display for SlotError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            SlotError::Magic => f.write_str("it does not begin with the magic"),
+            SlotError::Version(found) => {
+                write!(f, "its layout has version {found}; this compiler knows version {VERSION}")
+            }
+            SlotError::Mode(found) => write!(f, "its mode is {found}; 0 to 3 are known"),
+            SlotError::Field(name) => write!(f, "its field `{name}` holds what is never written there"),
+        }
+    }
+}
+
+impl std::error::Error for SlotError {}
 
 /// The three words by which a library finds its bundle: mode, delta and length, nothing checked. For the library
 /// only, which trusts its own descriptor as it trusts its own code; everybody else calls [`decode`].

@@ -23,9 +23,8 @@ use anyhow::Result;
 use clap::Subcommand;
 use fs_err as fs;
 
-use crate::gpu_test::require_gpu;
 use crate::workshop::Workshop;
-use crate::{process, workspace};
+use crate::{gpu, process, workspace};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Table {
@@ -187,7 +186,7 @@ fn on_a_gpu(
         println!("prepared; run it in {} with: sh run.sh", folder.display());
         return Ok(());
     }
-    require_gpu()?;
+    gpu::require()?;
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
     // This interpreter finds TensorRT-RTX's bindings; it replaces itself by the script.
@@ -228,7 +227,7 @@ pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
 }
 
 fn launch(workshop: &Workshop) -> Result<()> {
-    require_gpu()?;
+    gpu::require()?;
     let folder = tempfile::tempdir()?;
     prepare_launch(workshop, folder.path())?;
     let mut words = LAUNCH.split_whitespace();

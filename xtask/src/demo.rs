@@ -8,9 +8,8 @@ use anyhow::{Result, ensure};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::gpu_test::has_gpu;
 use crate::workshop::{Built, Engine, Network, Workshop};
-use crate::{gpu_test, workspace};
+use crate::{gpu, gpu_test, workspace};
 
 pub(crate) const LONG_ABOUT: &str = "\
 The main job on real input: compile manifests and CUDA kernels into plugin libraries, write an ONNX model that uses the plugins, \
@@ -48,7 +47,7 @@ pub(crate) fn run() -> Result<()> {
     print!("{}", workshop.inspect_table(&files.plain_plan)?);
 
     step(5, "run them");
-    if has_gpu() {
+    if gpu::is_present() {
         gpu_test::run(None, false)?;
     } else {
         println!(

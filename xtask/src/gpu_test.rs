@@ -6,12 +6,12 @@
 
 use std::path::Path;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
-use crate::{bench, kernel_tests, process, workspace};
+use crate::{bench, gpu, kernel_tests, process, workspace};
 
 pub(crate) const LONG_ABOUT: &str = "\
 Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
@@ -23,6 +23,8 @@ TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming tr
 With `--routes` there are no engines and no faults, only the routes: `python3 DIR/kernel_tests.py DIR/kernels` runs that folder, with Python and the \
 driver alone.";
 
+/// Compiles those of `cubinder.toml`.
+const NO_MANIFESTS: [&str; 0] = [];
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 
 /// Prepares `directory`, or prepares the default folder and runs it: all cases, or only the comparison of the
@@ -43,21 +45,10 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
         println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
         return Ok(());
     }
-    require_gpu()?;
+    gpu::require()?;
     let mut command = workshop.python(script)?;
     command.arg(folder.join(argument));
     process::inherit(&mut command)
-}
-
-/// Whether the kernel module of NVIDIA's driver lists a GPU.
-pub(crate) fn has_gpu() -> bool {
-    fs::read_dir("/proc/driver/nvidia/gpus").is_ok_and(|mut entries| entries.next().is_some())
-}
-
-/// Fails on a machine without a GPU.
-pub(crate) fn require_gpu() -> Result<()> {
-    ensure!(has_gpu(), "no GPU here; prepare a folder for another machine with --prepare DIR");
-    Ok(())
 }
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
@@ -78,8 +69,8 @@ struct List<'a> {
 
 impl List<'_> {
     fn all(mut self) -> Result<Vec<Case>> {
-        self.maker.compile("cubins", &TARGETS, &[])?;
-        self.maker.compile("ptx", &["compute_80"], &[])?;
+        self.maker.compile("cubins", &TARGETS, &NO_MANIFESTS)?;
+        self.maker.compile("ptx", &["compute_80"], &NO_MANIFESTS)?;
         self.maker.compile("pad", &TARGETS, &["manifests/circ_pad_plugin.toml"])?;
         self.maker.compile("add", &TARGETS, &["manifests/elemwise_add_plugin.toml"])?;
         self.maker.compile("vectors", &TARGETS, &["tests/data/run/vectors.toml"])?;
@@ -216,8 +207,8 @@ impl List<'_> {
                     plan.runs.extend(runs.into_iter().map(|run| Run { graph: true, apart: true, ..run }));
                 }
                 self.python_case(
-                    &format!("in place {ty}"),
-                    &format!("in place, one address and two, {ty}"),
+                    format!("in place {ty}"),
+                    format!("in place, one address and two, {ty}"),
                     form,
                     plans,
                 );
@@ -230,29 +221,17 @@ impl List<'_> {
     /// and in later steps: with one address and with two of any alignment, in CUDA graphs, one node and two
     /// in a row, and two outputs in place.
     fn aliases(&mut self) -> Result<()> {
-        const NETWORKS: [&str; 10] = [
-            "lerp_by_input_1",
-            "lerp_by_input_2",
-            "lerp_by_output_1",
-            "lerp_by_output_2",
-            "lerp_by_both_1",
-            "lerp_by_both_2",
-            "lerp_guarded_1",
-            "lerp_guarded_2",
-            "lerp_then_read",
-            "approach",
-        ];
+        const NETWORKS: &str = "lerp_by_input_1 lerp_by_input_2 lerp_by_output_1 lerp_by_output_2 lerp_by_both_1 \
+                                lerp_by_both_2 lerp_guarded_1 lerp_guarded_2 lerp_then_read approach";
         // Offsets in the buffer, bytes: of the input, and of the output if it has its own memory.
         const OFFSETS: [(u32, u32); 4] = [(0, 0), (0, 4), (4, 0), (8, 12)];
         let manifests = ["by_input", "by_output", "by_both", "guarded", "then_read", "two"]
             .map(|name| format!("tests/data/run/aliases/{name}.toml"));
-        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
         self.maker.compile("aliases", &TARGETS, &manifests)?;
         for form in Form::ALL {
             let mut plans = Vec::new();
-            for (network, shape) in
-                NETWORKS.iter().flat_map(|network| ["2,3,32,32", "7"].map(|shape| (network, shape)))
-            {
+            let networks = NETWORKS.split(' ');
+            for (network, shape) in networks.flat_map(|network| ["2,3,32,32", "7"].map(|it| (network, it))) {
                 let recipe = Recipe::fixed("aliases", Network::new(network, "f32", shape), form);
                 let mut plan = self.maker.plan(&Recipe { aliased: true, ..recipe })?;
                 let runs = std::mem::take(&mut plan.runs);
@@ -274,25 +253,12 @@ impl List<'_> {
 
     /// Non-zero elements: ranks 1 to 8, empty inputs, from a single element to many tiles for each block.
     fn non_zero(&mut self) -> Result<()> {
-        const SHAPES: [&str; 13] = [
-            "7",
-            "1",
-            "0",
-            "3,0,2",
-            "128,128",
-            "33,65",
-            "2,3,4",
-            "2,3,4,5",
-            "1,2,3,4,5",
-            "2,1,2,3,1,4",
-            "1,2,1,2,3,2,5",
-            "2,1,2,1,2,3,2,5",
-            "1500,1500",
-        ];
+        const SHAPES: &str = "7 1 0 3,0,2 128,128 33,65 2,3,4 2,3,4,5 1,2,3,4,5 2,1,2,3,1,4 1,2,1,2,3,2,5 2,1,2,1,2,3,2,5 \
+                              1500,1500";
         for ty in ["f32", "f16"] {
             for form in Form::ALL {
                 let mut plans = Vec::new();
-                for shape in SHAPES {
+                for shape in SHAPES.split(' ') {
                     plans.push(self.fixed("cubins", "non_zero", ty, shape, form)?);
                 }
                 for kind in ["non_zero", "non_zero_counted"] {
@@ -302,8 +268,8 @@ impl List<'_> {
                     plans.push(self.maker.plan(&recipe)?);
                 }
                 self.python_case(
-                    &format!("non zero {ty}"),
-                    &format!("elements that are not zero, {ty}"),
+                    format!("non zero {ty}"),
+                    format!("elements that are not zero, {ty}"),
                     form,
                     plans,
                 );
@@ -358,7 +324,6 @@ impl List<'_> {
         ];
         let manifests: Vec<String> =
             NETWORKS.iter().map(|(name, ..)| format!("tests/data/run/{name}.toml")).collect();
-        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
         self.maker.compile("steps", &TARGETS, &manifests)?;
         self.maker.compile("clusters", &[], &["tests/data/run/exchange.toml"])?;
         for form in Form::ALL {
@@ -417,7 +382,6 @@ impl List<'_> {
     fn types(&mut self) -> Result<()> {
         const LINEAR: &str = "[0, 4, 13, 18, 23, 25, 26, 28, 27]";
         let manifests = ["pack", "unpack", "flip", "weigh"].map(|name| format!("tests/data/run/{name}.toml"));
-        let manifests: Vec<&str> = manifests.iter().map(String::as_str).collect();
         self.maker.compile("types", &["sm_89", "sm_90", "sm_120"], &manifests)?;
         for form in Form::ALL {
             let network = Network::new("layouts", "f32", "n,c,h,w").with("kinds", LINEAR);
@@ -432,17 +396,8 @@ impl List<'_> {
             for ty in ["f32", "f16", "bf16", "f8", "i32", "i64", "bool"] {
                 plans.push(self.fixed("types", "flip", ty, "3,5,7", form)?);
             }
-            for shape in [
-                "",
-                "0",
-                "1",
-                "2,3",
-                "2,3,4,5",
-                "1,2,3,4,5",
-                "2,1,2,3,1,4",
-                "1,2,1,2,3,2,5",
-                "2,1,2,1,2,3,2,5",
-            ] {
+            // The first is a scalar's.
+            for shape in " 0 1 2,3 2,3,4,5 1,2,3,4,5 2,1,2,3,1,4 1,2,1,2,3,2,5 2,1,2,1,2,3,2,5".split(' ') {
                 plans.push(self.fixed("types", "flip", "f32", shape, form)?);
             }
             for ty in ["f32", "f16", "f8"] {
@@ -497,7 +452,6 @@ impl List<'_> {
         const SINGLE: [&str; 3] = ["sm_80", "sm_89", "sm_90"];
         for (kernel, targets) in [("sum_along", &SINGLE[..]), ("clip", &SINGLE), ("affine", &["sm_90"])] {
             let manifest = sources.join(format!("{kernel}.toml"));
-            let manifest = manifest.to_str().context("the folder's name is not UTF-8")?;
             self.maker.compile(kernel, targets, &[manifest])?;
             for form in Form::ALL {
                 let mut plans = Vec::new();
@@ -522,8 +476,8 @@ impl List<'_> {
                     _ => "programs of two blocks, on compute capability 9.0 alone",
                 };
                 self.python_case(
-                    &format!("triton {kernel}"),
-                    &format!("{what}, imported from Triton, also in CUDA graphs"),
+                    format!("triton {kernel}"),
+                    format!("{what}, imported from Triton, also in CUDA graphs"),
                     form,
                     plans,
                 );
@@ -545,7 +499,6 @@ impl List<'_> {
         ];
         for compiler in ["nvcc", "cupy", "numba", "triton"] {
             let manifest = sources.join(format!("{compiler}.toml"));
-            let manifest = manifest.to_str().context("the folder's name is not UTF-8")?;
             self.maker.compile(compiler, &["sm_80", "sm_89", "sm_90"], &[manifest])?;
             for form in Form::ALL {
                 let mut plans = Vec::new();
@@ -614,7 +567,13 @@ impl List<'_> {
     }
 
     /// Adds a case for the Python client, of machine code only.
-    fn python_case(&mut self, name: &str, what: &str, form: Form, plans: Vec<Plan>) {
+    fn python_case(
+        &mut self,
+        name: impl std::fmt::Display,
+        what: impl std::fmt::Display,
+        form: Form,
+        plans: Vec<Plan>,
+    ) {
         let (name, what) = (format!("{name} {}", form.name()), format!("{what}, {}", form.what()));
         self.cases.push(Case::new(name, what, form, plans, &NO_JIT).in_python());
     }

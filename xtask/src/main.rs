@@ -15,12 +15,11 @@ mod dist;
 mod docs;
 mod files;
 mod fuzz;
+mod gpu;
 mod gpu_test;
 mod kernel_tests;
 mod matrix;
 mod measured;
-#[cfg(test)]
-mod module_graph;
 mod mutants;
 mod process;
 mod sample;

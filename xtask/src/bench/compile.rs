@@ -1,6 +1,6 @@
 //! `cargo xtask bench compile`: `cubinder compile` beside NVRTC alone and beside nvcc.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -38,9 +38,6 @@ const SELDOM: Duration = Duration::from_secs(2);
 const OFTEN: Duration = Duration::from_millis(5);
 /// Largest number of kernels of a compile that runs once more for its memory only.
 const SHORT: usize = 200;
-
-/// nvcc among the packages of the compilers.
-const NVCC: &str = "nvidia/cu13/bin/nvcc";
 
 /// Runs of one size.
 #[derive(Debug, Default)]
@@ -90,7 +87,7 @@ pub(super) fn measure(
     limits: Limits,
 ) -> Result<(Report, Vec<String>)> {
     let report = Report::start(workshop, "compile", command)?;
-    let nvcc = nvcc()?;
+    let nvcc = packages::nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
         SIZES.into_iter().filter(|(variants, architectures)| variants * architectures <= largest)
@@ -115,12 +112,6 @@ fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
         compare("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
     }
     found
-}
-
-pub(super) fn nvcc() -> Result<PathBuf> {
-    let nvcc = packages::site_packages("compilers")?.join(NVCC);
-    anyhow::ensure!(nvcc.is_file(), "{} is missing; `cargo xtask setup --tests` fetches it", nvcc.display());
-    Ok(nvcc)
 }
 
 fn size(

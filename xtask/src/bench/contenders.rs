@@ -7,6 +7,7 @@ use anyhow::Result;
 use super::compile;
 use super::generated::{self, Op};
 use super::measure;
+use crate::setup::packages;
 use crate::workshop::Workshop;
 use crate::{files, workspace};
 
@@ -34,7 +35,7 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
     let source = folder.join("rival.cu");
     files::write(&source, ops.iter().map(Op::kernel).collect::<String>())?;
     let code = folder.join("rival.fatbin");
-    measure::run(&mut compile::fatbin(&compile::nvcc()?, &source, &code, architectures))?;
+    measure::run(&mut compile::fatbin(&packages::nvcc()?, &source, &code, architectures))?;
     Ok(code)
 }
 

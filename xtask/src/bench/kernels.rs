@@ -9,9 +9,8 @@ use std::process::Command;
 use anyhow::Result;
 use fs_err as fs;
 
-use crate::gpu_test::require_gpu;
 use crate::workshop::{Workshop, scripts};
-use crate::{files, process, workspace};
+use crate::{files, gpu, process, workspace};
 
 /// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
@@ -41,7 +40,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 
 /// Prepares a folder, measures there and returns the result's file.
 pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
-    require_gpu()?;
+    gpu::require()?;
     let folder = workspace::root().join("build/bench-kernels");
     prepare(workshop, &folder)?;
     process::inherit(Command::new("sh").arg("run.sh").current_dir(&folder))?;

@@ -13,6 +13,7 @@ use anyhow::{Context, Result, anyhow};
 use fs_err as fs;
 
 pub(super) use crate::measured::Cost;
+use crate::setup::packages;
 use crate::workshop::Workshop;
 use crate::{process, workspace};
 
@@ -138,7 +139,7 @@ pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
     let commit = process::capture(&mut git)?;
     let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()?))?;
-    let nvcc = super::compile::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
+    let nvcc = packages::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
     Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))
 }
 

@@ -1,6 +1,7 @@
 //! Libraries, plans and references in a folder, each made once for all cases.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -68,11 +69,17 @@ impl<'a> Maker<'a> {
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
-    pub(crate) fn compile(&self, name: &str, targets: &[&str], manifests: &[&str]) -> Result<()> {
+    pub(crate) fn compile(
+        &self,
+        name: &str,
+        targets: &[&str],
+        manifests: &[impl AsRef<OsStr>],
+    ) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
             let embed = (form == Form::Embedded).then_some("--embed");
-            let arguments: Vec<&str> = embed.into_iter().chain(manifests.iter().copied()).collect();
+            let manifests = manifests.iter().map(AsRef::as_ref);
+            let arguments: Vec<&OsStr> = embed.map(OsStr::new).into_iter().chain(manifests).collect();
             self.workshop.compile(&output, name, targets, &arguments)?;
         }
         Ok(())

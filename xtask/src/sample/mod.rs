@@ -10,9 +10,8 @@ use anyhow::{Result, bail};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
-use crate::gpu_test::has_gpu;
 use crate::workshop::{Network, Workshop};
-use crate::{process, workspace};
+use crate::{gpu, process, workspace};
 
 use catalogue::Sample;
 pub(crate) use options::{Mode, Options};
@@ -97,7 +96,7 @@ fn plan_in(folder: &Path) -> Result<PathBuf> {
 
 fn show_and_run(workshop: &Workshop, folder: &Path, plan: &Path) -> Result<()> {
     println!("\nwhat is in the engine:\n\n{}", workshop.inspect_table(plan)?);
-    if !has_gpu() {
+    if !gpu::is_present() {
         println!("{NOT_RUN}");
         return Ok(());
     }

@@ -164,6 +164,13 @@ pub(crate) fn site_packages(name: &str) -> Result<PathBuf> {
     Ok(packages.site_packages(&packages.fetch(name)?))
 }
 
+/// Returns nvcc of the environment of the compilers.
+pub(crate) fn nvcc() -> Result<PathBuf> {
+    let nvcc = site_packages("compilers")?.join("nvidia/cu13/bin/nvcc");
+    ensure!(nvcc.is_file(), "{} is missing; `cargo xtask setup --tests` fetches it", nvcc.display());
+    Ok(nvcc)
+}
+
 /// Returns the library of the lean runtime of a release of full TensorRT.
 pub(crate) fn lean_runtime(release: &str) -> Result<PathBuf> {
     let major = release.split('.').next().unwrap_or_default();

@@ -7,11 +7,6 @@ use anyhow::{Context, Result, ensure};
 
 use crate::{process, setup, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Make the documentation into pages for a browser, in target/book.
-
-mdBook is built from its source the first time, in the cache that `cargo xtask setup` fills.";
-
 const VERSION: &str = "0.5.4";
 
 /// Builds the book and prints its path.

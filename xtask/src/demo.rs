@@ -11,13 +11,6 @@ use serde_json::Value;
 use crate::workshop::{Built, Engine, Network, Workshop};
 use crate::{gpu, gpu_test, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-The main job on real input: compile manifests and CUDA kernels into plugin libraries, write an ONNX model that uses the plugins, \
-have TensorRT-RTX's own builder make engines of it (no GPU needed), prove that the machine code is in the engines, and run them \
-where there is a GPU.
-
-Everything lands in build/demo.";
-
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
 const NAME: &str = "demo";
 const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";

@@ -13,16 +13,6 @@ use rayon::prelude::*;
 
 use crate::{files, process, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Feed made-up inputs to the readers of text and bytes until time is up: none may panic, and none may take longer than a second.
-
-Needs a nightly compiler and cargo-fuzz, and says how to get them. Inputs begin with the files of this repository. An input that \
-fails is kept in tests/fuzz/artifacts/TARGET; what reaches new code is kept in tests/fuzz/work/TARGET, and at the end, also where an input failed, the \
-fewest inputs that reach all of it are brought together. At most 300 of them, and at most 1 MiB, go to tests/fuzz/corpus/TARGET, which belongs into the \
-repository: `cargo xtask test` replays it. Where there are more, every n-th by size is taken, and of these the smallest.
-
-Without TARGET all run, one after the other; --jobs says how many at the same time.";
-
 /// Limits of a target's corpus; the test that replays it checks them.
 const MOST_FILES: usize = 300;
 const MOST_BYTES: u64 = 1 << 20;

@@ -13,16 +13,6 @@ use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
 use crate::workshop::{Network, Workshop};
 use crate::{bench, gpu, kernel_tests, process, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Run engines that were built without a GPU on the GPU of this machine, and hold their outputs against numpy's; and `cubinder test` over plugins \
-that are right and plugins with planted faults, and over plugins that TensorRT can launch itself, by every route.
-
-Without options it prepares and runs. `--prepare DIR` writes a folder that needs nothing else: copy it to a machine with a GPU and \
-TensorRT-RTX and run `python3 DIR/gpu_test.py DIR` there, with TRTEXEC naming trtexec.
-
-With `--routes` there are no engines and no faults, only the routes: `python3 DIR/kernel_tests.py DIR/kernels` runs that folder, with Python and the \
-driver alone.";
-
 /// Compiles those of `cubinder.toml`.
 const NO_MANIFESTS: [&str; 0] = [];
 const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];

@@ -19,21 +19,6 @@ use crate::setup::packages;
 use crate::workshop::Workshop;
 use crate::{files, process, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Try the releases of NVRTC, TensorRT-RTX and full TensorRT, and the oldest Rust, that docs/support.md names.
-
-Compiles all plugins of this repository with NVRTC 12.9, 13.0 and 13.5, each with the CUDA headers of its release, and asks each which PTX it \
-writes. Gives the libraries of the plugins to TensorRT-RTX 1.4, 1.5, 1.6 and 1.7: is the library taken, is a model with a plugin node parsed, \
-is an engine built. Gives libraries to the registries of full TensorRT 10.15, 10.16, 11.0, 11.2 and 11.4, which their lean runtimes have: \
-loading, listing, creating, cloning, restoring and unloading. Checks the workspace with the Rust that Cargo.toml names, where rustup has it.
-
-Prints a table in Markdown, a row as soon as it was tried: it works, is refused and why, crashed, could not be asked because something of ours \
-failed, or was not tried. Not tried is only what is not here and cannot be fetched: packages that pip does not get, a Rust that rustup does not have. \
-At the end stands what is other than docs/support.md says, and what was not tried. Exit codes: 0 where all rows are as the page says; 1 where one is \
-other; 3 where none is other, but not all were tried.
-
-Fetches 620 MB into the cache the first time, and takes some fifteen minutes on two cores. No GPU is needed.";
-
 /// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
 const PINNED: &str = "13.0";
 

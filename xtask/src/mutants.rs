@@ -10,16 +10,6 @@ use serde::Deserialize;
 
 use crate::{process, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Change the code that reads bundles and fields, decides guards, proves claims, evaluates launches, keeps the cache, reads and writes files, runs a \
-node and finds the logger, one place at a time, and run the tests that are about it. A change that no test notices survives: it is told, and the \
-exit status says so.
-
-Needs cargo-mutants, and says how to get it. Works in a copy of the checkout (in TMPDIR); what was found is in target/mutants/GROUP. \
-A change whose tests do not end within a minute is told apart: no test failed, but none said that it is right.
-
-Without GROUP all run, one after the other. --left tries only what the last run did not catch.";
-
 /// Limit of a test run, which takes one or two seconds without an endless loop.
 const TEST_SECONDS: u32 = 60;
 

@@ -1,7 +1,5 @@
 //! `cargo xtask bench check`: the cost of `cubinder check`.
 
-use std::process::Command;
-
 use anyhow::Result;
 
 use super::curves::Curve;
@@ -27,6 +25,8 @@ struct CheckRuns {
     name: String,
     /// Number of manifests, if they are generated.
     count: Option<usize>,
+    /// The arguments of `cubinder`.
+    words: Vec<String>,
     costs: Vec<Cost>,
 }
 
@@ -48,35 +48,19 @@ pub(super) fn measure(
 ) -> Result<(Report, Vec<String>)> {
     let report = Report::start(workshop, "check", command)?;
     let folder = tempfile::tempdir()?;
-    let mut commands: Vec<(String, Option<usize>, Vec<String>)> =
-        vec![("nothing: the process alone".to_owned(), None, vec!["--version".to_owned()])];
+    let mut measured = vec![CheckRuns::new("nothing: the process alone", None, &["--version"])];
     for (name, manifests) in SHIPPED {
-        let words = ["check", "--quiet"].iter().chain(manifests).map(|word| (*word).to_owned());
-        commands.push((name.to_owned(), None, words.collect()));
+        measured.push(CheckRuns::new(name, None, &[&["check", "--quiet"], manifests].concat()));
     }
     for count in COUNTS {
-        let project = generated::checked(&folder.path().join(count.to_string()), count, &TARGETS)?;
-        let words = ["check", "--quiet", "--config"].map(str::to_owned).into_iter();
-        commands.push((
-            count.to_string(),
-            Some(count),
-            words.chain([project.display().to_string()]).collect(),
-        ));
+        let name = count.to_string();
+        let project = generated::checked(&folder.path().join(&name), count, &TARGETS)?;
+        let project = project.display().to_string();
+        measured.push(CheckRuns::new(&name, Some(count), &["check", "--quiet", "--config", &project]));
     }
-    let cubinder = |words: &[String]| -> Result<Command> {
-        let mut command = workshop.cubinder()?;
-        command.args(words);
-        Ok(command)
-    };
-    let measured = commands.iter().map(|(name, count, _)| CheckRuns {
-        name: name.clone(),
-        count: *count,
-        costs: Vec::new(),
-    });
-    let mut measured: Vec<CheckRuns> = measured.collect();
     for _ in 0..runs {
-        for ((_, _, words), measured) in commands.iter().zip(&mut measured) {
-            measured.costs.push(measure::run(&mut cubinder(words)?)?.0);
+        for runs in &mut measured {
+            runs.costs.push(measure::run(workshop.cubinder()?.args(&runs.words))?.0);
         }
     }
     let report = Report { tables: vec![table(&measured, runs)], plots: plots(&measured), ..report };
@@ -84,6 +68,15 @@ pub(super) fn measure(
 }
 
 impl CheckRuns {
+    fn new(name: &str, count: Option<usize>, words: &[&str]) -> CheckRuns {
+        let words = words.iter().map(|&word| word.to_owned()).collect();
+        CheckRuns { name: name.to_owned(), count, words, costs: Vec::new() }
+    }
+
+    fn label(&self) -> String {
+        self.count.map_or_else(|| self.name.clone(), |count| format!("{count} generated"))
+    }
+
     fn milliseconds(&self) -> f64 {
         median(self.costs.iter().map(|cost| cost.wall)) * 1e3
     }
@@ -104,35 +97,30 @@ impl CheckRuns {
 
 fn table(measured: &[CheckRuns], runs: usize) -> Table {
     let alone = measured.first().map_or(0.0, CheckRuns::milliseconds);
-    let row = |one: &CheckRuns| {
-        let each = one.count.map(|count| (one.milliseconds() - alone) / count as f64);
-        let name = one.count.map_or_else(|| one.name.clone(), |count| format!("{count} generated"));
-        let numbers =
-            [one.milliseconds(), one.best(), one.processor(), one.milliseconds() / alone, one.peak()];
-        let cells = std::iter::once(Cell::Text(name)).chain(numbers.map(Cell::from));
-        cells.chain([each.into()]).collect()
-    };
-    let columns = [
-        "manifests",
-        "wall, ms",
-        "best, ms",
-        "processor, ms",
-        "/ the process alone",
-        "memory, MB",
-        "a manifest, ms",
-    ];
-    Table {
-        title: "Manifests".to_owned(),
-        text: format!(
-            "`cubinder check` of whole projects, {}; wall time of the whole process (median and best), processor time (mean), and the most memory of all runs, as the system counts it (`ru_maxrss`). The generated manifests have two element types, an attribute with \
+    let rows: Vec<(&CheckRuns, f64)> = measured.iter().map(|one| (one, alone)).collect();
+    let text = format!(
+        "`cubinder check` of whole projects, {}; wall time of the whole process (median and best), processor time (mean), and the most memory of all runs, as the system counts it (`ru_maxrss`). The generated manifests have two element types, an attribute with \
              a rule, two variants with a guard, a kernel in a file of their own, and are checked for {} and {}. The last column is without what the process alone takes.",
-            measure::turns(runs),
-            TARGETS[0],
-            TARGETS[1]
-        ),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: measured.iter().map(row).collect(),
-    }
+        measure::turns(runs),
+        TARGETS[0],
+        TARGETS[1]
+    );
+    Table::new(
+        "Manifests",
+        text,
+        &rows,
+        &[
+            ("manifests", |(one, _)| Cell::Text(one.label())),
+            ("wall, ms", |(one, _)| one.milliseconds().into()),
+            ("best, ms", |(one, _)| one.best().into()),
+            ("processor, ms", |(one, _)| one.processor().into()),
+            ("/ the process alone", |(one, alone)| (one.milliseconds() / alone).into()),
+            ("memory, MB", |(one, _)| one.peak().into()),
+            ("a manifest, ms", |(one, alone)| {
+                one.count.map(|count| (one.milliseconds() - alone) / count as f64).into()
+            }),
+        ],
+    )
 }
 
 fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
@@ -147,11 +135,8 @@ fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
 /// The medians above their limits, without the run of the process alone.
 fn exceeded(measured: &[CheckRuns], limits: Limits) -> Vec<String> {
     let above = |one: &CheckRuns| {
-        let (limit, name) = match one.count {
-            None => (limits.shipped?, one.name.clone()),
-            Some(count) => (limits.generated?, format!("{count} generated")),
-        };
-        let time = one.milliseconds();
+        let limit = if one.count.is_some() { limits.generated } else { limits.shipped }?;
+        let (name, time) = (one.label(), one.milliseconds());
         (time > limit).then(|| format!("{name}: {time:.1} ms, and the limit is {limit} ms (the median)"))
     };
     measured.iter().skip(1).filter_map(above).collect()
@@ -163,7 +148,7 @@ mod tests {
 
     fn one(name: &str, count: Option<usize>, milliseconds: f64) -> CheckRuns {
         let cost = Cost { wall: milliseconds / 1e3, cpu: 0.0, peak: 5.0 };
-        CheckRuns { name: name.to_owned(), count, costs: vec![cost] }
+        CheckRuns { costs: vec![cost], ..CheckRuns::new(name, count, &[]) }
     }
 
     #[test]
@@ -181,6 +166,5 @@ mod tests {
         let table = table(&[one("alone", None, 2.0), one("10", Some(10), 12.0)], 1);
         assert_eq!(table.rows[1].last(), Some(&Cell::Number(1.0)));
         assert_eq!(table.rows[0].last(), Some(&Cell::Nothing(())));
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
     }
 }

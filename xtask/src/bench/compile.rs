@@ -11,7 +11,7 @@ use serde::Deserialize;
 use super::curves::Curve;
 use super::generated;
 use super::measure::{self, Cost, median};
-use super::report::{Cell, Plot, Report, Table};
+use super::report::{Plot, Report, Table};
 use crate::files;
 use crate::setup::packages;
 use crate::workshop::{Workshop, last_line_as_json};
@@ -109,7 +109,7 @@ fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
             }
         };
         compare("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
-        compare("warm, s,", measured.warm(), limits.warm.filter(|_| measured.architectures == 1));
+        compare("warm, s,", wall(&measured.warm), limits.warm.filter(|_| measured.architectures == 1));
     }
     found
 }
@@ -231,92 +231,72 @@ pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &
 }
 
 impl CompileRuns {
-    fn cold(&self) -> f64 {
-        median(self.cold.iter().map(|cost| cost.wall))
-    }
-
-    fn warm(&self) -> f64 {
-        median(self.warm.iter().map(|cost| cost.wall))
-    }
-
     fn warm_processor(&self) -> f64 {
         self.warm.iter().map(|cost| cost.cpu).sum::<f64>() / self.warm.len().max(1) as f64
     }
 
     fn against_bare(&self) -> f64 {
-        self.against(|run, cold| Some(cold.wall / self.bare.get(run)?.wall))
+        ratio(&self.cold, &self.bare, |cold, bare| cold.wall / bare.wall)
     }
 
-    /// The median of a ratio to the cold compile of the same turn, so that other load cancels.
-    fn against(&self, ratio: impl Fn(usize, &Cost) -> Option<f64>) -> f64 {
-        median(self.cold.iter().enumerate().filter_map(|(run, cold)| ratio(run, cold)))
+    fn processor_against_bare(&self) -> f64 {
+        ratio(&self.cold, &self.bare, |cold, bare| cold.cpu / bare.cpu)
     }
+}
+
+fn wall(costs: &[Cost]) -> f64 {
+    median(costs.iter().map(|cost| cost.wall))
+}
+
+/// The median of a ratio to the cold compile of the same turn, so that other load cancels.
+fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
+    median(cold.iter().zip(others).map(|(cold, other)| ratio(cold, other)))
 }
 
 fn table(all: &[CompileRuns], cores: f64) -> Table {
     let settings = MEMORY.map(|(name, value)| format!("`{name}={value}`")).join(", ");
-    let columns = [
-        "variants",
-        "architectures",
-        "turns",
-        "cold, s",
-        "processors used",
-        "memory, MB",
-        "NVRTC calls",
-        "bare NVRTC, s",
-        "cold / bare",
-        "processor time / bare",
-        "the same, a call",
-        "cold / bare, memory alike",
-        "processor time / bare, memory alike",
-        "nvcc, s",
-        "cold / nvcc",
-        "warm, s",
-        "warm / cold",
-        "warm, processor s",
-    ];
-    Table {
-        title: "Variants and architectures".to_owned(),
-        text: format!(
-            "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
+    let text = format!(
+        "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
              Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
              file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. \
              Cubinder's NVRTC processes run with settings of the C library's memory that keep what a compile gave back ({settings}); \"bare\" is without them, as NVRTC is called by whoever does not know of them, and is what our limit is about; \"memory alike\" is the same calls \
              with them, in the same turn. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
              Memory is the most that was seen of all processes together, and at least what the largest of them had; a page that several share counts in part for each. It is looked at every {} s while what is timed runs, and for up to {SHORT} kernels every {} ms in a run that is not timed: of longer compiles a short peak can be missed.",
-            SELDOM.as_secs(),
-            OFTEN.as_millis()
-        ),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows: all.iter().map(row).collect(),
-    }
-}
-
-fn row(measured: &CompileRuns) -> Vec<Cell> {
-    let processor = measured.against(|run, cold| Some(cold.cpu / measured.bare.get(run)?.cpu));
-    let alike = |run: usize| measured.bare_alike.get(run);
-    let bare_calls = median(measured.bare.iter().map(|bare| bare.calls));
-    let numbers = [
-        measured.variants as f64,
-        measured.architectures as f64,
-        measured.cold.len() as f64,
-        measured.cold(),
-        median(measured.cold.iter().map(|cost| cost.cpu / cost.wall)),
-        measured.peak,
-        measured.calls,
-        median(measured.bare.iter().map(|bare| bare.wall)),
-        measured.against_bare(),
-        processor,
-        processor * bare_calls / measured.calls,
-        measured.against(|run, cold| Some(cold.wall / alike(run)?.wall)),
-        measured.against(|run, cold| Some(cold.cpu / alike(run)?.cpu)),
-        median(measured.nvcc.iter().map(|cost| cost.wall)),
-        measured.against(|run, cold| Some(cold.wall / measured.nvcc.get(run)?.wall)),
-        measured.warm(),
-        measured.warm() / measured.cold(),
-        measured.warm_processor(),
-    ];
-    numbers.map(Cell::from).to_vec()
+        SELDOM.as_secs(),
+        OFTEN.as_millis()
+    );
+    Table::new(
+        "Variants and architectures",
+        text,
+        all,
+        &[
+            ("variants", |runs| runs.variants as f64),
+            ("architectures", |runs| runs.architectures as f64),
+            ("turns", |runs| runs.cold.len() as f64),
+            ("cold, s", |runs| wall(&runs.cold)),
+            ("processors used", |runs| median(runs.cold.iter().map(|cost| cost.cpu / cost.wall))),
+            ("memory, MB", |runs| runs.peak),
+            ("NVRTC calls", |runs| runs.calls),
+            ("bare NVRTC, s", |runs| median(runs.bare.iter().map(|bare| bare.wall))),
+            ("cold / bare", CompileRuns::against_bare),
+            ("processor time / bare", CompileRuns::processor_against_bare),
+            ("the same, a call", |runs| {
+                let bare_calls = median(runs.bare.iter().map(|bare| bare.calls));
+                runs.processor_against_bare() * bare_calls / runs.calls
+            }),
+            ("cold / bare, memory alike", |runs| {
+                ratio(&runs.cold, &runs.bare_alike, |cold, bare| cold.wall / bare.wall)
+            }),
+            ("processor time / bare, memory alike", |runs| {
+                ratio(&runs.cold, &runs.bare_alike, |cold, bare| cold.cpu / bare.cpu)
+            }),
+            ("nvcc, s", |runs| wall(&runs.nvcc)),
+            ("cold / nvcc", |runs| ratio(&runs.cold, &runs.nvcc, |cold, nvcc| cold.wall / nvcc.wall)),
+            ("warm, s", |runs| wall(&runs.warm)),
+            ("warm / cold", |runs| wall(&runs.warm) / wall(&runs.cold)),
+            ("warm, processor s", CompileRuns::warm_processor),
+        ],
+    )
 }
 
 fn plots(all: &[CompileRuns]) -> Vec<Plot> {
@@ -343,6 +323,7 @@ fn plots(all: &[CompileRuns]) -> Vec<Plot> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::report::Cell;
     use super::*;
 
     fn measured() -> CompileRuns {
@@ -362,14 +343,13 @@ mod tests {
 
     #[test]
     fn ratios_are_those_of_a_turn() {
-        let row = row(&measured());
+        let row = &table(&[measured()], 2.0).rows[0];
         let number = |cell: &Cell| if let Cell::Number(number) = cell { *number } else { f64::NAN };
         let numbers: Vec<f64> = row.iter().map(number).collect();
         assert_eq!((numbers[2], numbers[4]), (2.0, 2.0), "turns, processors");
         assert_eq!(numbers[8..11], [2.0, 2.0, 1.0], "bare: time, processor time, processor time a call");
         assert_eq!(numbers[11..13], [4.0, 4.0], "bare with the same settings: time, processor time");
         assert_eq!(numbers[14], 3.0, "nvcc");
-        assert_eq!(row.len(), table(&[measured()], 2.0).columns.len());
     }
 
     #[test]

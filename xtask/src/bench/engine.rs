@@ -303,14 +303,7 @@ fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> R
 }
 
 /// A folder may have been prepared for both measurements, or for one.
-const RUN: &str = "\
-#!/bin/sh
-# Measures what was prepared here, and leaves engine.json and enqueue.json in `out`. Needs a GPU, and a Python with TensorRT-RTX's bindings.
-cd \"$(dirname \"$0\")\" || exit 1
-for name in engine enqueue; do
-    if [ -f $name.json ]; then \"${PYTHON:-python3}\" ${name}_bench.py . --out out || exit 1; fi
-done
-";
+const RUN: &str = include_str!("../../bench/engines.sh");
 
 fn middle(built: &[Built], value: fn(&Built) -> f64) -> f64 {
     median(built.iter().map(value))
@@ -320,50 +313,41 @@ fn bytes(built: &Built) -> f64 {
     built.plan_bytes as f64
 }
 
+/// The builds of one kind, beside those of the kind in C++.
+struct Row<'a>(&'a Engines, Kind, &'a [Built], &'a [Built]);
+
 fn table(chains: &[Chain], runs: usize) -> Table {
     let mut rows = Vec::new();
     for Chain { engines, built } in chains {
         let Some(cpp) = built.get(&Kind::Cpp) else { continue };
-        for (kind, own) in built {
-            let times = own.iter().zip(cpp).map(|(own, cpp)| own.build_ms / cpp.build_ms);
-            let size = middle(own, bytes);
-            rows.push(vec![
-                (engines.nodes as f64).into(),
-                (engines.distinct as f64).into(),
-                Cell::from(kind.label()),
-                (size / 1e3).into(),
-                (size / engines.nodes as f64).into(),
-                (size / middle(cpp, bytes)).into(),
-                middle(own, |built| built.build_ms).into(),
-                median(times).into(),
-                middle(own, |built| built.peak_mb).into(),
-            ]);
-        }
+        rows.extend(built.iter().map(|(kind, own)| Row(engines, *kind, own, cpp)));
     }
-    let columns = [
-        "nodes",
-        "kernels",
-        "plugins",
-        "plan, kB",
-        "bytes a node",
-        "/ C++",
-        "build, ms",
-        "build / C++",
-        "memory, MB",
-    ];
-    Table {
-        title: "Engines of a chain of nodes".to_owned(),
-        text: format!(
-            "Element-wise nodes in a row, all of one plugin or each of its own, with a kernel each; code for {} in libraries of Cubinder's (of PTX: {}), so that it is in each node, or once in the plan with the library. \
+    let text = format!(
+        "Element-wise nodes in a row, all of one plugin or each of its own, with a kernel each; code for {} in libraries of Cubinder's (of PTX: {}), so that it is in each node, or once in the plan with the library. \
              Those in C++ are `tests/rival-plugin`, those in Python classes (`IPluginV3`); both leave their code out of the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {}, medians; \
              reading the ONNX model is not in the time; the memory is the most that the process had.",
-            MACHINE_CODE.join(", "),
-            PTX.join(", "),
-            measure::turns(runs)
-        ),
-        columns: columns.map(str::to_owned).to_vec(),
-        rows,
-    }
+        MACHINE_CODE.join(", "),
+        PTX.join(", "),
+        measure::turns(runs)
+    );
+    Table::new(
+        "Engines of a chain of nodes",
+        text,
+        &rows,
+        &[
+            ("nodes", |Row(engines, ..)| (engines.nodes as f64).into()),
+            ("kernels", |Row(engines, ..)| (engines.distinct as f64).into()),
+            ("plugins", |Row(_, kind, ..)| Cell::from(kind.label())),
+            ("plan, kB", |Row(_, _, own, _)| (middle(own, bytes) / 1e3).into()),
+            ("bytes a node", |Row(engines, _, own, _)| (middle(own, bytes) / engines.nodes as f64).into()),
+            ("/ C++", |Row(_, _, own, cpp)| (middle(own, bytes) / middle(cpp, bytes)).into()),
+            ("build, ms", |Row(_, _, own, _)| middle(own, |built| built.build_ms).into()),
+            ("build / C++", |Row(_, _, own, cpp)| {
+                median(own.iter().zip(*cpp).map(|(own, cpp)| own.build_ms / cpp.build_ms)).into()
+            }),
+            ("memory, MB", |Row(_, _, own, _)| middle(own, |built| built.peak_mb).into()),
+        ],
+    )
 }
 
 fn plots(chains: &[Chain]) -> Vec<Plot> {
@@ -407,6 +391,5 @@ mod tests {
         assert_eq!(table.rows[0][2], Cell::from("Cubinder"));
         assert_eq!(table.rows[0][4..6], [Cell::Number(300.0), Cell::Number(3.0)]);
         assert_eq!(table.rows[0][7], Cell::Number(2.0));
-        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()));
     }
 }

@@ -10,26 +10,9 @@ use anyhow::Result;
 use crate::files::write;
 
 /// The element-wise kernel that variants differ in by a constant.
-const SCALE: &str = "\
-template <int K>
-__global__ void scale(const float* __restrict__ x, float* __restrict__ y, long long count)
-{
-    const long long index = static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x;
-    if (index < count)
-        y[index] = x[index] * K + static_cast<float>(K + 1);
-}
-";
+const SCALE: &str = include_str!("../../bench/scale.cu");
 
-const TENSORS: &str = "\
-[[inputs]]
-name = \"x\"
-type = \"f32\"
-
-[[outputs]]
-name = \"y\"
-type = \"f32\"
-shape = \"x.shape\"
-";
+const TENSORS: &str = include_str!("../../bench/tensors.toml");
 
 /// Writes a plugin of `count` variants, each with its own kernel, and returns the manifest.
 pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
@@ -160,60 +143,9 @@ pub(super) fn checked(folder: &Path, count: usize, targets: &[&str]) -> Result<P
     project(folder, "checked", targets)
 }
 
-const CHECKED: &str = "\
-schema = 1
+const CHECKED: &str = include_str!("../../bench/checked.toml");
 
-[plugin]
-name = \"PLUGIN\"
-version = \"1\"
-require = [{ expr = \"1 <= block_size and block_size <= 1024\", message = \"`block_size` must be from 1 to 1024\" }]
-
-[attributes.block_size]
-type = \"i32\"
-
-[[inputs]]
-name = \"x\"
-type = \"T\"
-
-[[outputs]]
-name = \"y\"
-type = \"T\"
-shape = \"x.shape\"
-
-[types]
-T = [\"f32\", \"f16\"]
-
-[[variants]]
-id = 1
-constants = { VEC = 4 }
-guard = \"numel(x) % 4 == 0 and aligned(x, 16) and aligned(y, 16)\"
-
-[[variants]]
-id = 2
-constants = { VEC = 1 }
-
-[[launches]]
-source = \"PLUGIN.cu\"
-kernel = \"PLUGIN<T, VEC>\"
-grid = [\"ceil_div(numel(y), block_size * VEC)\"]
-block = [\"block_size\"]
-
-[launches.args]
-x = \"x\"
-y = \"y\"
-count = \"numel(y)\"
-";
-
-const CHECKED_KERNEL: &str = "\
-template <typename T, int VEC>
-__global__ void PLUGIN(const T* x, T* y, long long count)
-{
-    const long long index = (static_cast<long long>(blockIdx.x) * blockDim.x + threadIdx.x) * VEC;
-    for (int i = 0; i < VEC; ++i)
-        if (index + i < count)
-            y[index + i] = x[index + i] + static_cast<T>(1);
-}
-";
+const CHECKED_KERNEL: &str = include_str!("../../bench/checked.cu");
 
 fn launch(source: &str, kernel: &str, args: &str) -> String {
     format!(

@@ -17,12 +17,7 @@ const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120"];
 const LIBRARY: &str = "kernels";
 const PACKAGE: &str = "kernel_bench";
-const RUN: &str = "\
-#!/bin/sh
-# Measures, and leaves kernels.json in the folder that --out names, or in `out`. Needs a GPU, and a Python with PyTorch, torchvision and Triton.
-cd \"$(dirname \"$0\")\" || exit 1
-exec \"${PYTHON:-python3}\" -m kernel_bench --cases cases --player ./libplayer.so --libraries ./libkernels.so ./libcubinder.so --out out \"$@\"
-";
+const RUN: &str = include_str!("../../bench/kernels.sh");
 
 pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     let mut manifests = Vec::new();

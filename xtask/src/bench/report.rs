@@ -42,6 +42,9 @@ pub(super) struct Report {
     pub(super) plots: Vec<Plot>,
 }
 
+/// A column's name, and its value in a row.
+pub(super) type Column<'a, T, C> = (&'a str, fn(&T) -> C);
+
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Table {
     pub(super) title: String,
@@ -172,6 +175,22 @@ impl Report {
 }
 
 impl Table {
+    /// A table with a row for each of `rows`.
+    pub(super) fn new<T, C: Into<Cell>>(
+        title: impl Into<String>,
+        text: String,
+        rows: &[T],
+        columns: &[Column<'_, T, C>],
+    ) -> Table {
+        let cells = |row: &T| columns.iter().map(|(_, value)| value(row).into()).collect();
+        Table {
+            title: title.into(),
+            text,
+            columns: columns.iter().map(|(name, _)| (*name).to_owned()).collect(),
+            rows: rows.iter().map(cells).collect(),
+        }
+    }
+
     fn markdown(&self) -> String {
         let mut text = format!("\n### {}\n\n", self.title);
         if !self.text.is_empty() {
@@ -184,9 +203,7 @@ impl Table {
         }
         text
     }
-}
 
-impl Table {
     /// The bars of each row: its columns of times as multiples of the first.
     fn groups(&self) -> Vec<Group> {
         let named = || self.columns.iter().map(|column| column.strip_suffix(TIMES));

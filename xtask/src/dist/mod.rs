@@ -16,12 +16,6 @@ use fs_err as fs;
 use crate::artifacts::Artifacts;
 use crate::{setup, workspace};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Make what is installed: cubinder-VERSION-x86_64-linux.tar.gz and a Python wheel, for Linux with glibc 2.28 or later.
-
-Both hold the program, libcubinder.so, the CMake package, manual pages and completions. They are linked by zig, which is fetched with \
-the other tools (pinned, about 115 MB). The same sources, compiled by the same Rust, give the same bytes in any folder.";
-
 /// The oldest supported glibc: that of RHEL 8, Debian 10, Ubuntu 20.04 and NVIDIA's own wheels.
 pub(crate) const GLIBC: &str = "2.28";
 

@@ -16,12 +16,6 @@ use crate::{gpu, process, workspace};
 use catalogue::Sample;
 pub(crate) use options::{Mode, Options};
 
-pub(crate) const LONG_ABOUT: &str = "\
-The samples of TensorRT's guides for Python plugins, each made of a manifest and a CUDA kernel, with the options of the guides' runner.
-
-A sample compiles its plugin into a library, writes an ONNX model that uses it, has TensorRT-RTX's own builder make an engine (no GPU \
-needed), shows what is in the engine, and runs it where there is a GPU: the outputs are held against numpy's, byte for byte.";
-
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
 /// Identifies the folder of a saved engine.
 const SAVED: &str = "cases.json";

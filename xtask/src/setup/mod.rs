@@ -16,19 +16,6 @@ use anyhow::{Context, Result, bail};
 use packages::Packages;
 pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
 
-pub(crate) const LONG_ABOUT: &str = "\
-Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout.
-
-pip downloads the packages, pinned by version and SHA-256, into folders of the cache; nothing is installed elsewhere. \
-The other commands do this by themselves.
-
-Environment:
-  CUBINDER_CACHE     the cache; otherwise $XDG_CACHE_HOME/cubinder or $HOME/.cache/cubinder
-  CUBINDER_PYTHON    the Python interpreter to use; otherwise `python3`, or another supported one on the path
-  CUBINDER_NVRTC     a libnvrtc.so.*, or the folder that holds it, to use instead of fetching it
-  CUDA_HOME          folder of a CUDA toolkit to use for NVRTC and headers instead of fetching them
-  TENSORRT_RTX_HOME  folder of a TensorRT-RTX 1.7 to use instead of fetching it";
-
 const NVRTC: &str = "nvidia-cuda-nvrtc";
 const CUDA_HEADERS: [&str; 3] = ["nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
 const TENSORRT: &str = "tensorrt-rtx-cu13-libs";

@@ -17,38 +17,6 @@ use crate::setup::{self, BuildSystems};
 use crate::{artifacts, workspace};
 use report::Report;
 
-pub(crate) const LONG_ABOUT: &str = "\
-Run everything the CI checks: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as \
-errors, the release build as it is installed, the demo, all tests.
-
-A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status \
-is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line \
-that begins with `skipped: ` and says why; it counts as skipped, as an ignored one does.
-
-With NAME, set-up and builds run as usual, and then each check and each test of any program whose name contains NAME. Examples in doc comments \
-do not run.
-
---release-checks runs what only a release needs: the release build from a copy of the checkout, which must give the same bytes; `cargo xtask matrix`, \
-which tries all releases of NVIDIA's libraries; and the book. A run without NAME names these checks in its summary.
-
-Tests find in their environment:
-  CUBINDER_REQUIRE_TOOLKIT    1: a test that needs the fetched packages must fail, not skip, without them
-  CUBINDER_CACHE              the cache that holds them
-  CUBINDER_TENSORRT_LIBS      folder with libtensorrt_rtx.so.1
-  CUBINDER_TEST_PYTHON        Python interpreter, to be run with
-  CUBINDER_TEST_PYTHONPATH    this as PYTHONPATH, and
-  CUBINDER_TEST_LIBRARY_PATH  this as LD_LIBRARY_PATH; it imports `tensorrt_rtx_bindings` and `onnx` then
-  CUBINDER_TEST_COMPILERS     a Python environment with Triton, Numba, CuPy and nvcc
-  CUBINDER_TEST_PYTORCH       one with PyTorch and onnx_graphsurgeon; its stand-ins/ on LD_LIBRARY_PATH are libraries that PyTorch links
-  CUBINDER_TEST_TENSORRT      the library of a lean runtime of full TensorRT; several, separated by colons, are all tried
-  CUBINDER_TEST_HEADERS       a folder with more headers of TensorRT, as `cargo xtask matrix --headers` takes it; not set here
-  CUBINDER_BIN                the release build of the program `cubinder`
-  CUBINDER_RUNTIME_LIBRARY    the release build of libcubinder.so
-  CUBINDER_TEST_ARCHIVE       the .tar.gz of `cargo xtask dist`
-  CUBINDER_TEST_WHEEL         the Python package of `cargo xtask dist`
-  CUBINDER_TEST_CMAKE         CMake, and
-  CUBINDER_TEST_NINJA         Ninja: those of this machine, else fetched";
-
 /// Runs the steps, prints the summary and returns the exit status. Failed steps are counted.
 pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
     let mut report = Report::new(std::io::stdout(), name);

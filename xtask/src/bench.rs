@@ -19,8 +19,8 @@ mod report;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
-use clap::Subcommand;
+use anyhow::{Result, ensure};
+use clap::{Args, Subcommand};
 use fs_err as fs;
 
 use crate::workshop::Workshop;
@@ -29,64 +29,21 @@ use crate::{gpu, process, workspace};
 #[derive(Debug, Subcommand)]
 pub(crate) enum Table {
     /// `cubinder compile`, cold and warm, 1 to 1,000 variants, 1 to 8 architectures, beside NVRTC alone and nvcc: time, processors, memory
-    Compile {
-        /// How often each is measured, at most
-        #[arg(long, default_value_t = 7)]
-        runs: usize,
-        /// The most variants times architectures
-        #[arg(long, value_name = "N", default_value_t = 8000)]
-        largest: usize,
-        /// Fail where a cold compile of 100 variants and more takes longer than this many times NVRTC's calls alone
-        #[arg(long, value_name = "N")]
-        limit_bare: Option<f64>,
-        /// Fail where a warm compile for one architecture takes longer than this many seconds
-        #[arg(long, value_name = "N")]
-        limit_warm: Option<f64>,
-    },
+    Compile(compile::Options),
     /// `cubinder check` of the shipped manifests, and of 1 to 1,000 generated ones: time, memory
-    Check {
-        /// How often each is measured
-        #[arg(long, default_value_t = 25)]
-        runs: usize,
-        /// Fail where the median of a check of manifests that ship is above this many milliseconds
-        #[arg(long, value_name = "N")]
-        limit_ms: Option<f64>,
-        /// Fail where that of generated ones is, of which the most are 1,000
-        #[arg(long, value_name = "N")]
-        limit_generated_ms: Option<f64>,
-    },
+    Check(check::Options),
     /// A library of 1 to 1,000 plugins for 8 architectures beside one written by hand: size, load time in TensorRT, memory
-    Library {
-        /// How often each is loaded
-        #[arg(long, default_value_t = 9)]
-        runs: usize,
-        /// The most plugins
-        #[arg(long, value_name = "N", default_value_t = 1000)]
-        largest: usize,
-    },
+    Library(library::Options),
     /// Building engines of 1 to 1,000 nodes: size of the plan and time, beside plugins by hand in C++ and in Python
-    Build {
-        /// How often each is built
-        #[arg(long, default_value_t = 5)]
-        runs: usize,
-    },
+    Build(engine::Options),
     /// Loading these engines until a first result is there; needs a GPU
-    Engine {
-        /// Write what the measurement needs to DIR, and measure nothing
-        #[arg(long, value_name = "DIR")]
-        prepare: Option<PathBuf>,
-    },
+    Engine(Preparation),
     /// Host time of an enqueue with 1 and 16 arguments, 1 and 3 launches, also in a CUDA graph, beside plugins by hand in C++ and in Python; needs a GPU
-    Enqueue {
-        /// Write what the measurement needs to DIR, and measure nothing
-        #[arg(long, value_name = "DIR")]
-        prepare: Option<PathBuf>,
-    },
+    Enqueue(Preparation),
     /// Device time of the plugins that ship beside PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
     Kernels {
-        /// Write what the measurement needs to DIR, and measure nothing
-        #[arg(long, value_name = "DIR")]
-        prepare: Option<PathBuf>,
+        #[command(flatten)]
+        preparation: Preparation,
         /// Measure nothing, and write the tables and pictures of docs/performance.md and docs/plugins from the result FILE
         #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
         publish: Option<PathBuf>,
@@ -98,32 +55,14 @@ pub(crate) enum Table {
         result: PathBuf,
     },
     /// A plugin's own time in an enqueue, beside the bare launch call with the same arguments; needs a GPU
-    Launch {
-        /// Write what the measurement needs to DIR, and measure nothing
-        #[arg(long, value_name = "DIR")]
-        prepare: Option<PathBuf>,
-    },
+    Launch(Preparation),
 }
 
-impl Table {
-    /// The command that measures the same again. Options are spelled out because their defaults may change.
-    fn command(&self) -> String {
-        let (name, options) = match self {
-            Table::Compile { runs, largest, .. } => {
-                ("compile", format!(" --runs {runs} --largest {largest}"))
-            }
-            Table::Check { runs, .. } => ("check", format!(" --runs {runs}")),
-            Table::Library { runs, largest } => ("library", format!(" --runs {runs} --largest {largest}")),
-            Table::Build { runs } => ("build", format!(" --runs {runs}")),
-            // Their scripts report their own options.
-            Table::Engine { .. } => ("engine", String::new()),
-            Table::Enqueue { .. } => ("enqueue", String::new()),
-            Table::Kernels { .. } => ("kernels", String::new()),
-            Table::Launch { .. } => ("launch", String::new()),
-            Table::Publish { .. } => ("publish", String::new()),
-        };
-        format!("cargo xtask bench {name}{options}")
-    }
+#[derive(Debug, Args)]
+pub(crate) struct Preparation {
+    /// Write what the measurement needs to DIR, and measure nothing
+    #[arg(long, value_name = "DIR")]
+    prepare: Option<PathBuf>,
 }
 
 pub(crate) fn run(table: &Table) -> Result<()> {
@@ -134,27 +73,15 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
     let workshop = Workshop::open()?;
     match table {
-        Table::Compile { runs, largest, limit_bare, limit_warm } => {
-            let limits = compile::Limits { bare: *limit_bare, warm: *limit_warm };
-            let (report, exceeded) = compile::measure(&workshop, table.command(), *runs, *largest, limits)?;
-            keep(&report)?;
-            fail_if_any(&exceeded)
+        Table::Compile(options) => keep(compile::measure(&workshop, options)?),
+        Table::Check(options) => keep(check::measure(&workshop, options)?),
+        Table::Library(options) => keep((library::measure(&workshop, options)?, Vec::new())),
+        Table::Build(options) => keep((engine::measure(&workshop, options)?, Vec::new())),
+        Table::Engine(preparation) => on_a_gpu(&workshop, preparation, "bench-engine", engine::prepare),
+        Table::Enqueue(preparation) => {
+            on_a_gpu(&workshop, preparation, "bench-enqueue", engine::prepare_enqueue)
         }
-        Table::Check { runs, limit_ms, limit_generated_ms } => {
-            let limits = check::Limits { shipped: *limit_ms, generated: *limit_generated_ms };
-            let (report, exceeded) = check::measure(&workshop, table.command(), *runs, limits)?;
-            keep(&report)?;
-            fail_if_any(&exceeded)
-        }
-        Table::Library { runs, largest } => {
-            keep(&library::measure(&workshop, table.command(), *runs, *largest)?)
-        }
-        Table::Build { runs } => keep(&engine::measure(&workshop, table.command(), *runs)?),
-        Table::Engine { prepare } => on_a_gpu(&workshop, prepare.as_deref(), "bench-engine", engine::prepare),
-        Table::Enqueue { prepare } => {
-            on_a_gpu(&workshop, prepare.as_deref(), "bench-enqueue", engine::prepare_enqueue)
-        }
-        Table::Kernels { prepare: Some(folder), .. } => {
+        Table::Kernels { preparation: Preparation { prepare: Some(folder) }, .. } => {
             kernels::prepare(&workshop, folder)?;
             println!("prepared; run it in {} with: sh run.sh", folder.display());
             Ok(())
@@ -164,12 +91,12 @@ pub(crate) fn run(table: &Table) -> Result<()> {
             println!("cargo xtask bench kernels --publish {}", result.display());
             Ok(())
         }
-        Table::Launch { prepare: Some(folder) } => {
+        Table::Launch(Preparation { prepare: Some(folder) }) => {
             prepare_launch(&workshop, folder)?;
             println!("prepared; run it in {} with: {LAUNCH}", folder.display());
             Ok(())
         }
-        Table::Launch { prepare: None } => launch(&workshop),
+        Table::Launch(_) => launch(&workshop),
         Table::Publish { .. } => Ok(()),
     }
 }
@@ -177,11 +104,11 @@ pub(crate) fn run(table: &Table) -> Result<()> {
 /// Prepares a folder for another machine, or prepares one here and measures in it.
 fn on_a_gpu(
     workshop: &Workshop,
-    folder: Option<&Path>,
+    preparation: &Preparation,
     name: &str,
     prepare: fn(&Workshop, &Path) -> Result<()>,
 ) -> Result<()> {
-    if let Some(folder) = folder {
+    if let Some(folder) = &preparation.prepare {
         prepare(workshop, folder)?;
         println!("prepared; run it in {} with: sh run.sh", folder.display());
         return Ok(());
@@ -197,18 +124,13 @@ fn on_a_gpu(
     Ok(())
 }
 
-/// Writes a result into the build folder and prints it.
-fn keep(report: &report::Report) -> Result<()> {
+/// Writes a result into the build folder and prints it. Fails if a limit is exceeded.
+fn keep((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     let folder = workspace::root().join("build/bench");
-    report::write(report, &folder)?;
+    report::write(&report, &folder)?;
     println!("{}", report.section());
     println!("cargo xtask bench publish {}", folder.join(format!("{}.json", report.name)).display());
-    Ok(())
-}
-
-/// Fails if a limit is exceeded.
-fn fail_if_any(exceeded: &[String]) -> Result<()> {
-    anyhow::ensure!(exceeded.is_empty(), "{}", exceeded.join("\n  "));
+    ensure!(exceeded.is_empty(), "{}", exceeded.join("\n  "));
     Ok(())
 }
 
@@ -250,19 +172,22 @@ mod tests {
     /// A published command must reproduce its result.
     #[test]
     fn a_command_has_the_options_that_were_given() {
+        let command = |words: std::str::Split<'_, char>| match Bench::parse_from(words).table {
+            Table::Compile(options) => options.command(),
+            Table::Check(options) => options.command(),
+            Table::Library(options) => options.command(),
+            Table::Build(options) => options.command(),
+            other => panic!("{other:?}"),
+        };
         for line in [
-            "cargo xtask bench compile --runs 3 --largest 100",
-            "cargo xtask bench check --runs 15",
-            "cargo xtask bench library --runs 7 --largest 100",
-            "cargo xtask bench build --runs 1",
+            "bench compile --runs 3 --largest 100",
+            "bench check --runs 15",
+            "bench library --runs 7 --largest 100",
+            "bench build --runs 1",
         ] {
-            let given = Bench::parse_from(line.split(' ').skip(2));
-            assert_eq!(given.table.command(), line);
+            assert_eq!(command(line.split(' ')), format!("cargo xtask {line}"));
         }
-        let by_default =
-            Bench::parse_from(["bench", "check", "--limit-ms", "5", "--limit-generated-ms", "1000"])
-                .table
-                .command();
+        let by_default = command("bench check --limit-ms 5 --limit-generated-ms 1000".split(' '));
         assert_eq!(by_default, "cargo xtask bench check --runs 25");
     }
 }

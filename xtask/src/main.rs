@@ -46,8 +46,7 @@ struct Arguments {
 enum Command {
     /// Fetch NVRTC, the CUDA headers, TensorRT-RTX and onnx into a cache outside the checkout
     ///
-    /// pip downloads the packages, pinned by version and SHA-256, into folders of the cache; nothing is installed
-    /// elsewhere. The other commands do this by themselves.
+    /// pip downloads the packages, pinned by version and SHA-256, into folders of the cache; nothing is installed elsewhere. The other commands do this by themselves.
     ///
     /// Environment:
     ///   CUBINDER_CACHE     the cache; otherwise $XDG_CACHE_HOME/cubinder or $HOME/.cache/cubinder
@@ -63,20 +62,13 @@ enum Command {
     },
     /// Run everything the CI checks
     ///
-    /// These are: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting,
-    /// clippy and rustdoc with warnings as errors, the release build as it is installed, the demo, all tests.
+    /// These are: set-up (for the tests 1.3 GB of PyTorch, compilers and a lean runtime of TensorRT more), formatting, clippy and rustdoc with warnings as errors, the release build as it is installed, the demo, all tests.
     ///
-    /// A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the
-    /// exit status is not zero when anything failed. Each step that is not a test suite counts as one. A test that
-    /// cannot run where it is prints a line that begins with `skipped: ` and says why; it counts as skipped, as an
-    /// ignored one does.
+    /// A failed step does not keep the later ones from running. The last line is `N passed, M failed, K skipped`; the exit status is not zero when anything failed. Each step that is not a test suite counts as one. A test that cannot run where it is prints a line that begins with `skipped: ` and says why; it counts as skipped, as an ignored one does.
     ///
-    /// With NAME, set-up and builds run as usual, and then each check and each test of any program whose name contains
-    /// NAME. Examples in doc comments do not run.
+    /// With NAME, set-up and builds run as usual, and then each check and each test of any program whose name contains NAME. Examples in doc comments do not run.
     ///
-    /// --release-checks runs what only a release needs: the release build from a copy of the checkout, which must give
-    /// the same bytes; `cargo xtask matrix`, which tries all releases of NVIDIA's libraries; and the book. A run
-    /// without NAME names these checks in its summary.
+    /// --release-checks runs what only a release needs: the release build from a copy of the checkout, which must give the same bytes; `cargo xtask matrix`, which tries all releases of NVIDIA's libraries; and the book. A run without NAME names these checks in its summary.
     ///
     /// Tests find in their environment:
     ///   CUBINDER_REQUIRE_TOOLKIT    1: a test that needs the fetched packages must fail, not skip, without them

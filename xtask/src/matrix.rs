@@ -10,8 +10,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use fs_err as fs;
+use serde::Deserialize;
 use serde_json::Value;
 
 use self::outcome::{Expected, Outcome, Row, answered, status, summary};
@@ -22,94 +23,78 @@ use crate::{files, process, workspace};
 /// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
 const PINNED: &str = "13.0";
 
-const NVRTC: [(&str, Expected); 3] = [
-    (
-        "12.9",
-        Expected::works(
-            "12.9 (12.9.86) | compiled, with a warning: bytes may differ from run to run | 8.8 |",
-            &["PTX 8.8", "may give other bytes for the same input"],
-        ),
-    ),
-    (PINNED, Expected::works("13.0 (13.0.88), the pinned one | compiled | 9.0 |", &["PTX 9.0"])),
-    (
-        "13.5",
-        Expected::works(
-            "13.5 (13.5.37), the newest on the package index on that day | compiled | 9.5 |",
-            &["PTX 9.5"],
-        ),
-    ),
-];
+/// `matrix.toml`, which explains its keys.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Releases {
+    nvrtc: Vec<Group>,
+    tensorrt_rtx: Vec<Group>,
+    tensorrt: Vec<Group>,
+    headers: Expected,
+    rust: Expected,
+}
 
-const REFUSED: Expected = Expected::refused(
-    "the registry takes the library, the ONNX parser refuses every plugin node, whoever made the plugin: `Op type ... is not supported in TensorRT-RTX.`",
-    &["the library is taken, the node is refused", "Op type", "is not supported in TensorRT-RTX."],
-);
+#[derive(Deserialize)]
+struct Group {
+    versions: Vec<String>,
+    #[serde(flatten)]
+    expected: Expected,
+}
 
-/// Releases of TensorRT-RTX, with the version in the page.
-const TENSORRT: [(&str, &str, Expected); 4] = [
-    ("1.4", "1.4.0.76", REFUSED),
-    ("1.5", "1.5.0.114", REFUSED),
-    ("1.6", "1.6.1.120", REFUSED),
-    ("1.7", "1.7.1.116", Expected::works("TensorRT-RTX 1.7 (1.7.1.116) | works |", &["the engine is built"])),
-];
+impl Releases {
+    fn load() -> Result<Releases> {
+        toml::from_str(include_str!("../matrix.toml")).context("in `xtask/matrix.toml`")
+    }
+}
 
-const REGISTRY: &str = "loads, creates and unloads plugins of both routes";
+/// Releases with their full versions.
+fn releases(groups: &[Group]) -> impl Iterator<Item = (&str, &str, &Expected)> {
+    groups.iter().flat_map(|Group { versions, expected }| {
+        versions.iter().map(move |version| (release(version), version.as_str(), expected))
+    })
+}
 
-const LOADED: Expected = Expected::works(
-    "only the registry was tried: loaded by it, each alone and beside that of 11.4",
-    &[REGISTRY],
-);
-
-/// Releases of full TensorRT, by their lean runtimes, with the version in the page.
-const FULL_TENSORRT: [(&str, &str, Expected); 5] = [
-    ("10.15", "10.15.1.29", LOADED),
-    ("10.16", "10.16.1.11", LOADED),
-    ("11.0", "11.0.0.114", LOADED),
-    ("11.2", "11.2.1.2", LOADED),
-    ("11.4", "11.4.0.106", LOADED),
-];
-
-const HEADERS: Expected =
-    Expected::works("`cargo xtask matrix --headers DIR`", &["plugins pass with the headers"]);
-
-const RUST: Expected =
-    Expected::works("the oldest that compiles the workspace and its tests", &["checks the workspace"]);
+/// Major and minor version.
+fn release(version: &str) -> &str {
+    version.match_indices('.').nth(1).map_or(version, |(end, _)| &version[..end])
+}
 
 /// Tries everything, and prints each row when it is known.
 pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
+    let tried = Releases::load()?;
     let workshop = Workshop::open()?;
     let work = tempfile::tempdir()?;
     let mut rows = Vec::new();
     println!("| what | what came of it |\n|---|---|");
-    let mut try_row = |what: String, expected: Expected, attempt: &dyn Fn() -> Result<Outcome>| {
+    let mut try_row = |what: String, expected, attempt: &dyn Fn() -> Result<Outcome>| {
         eprintln!("{what} ...");
-        let outcome = attempt().unwrap_or_else(Outcome::from);
-        let row = Row { what, expected, outcome };
+        let row = Row { what, expected, outcome: attempt().unwrap_or_else(Outcome::from) };
         println!("{row}");
         rows.push(row);
     };
     let out = |release: &str| work.path().join(release);
-    for (release, expected) in NVRTC {
+    for (release, _, expected) in releases(&tried.nvrtc) {
         try_row(format!("NVRTC {release}"), expected, &|| {
             let home = home(release, &work.path().join(format!("cuda-{release}")))?;
             compile(home.as_deref(), &out(release), &workshop)
         });
     }
     let library = out(PINNED).join("libcubinder_plugins.so");
-    for (release, version, expected) in TENSORRT {
+    for (release, version, expected) in releases(&tried.tensorrt_rtx) {
         try_row(format!("TensorRT-RTX {version}"), expected, &|| match library.exists() {
             true => tensorrt(release, version, &library, &workshop),
             false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
         });
     }
-    for (release, version, expected) in FULL_TENSORRT {
+    for (release, version, expected) in releases(&tried.tensorrt) {
         try_row(format!("TensorRT {version}"), expected, &|| registry(release, &workshop));
     }
     if let Some(folder) = headers {
-        try_row(format!("headers in `{}`", folder.display()), HEADERS, &|| conformance(folder, &workshop));
+        let what = format!("headers in `{}`", folder.display());
+        try_row(what, &tried.headers, &|| conformance(folder, &workshop));
     }
     let oldest = oldest_rust()?;
-    try_row(format!("Rust {oldest}"), RUST, &|| Ok(rust(&oldest)));
+    try_row(format!("Rust {oldest}"), &tried.rust, &|| rust(&oldest));
     print!("{}", summary(&rows));
     Ok(ExitCode::from(status(&rows)))
 }
@@ -149,7 +134,7 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
         let mut command = workshop.cubinder()?;
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
         use_home(&mut command);
-        match compiled(&mut command) {
+        match compiled(&mut command)? {
             Outcome::Works(what) => results.push(what),
             other => return Ok(other),
         }
@@ -157,12 +142,9 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
     let mut command = workshop.cubinder()?;
     use_home(command.args(["paths", "nvrtc"]));
     let nvrtc = process::capture(&mut command)?;
-    Ok(match answered(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim())) {
-        Ok(answer) => {
-            Outcome::Works(format!("{}; PTX {}", results.join("; "), answer["ptx"].as_str().unwrap_or("?")))
-        }
-        Err(outcome) => outcome,
-    })
+    let answer = answered(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim()))?;
+    let ptx = answer["ptx"].as_str().unwrap_or("?");
+    Ok(Outcome::Works(format!("{}; PTX {ptx}", results.join("; "))))
 }
 
 /// Arguments that compile the collection.
@@ -174,23 +156,20 @@ fn of_collection() -> Result<Vec<OsString>> {
 }
 
 /// The outcome of a compile: number of results and warnings, or the first error.
-fn compiled(command: &mut Command) -> Outcome {
-    let lines = match outcome::lines(command) {
-        Ok(lines) => lines,
-        Err(outcome) => return outcome,
-    };
+fn compiled(command: &mut Command) -> Result<Outcome, Outcome> {
+    let lines = outcome::lines(command)?;
     let messages = |severity: &'static str| {
         let of_it = lines.iter().filter(move |line| line["severity"] == severity);
         of_it.filter_map(|line| line["message"].as_str())
     };
-    match lines.iter().find(|line| line["result"] == "compiled") {
+    Ok(match lines.iter().find(|line| line["result"] == "compiled") {
         Some(result) => {
             let counts = format!("{} plugins, {} code objects", result["plugins"], result["code_objects"]);
             let warnings = messages("warning").map(|message| format!(", warning: {message}"));
             Outcome::Works(counts + &warnings.collect::<String>())
         }
         None => Outcome::Refused(messages("error").next().unwrap_or("no reason is given").to_owned()),
-    }
+    })
 }
 
 /// Loads the library with a release of TensorRT-RTX.
@@ -204,13 +183,10 @@ fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -
             command.env(name, std::env::join_paths(all)?);
         }
     }
-    command.arg("tensorrt").arg(library);
-    Ok(match answered(&mut command) {
-        Ok(answer) if answer["version"] != version => {
-            Outcome::Failed(format!("expected {version}, found {}", answer["version"]))
-        }
-        Ok(answer) => built(&answer),
-        Err(outcome) => outcome,
+    let answer = answered(command.arg("tensorrt").arg(library))?;
+    Ok(match answer["version"] == version {
+        true => built(&answer),
+        false => Outcome::Failed(format!("expected {version}, found {}", answer["version"])),
     })
 }
 
@@ -239,7 +215,7 @@ fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
         libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
-    tests_pass("registry::", variable, REGISTRY, workshop)
+    tests_pass("registry::", variable, "loads, creates and unloads plugins of both routes", workshop)
 }
 
 /// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/it/conformance.rs`.
@@ -259,18 +235,16 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
     command.envs(workshop.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
-    Ok(match outcome::ended(&mut command) {
-        Ok((status, stdout, _)) if status.success() => match has_passed_tests(&stdout) {
-            true => Outcome::Works(works.to_owned()),
-            false => Outcome::Failed(format!("no test has `{filter}` in its name")),
-        },
-        Ok((_, stdout, stderr)) => {
-            let is_reason =
-                |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
-            let why: Vec<&str> = stdout.lines().chain(stderr.lines()).filter(is_reason).take(2).collect();
-            Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
-        }
-        Err(outcome) => outcome,
+    let (status, stdout, stderr) = outcome::ended(&mut command)?;
+    Ok(if status.success() && has_passed_tests(&stdout) {
+        Outcome::Works(works.to_owned())
+    } else if status.success() {
+        Outcome::Failed(format!("no test has `{filter}` in its name"))
+    } else {
+        let is_reason =
+            |line: &&str| ["thread '", "assertion", "error"].iter().any(|start| line.starts_with(start));
+        let why: Vec<&str> = stdout.lines().chain(stderr.lines()).filter(is_reason).take(2).collect();
+        Outcome::Failed(if why.is_empty() { "no reason is given".to_owned() } else { why.join(": ") })
     })
 }
 
@@ -287,11 +261,11 @@ fn oldest_rust() -> Result<String> {
 }
 
 /// Checks the workspace with it, if rustup has it.
-fn rust(oldest: &str) -> Outcome {
+fn rust(oldest: &str) -> Result<Outcome> {
     let mut is_there = Command::new("rustup");
     if let Err(why) = process::capture(is_there.args(["run", oldest, "rustc", "--version"])) {
         let first = format!("{why:#}").lines().next().unwrap_or_default().to_owned();
-        return Outcome::NotTried(format!("{first}; `rustup toolchain install {oldest}` brings it"));
+        return Ok(Outcome::NotTried(format!("{first}; `rustup toolchain install {oldest}` brings it")));
     }
     let target = workspace::root().join("target/oldest-rust");
     let mut command = Command::new("rustup");
@@ -299,16 +273,12 @@ fn rust(oldest: &str) -> Outcome {
     // The toolchain of `cargo xtask` itself must not apply.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
-    match outcome::ended(&mut command) {
-        Ok((status, _, _)) if status.success() => {
-            Outcome::Works("checks the workspace, all targets".to_owned())
-        }
-        Ok((_, _, stderr)) => {
-            let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
-            Outcome::Refused(error.to_owned())
-        }
-        Err(outcome) => outcome,
-    }
+    let (status, _, stderr) = outcome::ended(&mut command)?;
+    let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
+    Ok(match status.success() {
+        true => Outcome::Works("checks the workspace, all targets".to_owned()),
+        false => Outcome::Refused(error.to_owned()),
+    })
 }
 
 #[cfg(test)]
@@ -326,12 +296,12 @@ mod tests {
     #[test]
     fn expectations_are_texts_of_the_page() {
         let page = std::fs::read_to_string(workspace::root().join("docs/support.md")).unwrap();
-        let of_tensorrt = TENSORRT.map(|(_, version, expected)| [version, expected.page]);
-        let texts =
-            NVRTC.map(|(_, expected)| expected.page).into_iter().chain(of_tensorrt.into_iter().flatten());
-        let texts = texts
-            .chain(FULL_TENSORRT.into_iter().flat_map(|(_, version, expected)| [version, expected.page]));
-        for text in texts.chain([HEADERS.page, RUST.page, &format!("Rust {}", oldest_rust().unwrap())]) {
+        let tried = Releases::load().unwrap();
+        let groups = [&tried.nvrtc, &tried.tensorrt_rtx, &tried.tensorrt];
+        let texts = groups.into_iter().flat_map(|groups| releases(groups));
+        let texts = texts.flat_map(|(_, version, expected)| [version, expected.page.as_str()]);
+        let rust = format!("Rust {}", oldest_rust().unwrap());
+        for text in texts.chain([tried.headers.page.as_str(), &tried.rust.page, &rust]) {
             assert!(page.contains(text), "docs/support.md does not say `{text}`");
         }
     }
@@ -347,7 +317,8 @@ mod tests {
         let text =
             "the library is taken, the node is refused: \"Op type x is not supported in TensorRT-RTX.\"";
         assert_eq!(refused, Outcome::Refused(text.to_owned()));
-        assert_eq!(Row { what: String::new(), expected: REFUSED, outcome: refused }.difference(), None);
+        let expected = &Releases::load().unwrap().tensorrt_rtx[0].expected;
+        assert_eq!(Row { what: String::new(), expected, outcome: refused }.difference(), None);
         assert_eq!(outcome("{}"), Outcome::Refused("the library is refused".to_owned()));
         let bare = outcome(r#"{"library": true, "creator": false}"#);
         assert_eq!(bare, Outcome::Refused("the library is taken, its plugins are not registered".to_owned()));
@@ -355,7 +326,9 @@ mod tests {
 
     #[test]
     fn a_compile_is_one_result() {
-        let outcome = |script: &str| compiled(Command::new("sh").args(["-c", script]));
+        let outcome = |script: &str| {
+            compiled(Command::new("sh").args(["-c", script])).unwrap_or_else(|outcome| outcome)
+        };
         let warned = r#"echo '{"severity":"warning","message":"w"}'; echo '{"result":"compiled","plugins":4,"code_objects":21}'"#;
         assert_eq!(outcome(warned), Outcome::Works("4 plugins, 21 code objects, warning: w".to_owned()));
         let refused = r#"echo '{"severity":"error","message":"no such header"}'; exit 1"#;

@@ -1,6 +1,7 @@
 //! `cargo xtask bench check`: the cost of `cubinder check`.
 
 use anyhow::Result;
+use clap::Args;
 
 use super::curves::Curve;
 use super::generated;
@@ -30,23 +31,29 @@ struct CheckRuns {
     costs: Vec<Cost>,
 }
 
-/// Limits of the median of a check, milliseconds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Limits {
-    /// Each shipped manifest, and all of them.
-    pub(super) shipped: Option<f64>,
-    /// Generated manifests.
-    pub(super) generated: Option<f64>,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often each is measured
+    #[arg(long, default_value_t = 25)]
+    runs: usize,
+    /// Fail where the median of a check of manifests that ship is above this many milliseconds
+    #[arg(long, value_name = "N")]
+    limit_ms: Option<f64>,
+    /// Fail where that of generated ones is, of which the most are 1,000
+    #[arg(long, value_name = "N")]
+    limit_generated_ms: Option<f64>,
+}
+
+impl Options {
+    /// The command that measures the same again.
+    pub(super) fn command(&self) -> String {
+        format!("cargo xtask bench check --runs {}", self.runs)
+    }
 }
 
 /// Measures, and returns the report and the exceeded limits.
-pub(super) fn measure(
-    workshop: &Workshop,
-    command: String,
-    runs: usize,
-    limits: Limits,
-) -> Result<(Report, Vec<String>)> {
-    let report = Report::start(workshop, "check", command)?;
+pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report, Vec<String>)> {
+    let report = Report::start(workshop, "check", options.command())?;
     let folder = tempfile::tempdir()?;
     let mut measured = vec![CheckRuns::new("nothing: the process alone", None, &["--version"])];
     for (name, manifests) in SHIPPED {
@@ -58,13 +65,13 @@ pub(super) fn measure(
         let project = project.display().to_string();
         measured.push(CheckRuns::new(&name, Some(count), &["check", "--quiet", "--config", &project]));
     }
-    for _ in 0..runs {
+    for _ in 0..options.runs {
         for runs in &mut measured {
             runs.costs.push(measure::run(workshop.cubinder()?.args(&runs.words))?.0);
         }
     }
-    let report = Report { tables: vec![table(&measured, runs)], plots: plots(&measured), ..report };
-    Ok((report, exceeded(&measured, limits)))
+    let report = Report { tables: vec![table(&measured, options.runs)], plots: plots(&measured), ..report };
+    Ok((report, exceeded(&measured, options)))
 }
 
 impl CheckRuns {
@@ -133,9 +140,9 @@ fn plots(measured: &[CheckRuns]) -> Vec<Plot> {
 }
 
 /// The medians above their limits, without the run of the process alone.
-fn exceeded(measured: &[CheckRuns], limits: Limits) -> Vec<String> {
+fn exceeded(measured: &[CheckRuns], options: &Options) -> Vec<String> {
     let above = |one: &CheckRuns| {
-        let limit = if one.count.is_some() { limits.generated } else { limits.shipped }?;
+        let limit = if one.count.is_some() { options.limit_generated_ms } else { options.limit_ms }?;
         let (name, time) = (one.label(), one.milliseconds());
         (time > limit).then(|| format!("{name}: {time:.1} ms, and the limit is {limit} ms (the median)"))
     };
@@ -155,7 +162,9 @@ mod tests {
     fn medians_above_their_limit_are_reported() {
         let measured =
             [one("alone", None, 99.0), one("a", None, 12.0), one("b", None, 31.0), one("9", Some(9), 99.0)];
-        let found = |shipped, generated| exceeded(&measured, Limits { shipped, generated });
+        let found = |limit_ms, limit_generated_ms| {
+            exceeded(&measured, &Options { runs: 1, limit_ms, limit_generated_ms })
+        };
         assert!(found(None, None).is_empty() && found(Some(31.5), Some(99.5)).is_empty());
         assert_eq!(found(Some(30.0), None), ["b: 31.0 ms, and the limit is 30 ms (the median)"]);
         assert_eq!(found(None, Some(98.0)), ["9 generated: 99.0 ms, and the limit is 98 ms (the median)"]);

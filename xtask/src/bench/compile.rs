@@ -5,6 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use clap::Args;
 use fs_err as fs;
 use serde::Deserialize;
 
@@ -66,40 +67,48 @@ pub(super) struct Bare {
     pub(super) bytes: f64,
 }
 
-/// Limits of a compile.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Limits {
-    /// Multiple of the time of NVRTC's calls alone, from [`MANY`] variants on.
-    pub(super) bare: Option<f64>,
-    /// Seconds of a warm compile for one architecture.
-    pub(super) warm: Option<f64>,
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often each is measured, at most
+    #[arg(long, default_value_t = 7)]
+    runs: usize,
+    /// The most variants times architectures
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    largest: usize,
+    /// Fail where a cold compile of 100 variants and more takes longer than this many times NVRTC's calls alone
+    #[arg(long, value_name = "N")]
+    limit_bare: Option<f64>,
+    /// Fail where a warm compile for one architecture takes longer than this many seconds
+    #[arg(long, value_name = "N")]
+    limit_warm: Option<f64>,
+}
+
+impl Options {
+    /// The command that measures the same again. Options are spelled out because their defaults may change.
+    pub(super) fn command(&self) -> String {
+        format!("cargo xtask bench compile --runs {} --largest {}", self.runs, self.largest)
+    }
 }
 
 /// From this number of variants on, the start of processes hardly counts.
 const MANY: usize = 100;
 
 /// Measures, and returns the report and the exceeded limits.
-pub(super) fn measure(
-    workshop: &Workshop,
-    command: String,
-    runs: usize,
-    largest: usize,
-    limits: Limits,
-) -> Result<(Report, Vec<String>)> {
-    let report = Report::start(workshop, "compile", command)?;
+pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report, Vec<String>)> {
+    let report = Report::start(workshop, "compile", options.command())?;
     let nvcc = packages::nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
-        SIZES.into_iter().filter(|(variants, architectures)| variants * architectures <= largest)
+        SIZES.into_iter().filter(|(variants, architectures)| variants * architectures <= options.largest)
     {
         eprintln!("{variants} variants for {architectures} architectures");
-        all.push(size(workshop, &nvcc, runs, variants, &ARCHITECTURES[..architectures])?);
+        all.push(size(workshop, &nvcc, options.runs, variants, &ARCHITECTURES[..architectures])?);
     }
     let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
-    Ok((report, exceeded(&all, limits)))
+    Ok((report, exceeded(&all, options)))
 }
 
-fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
+fn exceeded(all: &[CompileRuns], options: &Options) -> Vec<String> {
     let mut found = Vec::new();
     for measured in all {
         let what = format!("{} variants for {} architectures", measured.variants, measured.architectures);
@@ -108,8 +117,12 @@ fn exceeded(all: &[CompileRuns], limits: Limits) -> Vec<String> {
                 found.push(format!("{what}: {name} is {value:.3}, and the limit is {limit}"));
             }
         };
-        compare("cold / bare", measured.against_bare(), limits.bare.filter(|_| measured.variants >= MANY));
-        compare("warm, s,", wall(&measured.warm), limits.warm.filter(|_| measured.architectures == 1));
+        compare(
+            "cold / bare",
+            measured.against_bare(),
+            options.limit_bare.filter(|_| measured.variants >= MANY),
+        );
+        compare("warm, s,", wall(&measured.warm), options.limit_warm.filter(|_| measured.architectures == 1));
     }
     found
 }
@@ -372,7 +385,8 @@ mod tests {
             CompileRuns { variants: 100, ..measured() },
             CompileRuns { architectures: 8, ..measured() },
         ];
-        let found = |bare, warm| exceeded(&all, Limits { bare, warm });
+        let found =
+            |limit_bare, limit_warm| exceeded(&all, &Options { runs: 1, largest: 1, limit_bare, limit_warm });
         assert!(found(None, None).is_empty() && found(Some(2.0), Some(0.1)).is_empty());
         let bare = "100 variants for 1 architectures: cold / bare is 2.000, and the limit is 1.1";
         assert_eq!(found(Some(1.1), None), [bare], "of few the start counts");

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, ensure};
+use clap::Args;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
@@ -234,9 +235,24 @@ fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usiz
     Ok(Chain { engines, built })
 }
 
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often each is built
+    #[arg(long, default_value_t = 5)]
+    runs: usize,
+}
+
+impl Options {
+    /// The command that measures the same again.
+    pub(super) fn command(&self) -> String {
+        format!("cargo xtask bench build --runs {}", self.runs)
+    }
+}
+
 /// Measures building.
-pub(super) fn measure(workshop: &Workshop, command: String, runs: usize) -> Result<Report> {
-    let report = Report::start(workshop, "build", command)?;
+pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<Report> {
+    let runs = options.runs;
+    let report = Report::start(workshop, "build", options.command())?;
     let folder = tempfile::tempdir()?;
     let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
     Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })

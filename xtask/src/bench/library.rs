@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
+use clap::Args;
 use fs_err as fs;
 use serde::Deserialize;
 
@@ -42,14 +43,31 @@ struct LibraryRuns {
     cpp: Library,
 }
 
-pub(super) fn measure(workshop: &Workshop, command: String, runs: usize, largest: usize) -> Result<Report> {
-    let report = Report::start(workshop, "library", command)?;
-    let mut all = Vec::new();
-    for count in COUNTS.into_iter().filter(|count| *count <= largest) {
-        eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
-        all.push(both(workshop, runs, count)?);
+#[derive(Debug, Args)]
+pub(crate) struct Options {
+    /// How often each is loaded
+    #[arg(long, default_value_t = 9)]
+    runs: usize,
+    /// The most plugins
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    largest: usize,
+}
+
+impl Options {
+    /// The command that measures the same again.
+    pub(super) fn command(&self) -> String {
+        format!("cargo xtask bench library --runs {} --largest {}", self.runs, self.largest)
     }
-    Ok(Report { tables: vec![table(&all, runs)], plots: plots(&all), ..report })
+}
+
+pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<Report> {
+    let report = Report::start(workshop, "library", options.command())?;
+    let mut all = Vec::new();
+    for count in COUNTS.into_iter().filter(|count| *count <= options.largest) {
+        eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
+        all.push(both(workshop, options.runs, count)?);
+    }
+    Ok(Report { tables: vec![table(&all, options.runs)], plots: plots(&all), ..report })
 }
 
 fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {

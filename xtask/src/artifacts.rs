@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use cargo_metadata::{Artifact, Message};
 
 use crate::{process, workspace};
@@ -34,14 +34,11 @@ pub(crate) const PREBUILT: &str = "CUBINDER_PREBUILT";
 pub(crate) fn messages(command: &mut Command, on_line: &mut impl FnMut(&str)) -> Result<Vec<Artifact>> {
     command.args(["--message-format", "json-render-diagnostics"]);
     let mut messages = Vec::new();
-    let status = process::stream(command, |line| match serde_json::from_str(line) {
+    process::follow(command, |line| match serde_json::from_str(line) {
         Ok(Message::CompilerArtifact(artifact)) => messages.push(artifact),
         Ok(_) => {}
         Err(_) => on_line(line),
     })?;
-    if !status.success() {
-        bail!("`{}` failed ({status})", process::command_line(command));
-    }
     Ok(messages)
 }
 

@@ -338,7 +338,7 @@ impl List<'_> {
     fn sequence(
         &mut self,
         library: &str,
-        name: &'static str,
+        name: &str,
         form: Form,
         profile: &str,
         shapes: &[&str],
@@ -572,7 +572,7 @@ impl List<'_> {
     fn fixed(
         &mut self,
         library: &str,
-        network: &'static str,
+        network: &str,
         ty: &'static str,
         shape: &str,
         form: Form,

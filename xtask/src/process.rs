@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 
 /// Shown lines of a failed command.
 const TAIL_LINES: usize = 20;
@@ -38,6 +38,13 @@ fn read_lines(reader: impl Read, on_line: &mut impl FnMut(&str)) -> std::io::Res
     Ok(())
 }
 
+/// As [`stream`]. Fails if the command fails.
+pub(crate) fn follow(command: &mut Command, on_line: impl FnMut(&str)) -> Result<()> {
+    let status = stream(command, on_line)?;
+    ensure!(status.success(), "`{}` failed ({status})", command_line(command));
+    Ok(())
+}
+
 /// Runs `command`, and returns its standard output and standard error. Fails if the command fails.
 pub(crate) fn capture(command: &mut Command) -> Result<String> {
     let mut output = String::new();
@@ -55,27 +62,17 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
 pub(crate) fn inherit(command: &mut Command) -> Result<()> {
     let line = command_line(command);
     let status = command.status().with_context(|| format!("`{line}` could not be started"))?;
-    if !status.success() {
-        bail!("`{line}` failed ({status})");
-    }
+    ensure!(status.success(), "`{line}` failed ({status})");
     Ok(())
 }
 
+/// The failure of a command, with its last non-blank lines.
 fn failure(command: &Command, status: ExitStatus, output: &str) -> String {
-    let mut text = format!("`{}` failed ({status})", command_line(command));
-    let last = tail(output, TAIL_LINES);
-    if !last.is_empty() {
-        text.push_str("; it said:\n");
-        text.push_str(&last);
-    }
-    text
-}
-
-/// The last `count` non-blank lines, indented.
-fn tail(output: &str, count: usize) -> String {
     let lines: Vec<&str> = output.lines().filter(|line| !line.trim().is_empty()).collect();
-    let skipped = lines.len().saturating_sub(count);
-    lines.iter().skip(skipped).map(|line| format!("    {line}")).collect::<Vec<_>>().join("\n")
+    let last = &lines[lines.len().saturating_sub(TAIL_LINES)..];
+    let last: String = last.iter().map(|line| format!("\n    {line}")).collect();
+    let separator = if last.is_empty() { "" } else { "; it said:" };
+    format!("`{}` failed ({status}){separator}{last}", command_line(command))
 }
 
 /// The command as typed into a shell, without its environment.

@@ -25,7 +25,7 @@ pub(crate) struct Workshop {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Network {
     /// Its name, such as `chain`. References of `vectors` are for one variant: `vectors-1`.
-    pub(crate) kind: &'static str,
+    pub(crate) kind: String,
     /// The default element type of its tensors, such as `f32`.
     pub(crate) ty: &'static str,
     /// Extents of every input; a word is a dynamic extent.
@@ -36,8 +36,8 @@ pub(crate) struct Network {
 
 impl Network {
     /// A network with default settings.
-    pub(crate) fn new(kind: &'static str, ty: &'static str, shape: impl Into<String>) -> Network {
-        Network { kind, ty, shape: shape.into(), set: Vec::new() }
+    pub(crate) fn new(kind: impl Into<String>, ty: &'static str, shape: impl Into<String>) -> Network {
+        Network { kind: kind.into(), ty, shape: shape.into(), set: Vec::new() }
     }
 
     /// Adds a setting.
@@ -58,7 +58,7 @@ impl Network {
     }
 
     fn options(&self, shape: &str) -> Vec<String> {
-        let mut options = vec!["--network".to_owned(), self.kind.to_owned()];
+        let mut options = vec!["--network".to_owned(), self.kind.clone()];
         options.extend(["--type".to_owned(), self.ty.to_owned(), format!("--shape={shape}")]);
         options.extend(self.set.iter().map(|(name, value)| format!("--set={name}={value}")));
         options

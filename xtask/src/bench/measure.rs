@@ -138,18 +138,10 @@ pub(super) fn versions(workshop: &Workshop) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
     let commit = process::capture(&mut git)?;
-    let libraries = process::capture(workshop.interpreter()?.args(["-c", VERSIONS]).arg(workshop.nvrtc()?))?;
+    let libraries = process::capture(workshop.python("versions.py")?.arg(workshop.nvrtc()?))?;
     let nvcc = packages::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
     Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))
 }
-
-/// Prints the versions of NVRTC and of TensorRT-RTX's bindings.
-const VERSIONS: &str = "\
-import ctypes, sys, tensorrt_rtx_bindings
-major, minor = ctypes.c_int(), ctypes.c_int()
-ctypes.CDLL(sys.argv[1]).nvrtcVersion(ctypes.byref(major), ctypes.byref(minor))
-print(f'NVRTC {major.value}.{minor.value}, TensorRT-RTX {tensorrt_rtx_bindings.__version__}')
-";
 
 fn describe_versions(commit: &str, libraries: &str, nvcc: Option<&str>) -> String {
     // `Cuda compilation tools, release 13.0, V13.0.88`, followed by a line about the build.

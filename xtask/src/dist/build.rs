@@ -14,33 +14,9 @@ use crate::{process, workspace};
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// Variables that a build inherits: folders of programs, and how crates are fetched. Any other may change the
-/// code.
-const KEPT: [&str; 19] = [
-    "PATH",
-    "HOME",
-    "USER",
-    "XDG_CACHE_HOME",
-    "RUSTUP_HOME",
-    "RUSTUP_TOOLCHAIN",
-    "CARGO_BUILD_JOBS",
-    "TERM",
-    "NO_COLOR",
-    "HTTP_PROXY",
-    "HTTPS_PROXY",
-    "ALL_PROXY",
-    "NO_PROXY",
-    "http_proxy",
-    "https_proxy",
-    "all_proxy",
-    "no_proxy",
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-];
-
-/// Prefixes of such variables.
-const KEPT_PREFIXES: [&str; 5] =
-    ["CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_TERM_"];
+/// Variables that a build inherits, a line each, or `PREFIX*`: folders of programs, and how crates are fetched. Any
+/// other may change the code.
+const KEPT: &str = include_str!("../../packaging/kept-variables.txt");
 
 /// Settings of a cargo that links for the oldest glibc.
 pub(super) struct Builder {
@@ -100,7 +76,10 @@ fn fetch(checkout: &Checkout) -> Result<()> {
 }
 
 fn is_kept(name: &str) -> bool {
-    KEPT.contains(&name) || KEPT_PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+    KEPT.lines().any(|kept| match kept.strip_suffix('*') {
+        Some(prefix) => name.starts_with(prefix),
+        None => name == kept,
+    })
 }
 
 /// Folders of this machine that rustc would put into panic messages.

@@ -10,12 +10,7 @@ use fs_err as fs;
 
 use crate::files;
 
-const HEAD: &str = "\
-Cubinder is licensed under the Apache License 2.0: see LICENSE.
-
-Linked into the program `cubinder` and the library `libcubinder.so` are Rust's standard library (MIT OR Apache-2.0), LLVM's libunwind and
-compiler-rt (Apache-2.0 WITH LLVM-exception), and the crates below, each under the licence that stands beside it.
-";
+const HEAD: &str = include_str!("../../packaging/third-party-head.txt");
 
 pub(super) fn third_party(root: &Path) -> Result<String> {
     let mut command = MetadataCommand::new();

@@ -32,8 +32,7 @@ pub(super) fn write(
     command.arg("--compatibility").arg(format!("manylinux_{}", GLIBC.replace('.', "_")));
     // Fails if another library is linked, which would have to be packed.
     command.args(["--auditwheel", "check", "--out"]).arg(&wheels);
-    let status = process::stream(builder.apply(&mut command), &mut *on_line)?;
-    ensure!(status.success(), "`{}` failed ({status})", process::command_line(&command));
+    process::follow(builder.apply(&mut command), &mut *on_line)?;
     let wheels = files::list(&wheels)?;
     let [wheel] = wheels.as_slice() else {
         bail!("maturin wrote {} files, expected one wheel", wheels.len())

@@ -6,14 +6,14 @@ mod options;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
 use crate::workshop::{Network, Workshop};
 use crate::{gpu, process, workspace};
 
-use catalogue::Sample;
+use catalogue::{Sample, samples};
 pub(crate) use options::{Mode, Options};
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
@@ -24,8 +24,10 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     if options.mode == Mode::Inetdef {
         bail!("{}", options::WHY_NOT_INETDEF);
     }
-    let sample = options.which.sample();
-    for line in options.explained() {
+    let name = options.which.name();
+    let sample =
+        &samples()?.remove(&name).with_context(|| format!("`xtask/samples.toml` has no `{name}`"))?;
+    for line in options.explained(sample) {
         println!("{line}\n");
     }
     let kept = options.folder(&workspace::root());
@@ -37,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let workshop = Workshop::open()?;
     let scratch = tempfile::tempdir()?;
     let folder = if options.save_engine { kept } else { scratch.path().to_path_buf() };
-    let plan = make(&workshop, sample, options, &folder)?;
+    let plan = make(&workshop, &name, sample, options, &folder)?;
     if options.save_engine {
         println!("saved {}; run it again with --load_engine --artifacts_dir {0}", folder.display());
     }
@@ -45,14 +47,20 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Makes the engine, inputs and references, and returns the engine's path.
-fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) -> Result<PathBuf> {
+fn make(
+    workshop: &Workshop,
+    name: &str,
+    sample: &Sample,
+    options: &Options,
+    folder: &Path,
+) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
-    println!("{}: {}", sample.name, sample.what);
+    println!("{name}: {}", sample.what);
     let mut maker = Maker::new(workshop, folder).verbose(options.verbose);
-    maker.compile(sample.name, &TARGETS, &[sample.manifest])?;
+    maker.compile(name, &TARGETS, &[&sample.manifest])?;
     println!("compiled {} for {}", sample.manifest, TARGETS.join(", "));
-    let network = Network::new(sample.network, options.precision.element_type(), sample.shape);
-    let recipe = Recipe { aliased: sample.aliased, ..Recipe::fixed(sample.name, network, Form::Fields) };
+    let network = Network::new(&sample.network, options.precision.element_type(), &sample.shape);
+    let recipe = Recipe { aliased: sample.aliased, ..Recipe::fixed(name, network, Form::Fields) };
     let mut plan = maker.plan(&recipe)?;
     println!("built {} with TensorRT-RTX's builder; no GPU was asked", plan.plan);
     if sample.aliased {
@@ -60,7 +68,7 @@ fn make(workshop: &Workshop, sample: &Sample, options: &Options, folder: &Path) 
         plan.runs.extend(apart);
     }
     let file = folder.join(&plan.plan);
-    let case = Case::new(sample.name, sample.what, Form::Fields, vec![plan], &[]).in_python();
+    let case = Case::new(name, &sample.what, Form::Fields, vec![plan], &[]).in_python();
     cases::write(folder, workshop.runtime_library(), &[Case { show: true, ..case }])?;
     Ok(file)
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 
-use super::catalogue::{self, Sample};
+use super::catalogue::Sample;
 
 /// The options, spelled as in the guides.
 #[derive(Debug, Args)]
@@ -76,13 +76,8 @@ pub(crate) enum Precision {
 }
 
 impl Which {
-    pub(crate) const fn sample(self) -> &'static Sample {
-        match self {
-            Which::Add => &catalogue::ADD,
-            Which::InplaceAdd => &catalogue::INPLACE_ADD,
-            Which::NonZero => &catalogue::NON_ZERO,
-            Which::CircPad => &catalogue::CIRC_PAD,
-        }
+    pub(crate) fn name(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 }
 
@@ -105,17 +100,16 @@ plugin: load its library, get the creator `sample::NAME` from the registry, make
 impl Options {
     /// The folder of the saved engine.
     pub(crate) fn folder(&self, root: &Path) -> PathBuf {
-        self.artifacts_dir.clone().unwrap_or_else(|| root.join("build/sample").join(self.which.sample().name))
+        self.artifacts_dir.clone().unwrap_or_else(|| root.join("build/sample").join(self.which.name()))
     }
 
     /// The meaning of the given options, a line each.
-    pub(crate) fn explained(&self) -> Vec<String> {
+    pub(crate) fn explained(&self, sample: &Sample) -> Vec<String> {
         if self.load_engine {
             return vec![
                 "--load_engine: the engine is taken as it was saved; other options are ignored.".to_owned(),
             ];
         }
-        let sample = self.which.sample();
         let mut lines = Vec::new();
         if self.autotune {
             lines.push(format!(
@@ -144,6 +138,7 @@ impl Options {
 
 #[cfg(test)]
 mod tests {
+    use super::super::catalogue::samples;
     use super::*;
     use clap::Parser;
 
@@ -173,14 +168,19 @@ mod tests {
         assert!(Line::try_parse_from(["sample", "subtract"]).is_err());
     }
 
+    fn explained(line: &str) -> Vec<String> {
+        let options = options(line);
+        options.explained(&samples().unwrap()[&options.which.name()])
+    }
+
     #[test]
     fn options_without_effect_are_explained() {
-        assert!(options("circ_pad").explained().is_empty());
-        let lines = options("circ_pad --autotune --multi_tactic --aot").explained();
+        assert!(explained("circ_pad").is_empty());
+        let lines = explained("circ_pad --autotune --multi_tactic --aot");
         assert_eq!(lines.len(), 3);
         assert!(lines[0].contains("f32 and f16") && lines[1].contains("10 variants"), "{lines:?}");
-        assert!(options("add --multi_tactic").explained()[0].contains("one variant"));
-        assert_eq!(options("add --load_engine --aot").explained().len(), 1);
+        assert!(explained("add --multi_tactic")[0].contains("one variant"));
+        assert_eq!(explained("add --load_engine --aot").len(), 1);
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod generated;
 mod kernels;
 mod library;
 mod measure;
+mod page;
 mod published;
 mod report;
 

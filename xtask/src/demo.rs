@@ -13,33 +13,45 @@ use crate::{gpu, gpu_test, workspace};
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
 const NAME: &str = "demo";
-const PROFILE: &str = "1x3x8x8:10x3x32x32:16x3x64x64";
+/// The least, the optimal and the greatest shape.
+const PROFILE: [&str; 3] = ["1x3x8x8", "10x3x32x32", "16x3x64x64"];
 
 pub(crate) fn run() -> Result<()> {
     let workshop = Workshop::open()?;
     let folder = workspace::root().join("build/demo");
+    let embed = folder.join("embed");
     fs::create_dir_all(&folder)?;
-    let files = Files::in_folder(&folder, workshop.runtime_library());
+    let files = Files {
+        ops: folder.join(format!("lib{NAME}.so")),
+        ops_for_code: embed.join(format!("lib{NAME}.so")),
+        code: embed.join(format!("lib{NAME}-code.so")),
+        model: folder.join("chain.onnx"),
+        plain_plan: folder.join("chain.plan"),
+        embedded_plan: folder.join("chain-embedded.plan"),
+    };
 
-    step(1, "compile manifests and kernels into plugin libraries");
-    compile(&workshop, &files)?;
+    println!("\n1. compile manifests and kernels into plugin libraries");
+    print!("{}", workshop.compile(&folder, NAME, &TARGETS, &[""; 0])?);
+    print!("{}", workshop.compile(&embed, NAME, &TARGETS, &["--embed"])?);
 
-    step(2, "write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1");
+    println!(
+        "\n2. write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1"
+    );
     let network = Network::new("chain", "f32", "batch,3,height,width");
     workshop.model(&network, &files.model)?;
     println!("wrote {}", show(&files.model));
 
-    step(3, "TensorRT-RTX's builder makes engines, no GPU needed");
+    println!("\n3. TensorRT-RTX's builder makes engines, no GPU needed");
     let plain = build(&workshop, &files, &[files.ops.as_path()], &[], &files.plain_plan)?;
     let code = files.code.as_path();
     build(&workshop, &files, &[&files.ops_for_code, code], &[code], &files.embedded_plan)?;
 
-    step(4, "the code in the engines is what was compiled");
+    println!("\n4. the code in the engines is what was compiled");
     prove_fields(&workshop, &files)?;
     prove_embedded(&workshop, &files)?;
     print!("{}", workshop.inspect_table(&files.plain_plan)?);
 
-    step(5, "run them");
+    println!("\n5. run them");
     if gpu::is_present() {
         gpu_test::run(None, false)?;
     } else {
@@ -47,49 +59,19 @@ pub(crate) fn run() -> Result<()> {
             "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"
         );
     }
-    print_trtexec(&files, &plain);
+    print_trtexec(&files, workshop.runtime_library(), &plain);
     Ok(())
 }
 
 struct Files {
-    folder: PathBuf,
-    embed_folder: PathBuf,
     /// The op library whose engines carry their code in the fields.
     ops: PathBuf,
     /// The op library whose engines carry the code library.
     ops_for_code: PathBuf,
     code: PathBuf,
-    generic: PathBuf,
     model: PathBuf,
     plain_plan: PathBuf,
     embedded_plan: PathBuf,
-}
-
-impl Files {
-    fn in_folder(folder: &Path, generic: &Path) -> Files {
-        let embed_folder = folder.join("embed");
-        Files {
-            ops: folder.join(format!("lib{NAME}.so")),
-            ops_for_code: embed_folder.join(format!("lib{NAME}.so")),
-            code: embed_folder.join(format!("lib{NAME}-code.so")),
-            generic: generic.to_owned(),
-            model: folder.join("chain.onnx"),
-            plain_plan: folder.join("chain.plan"),
-            embedded_plan: folder.join("chain-embedded.plan"),
-            folder: folder.to_owned(),
-            embed_folder,
-        }
-    }
-}
-
-fn step(number: usize, what: &str) {
-    println!("\n{number}. {what}");
-}
-
-fn compile(workshop: &Workshop, files: &Files) -> Result<()> {
-    print!("{}", workshop.compile(&files.folder, NAME, &TARGETS, &[""; 0])?);
-    print!("{}", workshop.compile(&files.embed_folder, NAME, &TARGETS, &["--embed"])?);
-    Ok(())
 }
 
 fn build(
@@ -99,7 +81,7 @@ fn build(
     serialize: &[&Path],
     output: &Path,
 ) -> Result<Built> {
-    let profiles = [vec![format!("x={PROFILE}")]];
+    let profiles = [vec![format!("x={}", PROFILE.join(":"))]];
     let engine = Engine { plugins, serialize, profiles: &profiles, ..Engine::default() };
     let built = workshop.engine(&files.model, &engine, output)?;
     println!("wrote {} ({} bytes, TensorRT-RTX {})", show(output), built.plan_bytes, built.tensorrt_rtx);
@@ -141,32 +123,21 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
 fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
     let library = workshop.inspect(&files.code)?;
     let plan = workshop.inspect(&files.embedded_plan)?;
+    let (plan_name, code_name) = (show(&files.embedded_plan), show(&files.code));
     let digests = |report: &Value, kind: &str, key: &str| -> BTreeSet<String> {
         let all = containers(report).filter(|container| container["kind"] == kind);
         all.filter_map(|container| container[key].as_str().map(str::to_owned)).collect()
     };
     let bundle = digests(&library, "bundle", "digest");
-    ensure!(bundle.len() == 1, "{} holds {} bundles, expected one", show(&files.code), bundle.len());
-    ensure!(
-        digests(&plan, "bundle", "digest") == bundle,
-        "{} does not hold the bundle of {}",
-        show(&files.embedded_plan),
-        show(&files.code)
-    );
+    ensure!(bundle.len() == 1, "{code_name} holds {} bundles, expected one", bundle.len());
+    let in_plan = digests(&plan, "bundle", "digest");
+    ensure!(in_plan == bundle, "{plan_name} does not hold the bundle of {code_name}");
     // A reference has the first digits of the digest.
     let referred = digests(&plan, "node reference", "refers_to");
     let is_meant = |reference: &String| bundle.iter().any(|digest| digest.starts_with(reference.as_str()));
-    ensure!(
-        !referred.is_empty() && referred.iter().all(is_meant),
-        "the nodes of {} do not refer to the bundle of {}",
-        show(&files.embedded_plan),
-        show(&files.code)
-    );
-    println!(
-        "{}: the bundle is that of {}, and its nodes refer to it",
-        show(&files.embedded_plan),
-        show(&files.code)
-    );
+    let all_refer = !referred.is_empty() && referred.iter().all(is_meant);
+    ensure!(all_refer, "the nodes of {plan_name} do not refer to the bundle of {code_name}");
+    println!("{plan_name}: the bundle is that of {code_name}, and its nodes refer to it");
     Ok(())
 }
 
@@ -184,33 +155,23 @@ fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)>
     chosen.flat_map(|variant| list(&variant["code"])).filter_map(pair).collect()
 }
 
-fn print_trtexec(files: &Files, built: &Built) {
-    println!(
-        "\nThe same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:\n",
-        built.tensorrt_rtx
-    );
-    let [min, opt, max] = {
-        let mut parts = PROFILE.split(':');
-        [parts.next(), parts.next(), parts.next()].map(Option::unwrap_or_default)
-    };
+fn print_trtexec(files: &Files, generic: &Path, built: &Built) {
+    let [ops, ops_for_code, code, model] =
+        [&files.ops, &files.ops_for_code, &files.code, &files.model].map(|file| show(file));
+    let generic = show(generic);
+    let [min, opt, max] = PROFILE;
     let shapes = format!("--minShapes=x:{min} --optShapes=x:{opt} --maxShapes=x:{max}");
     println!(
-        "  trtexec --onnx={} --dynamicPlugins={} {shapes} --saveEngine=chain.plan",
-        show(&files.model),
-        show(&files.ops)
+        "
+The same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:
+
+  trtexec --onnx={model} --dynamicPlugins={ops} {shapes} --saveEngine=chain.plan
+  trtexec --loadEngine=chain.plan --dynamicPlugins={generic} --shapes=x:{opt}
+
+  trtexec --onnx={model} --dynamicPlugins={ops_for_code} --dynamicPlugins={code} --setPluginsToSerialize={code} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan
+  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}",
+        built.tensorrt_rtx
     );
-    println!(
-        "  trtexec --loadEngine=chain.plan --dynamicPlugins={} --shapes=x:{opt}\n",
-        show(&files.generic)
-    );
-    println!(
-        "  trtexec --onnx={} --dynamicPlugins={} --dynamicPlugins={} --setPluginsToSerialize={} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan",
-        show(&files.model),
-        show(&files.ops_for_code),
-        show(&files.code),
-        show(&files.code)
-    );
-    println!("  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}");
 }
 
 /// A path relative to the checkout, if it is below it.

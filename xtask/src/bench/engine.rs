@@ -49,33 +49,29 @@ enum Kind {
 impl Kind {
     const ALL: [Kind; 5] = [Kind::Fields, Kind::Embedded, Kind::Ptx, Kind::Cpp, Kind::Python];
 
-    /// The name in tables and in the scripts of a prepared folder, the stem of files, and the namespace.
-    const fn names(self) -> [&'static str; 3] {
-        match self {
+    const fn names(self) -> Names {
+        let [label, stem, namespace] = match self {
             Kind::Fields => ["Cubinder", "fields", "bench"],
             Kind::Embedded => ["Cubinder, library in the plan", "embedded", "bench"],
             Kind::Ptx => ["Cubinder, PTX", "ptx", "bench"],
             Kind::Cpp => ["C++", "cpp", "rival"],
             Kind::Python => ["Python class", "python", "python"],
-        }
+        };
+        Names { label, stem, namespace }
     }
+}
 
-    const fn label(self) -> &'static str {
-        self.names()[0]
-    }
-
-    const fn stem(self) -> &'static str {
-        self.names()[1]
-    }
-
-    const fn namespace(self) -> &'static str {
-        self.names()[2]
-    }
+struct Names {
+    /// In tables and in the scripts of a prepared folder.
+    label: &'static str,
+    /// Of files.
+    stem: &'static str,
+    namespace: &'static str,
 }
 
 impl From<Kind> for &'static str {
     fn from(kind: Kind) -> &'static str {
-        kind.label()
+        kind.names().label
     }
 }
 
@@ -122,7 +118,7 @@ impl Set {
     fn make(workshop: &Workshop, root: &Path, name: &str, ops: Vec<Op>, kinds: &[Kind]) -> Result<Set> {
         let folder = root.join(name);
         for kind in kinds {
-            let own = folder.join(kind.stem());
+            let own = folder.join(kind.names().stem);
             fs::create_dir_all(&own)?;
             match kind {
                 Kind::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
@@ -136,9 +132,10 @@ impl Set {
                 Kind::Python => own,
             };
         }
-        let list: Vec<(&str, usize, usize)> =
-            ops.iter().map(|op| (op.name.as_str(), op.arguments, op.launches)).collect();
-        files::write(&folder.join("ops.json"), &serde_json::to_string(&list)?)?;
+        files::write(
+            &folder.join("ops.json"),
+            &serde_json::to_string(&ops.iter().map(Op::for_scripts).collect::<Vec<_>>())?,
+        )?;
         Ok(Set { folder, name: name.to_owned(), ops })
     }
 
@@ -149,7 +146,7 @@ impl Set {
     /// Builds the engine of a chain of nodes that use these plugins in turn.
     fn build(&self, workshop: &Workshop, kind: Kind, nodes: usize, ops: &str, plan: &Path) -> Result<Built> {
         let mut command = workshop.python("bench_build.py")?;
-        command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.namespace()]);
+        command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.names().namespace]);
         command.arg("--ops").arg(self.file(ops));
         let libraries: &[&str] = match kind {
             Kind::Fields => &["fields/libops.so"],
@@ -216,7 +213,7 @@ fn chains(workshop: &Workshop, folder: &Path, runs: usize, which: &[(usize, usiz
 
 fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usize) -> Result<Chain> {
     let distinct = set.ops.len();
-    let plan = |kind: Kind| format!("{}-{nodes}-{distinct}.plan", kind.stem());
+    let plan = |kind: Kind| format!("{}-{nodes}-{distinct}.plan", kind.names().stem);
     let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
     let mut order = Kind::ALL;
     for _ in 0..runs {
@@ -291,11 +288,10 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);
-        let text = serde_json::to_string(&[(&op.name, op.arguments, op.launches)])?;
-        files::write(&set.file(&list), &text)?;
+        files::write(&set.file(&list), &serde_json::to_string(&[op.for_scripts()])?)?;
         let mut kinds = BTreeMap::new();
         for kind in KINDS {
-            let plan = format!("{}-{}.plan", kind.stem(), op.name);
+            let plan = format!("{}-{}.plan", kind.names().stem, op.name);
             let built = set.build(workshop, kind, 1, &list, &folder.join(&plan))?;
             kinds.insert(kind, set.engine(kind, &plan, built, op.after(0.0)));
         }
@@ -353,7 +349,7 @@ fn table(chains: &[Chain], runs: usize) -> Table {
         &[
             ("nodes", |Row(engines, ..)| (engines.nodes as f64).into()),
             ("kernels", |Row(engines, ..)| (engines.distinct as f64).into()),
-            ("plugins", |Row(_, kind, ..)| Cell::from(kind.label())),
+            ("plugins", |Row(_, kind, ..)| Cell::from(kind.names().label)),
             ("plan, kB", |Row(_, _, own, _)| (middle(own, bytes) / 1e3).into()),
             ("bytes a node", |Row(engines, _, own, _)| (middle(own, bytes) / engines.nodes as f64).into()),
             ("/ C++", |Row(_, _, own, cpp)| (middle(own, bytes) / middle(cpp, bytes)).into()),
@@ -373,7 +369,7 @@ fn plots(chains: &[Chain]) -> Vec<Plot> {
             let points = alike.filter_map(|chain| {
                 Some([chain.engines.nodes as f64, middle(chain.built.get(&kind)?, value)])
             });
-            Curve { name: kind.label().to_owned(), points: points.collect() }
+            Curve { name: kind.names().label.to_owned(), points: points.collect() }
         })
     };
     let plot = |name, title, y, value| Plot::new(name, title, "nodes", y, curves(value).to_vec());

@@ -71,6 +71,11 @@ pub(super) fn launching() -> Vec<Op> {
 }
 
 impl Op {
+    /// Its name, arguments and launches, as the scripts read them.
+    pub(super) fn for_scripts(&self) -> (&str, usize, usize) {
+        (&self.name, self.arguments, self.launches)
+    }
+
     /// The output for one element.
     pub(super) fn after(&self, value: f64) -> f64 {
         let own = self.addend as f64;

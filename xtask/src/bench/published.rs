@@ -4,19 +4,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, bail};
 use fs_err as fs;
 use serde::Deserialize;
 
 use super::charts::{self, Bar, Group};
+use super::page::{FOLDER, PAGE, replaced};
+use super::report::{self, Table, three_digits as digits};
 use crate::files;
 
-/// The page, and the folder of the result and the figures.
-pub(super) const PAGE: &str = "docs/performance.md";
-pub(super) const FOLDER: &str = "docs/performance";
 const RESULT: &str = "kernels.json";
 const BEGIN: &str = "<!-- kernels -->";
-const END: &str = "<!-- end -->";
 
 /// The name of the plugin's own bars.
 const PLUGIN: &str = "plugin";
@@ -32,7 +30,7 @@ pub(super) struct KernelReport {
     command: Option<String>,
     machine: Machine,
     date: String,
-    cells: Vec<Cell>,
+    cells: Vec<Node>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,7 +43,7 @@ struct Machine {
 
 /// A node of a plugin.
 #[derive(Debug, Deserialize)]
-struct Cell {
+struct Node {
     plugin: String,
     size: String,
     what: String,
@@ -88,6 +86,15 @@ enum Mode {
 }
 
 impl Outcome {
+    /// A rival's time and its multiple of this one; bold if it is faster.
+    fn against(&self, rival: &Outcome) -> Option<String> {
+        let time = rival.microseconds?;
+        let Some(own) = self.microseconds else { return Some(digits(time)) };
+        let tie = if is_tie(self, rival) { ", tie" } else { "" };
+        let text = format!("{}, {:.2}x{tie}", digits(time), time / own);
+        Some(if own <= time { text } else { format!("**{text}**") })
+    }
+
     /// Remarks on the measurement.
     fn remarks(&self) -> impl Iterator<Item = String> {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
@@ -107,10 +114,16 @@ fn is_tie(own: &Outcome, rival: &Outcome) -> bool {
         .is_some_and(|(own, rival)| own[0] <= rival[1] && rival[0] <= own[1])
 }
 
-impl Cell {
+impl Node {
     fn rivals(&self) -> [(&'static str, &Outcome); 3] {
         let Rivals { torch, compile, triton } = &self.rivals;
         [("PyTorch", torch), ("torch.compile", compile), ("Triton", triton)]
+    }
+
+    /// The rate of the plugin beside that of a copy.
+    fn share_of_copy(&self) -> Option<String> {
+        let (own, copy) = (self.ours.microseconds?, self.copy_gigabytes_per_second?);
+        Some(format!("{:.0} % of {copy:.0} GB/s", megabytes(self.bytes?) / own * 1e3 / copy * 100.0))
     }
 
     /// The element type and the node.
@@ -175,16 +188,6 @@ fn plugin_pages(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The page `name` with another text between the markers.
-pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {
-    let (head, rest) = page
-        .split_once(begin)
-        .with_context(|| format!("{name} has no {begin}, between which and {END} the tables stand"))?;
-    let (_, tail) = rest.split_once(END).with_context(|| format!("{name} has no {END} behind {begin}"))?;
-    ensure!(!tail.contains(begin), "{name} has {begin} twice");
-    Ok(format!("{head}{begin}\n{text}{END}{tail}"))
-}
-
 /// The times in the page of a plugin.
 fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
@@ -220,23 +223,27 @@ fn machine(machine: &Machine, date: &str) -> String {
 
 /// The times of a plugin, with a figure from `folder`, which is relative to the page.
 fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
-    let mut text =
-        "| node | moved, MB | plugin, us | of a copy's rate | PyTorch | torch.compile | Triton |\n"
-            .to_owned();
-    text.push_str("|---|---|---|---|---|---|---|\n");
-    let cells: Vec<&Cell> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
-    for cell in &cells {
-        text.push_str(&row(cell));
-    }
+    let cells: Vec<&Node> = measured.cells.iter().filter(|cell| cell.plugin == plugin).collect();
+    let table = Table::new(
+        "",
+        String::new(),
+        &cells,
+        &[
+            ("node", |cell| report::Cell::from(cell.label())),
+            ("moved, MB", |cell| cell.bytes.map(|bytes| digits(megabytes(bytes))).into()),
+            ("plugin, us", |cell| cell.ours.microseconds.map(digits).into()),
+            ("of a copy's rate", |cell| cell.share_of_copy().into()),
+            ("PyTorch", |cell| cell.ours.against(&cell.rivals.torch).into()),
+            ("torch.compile", |cell| cell.ours.against(&cell.rivals.compile).into()),
+            ("Triton", |cell| cell.ours.against(&cell.rivals.triton).into()),
+        ],
+    );
     let notes = notes(&cells);
-    if !notes.is_empty() {
-        text.push('\n');
-        text.push_str(&notes);
-    }
-    text.push_str(&format!(
-        "\n![Times of {plugin} and its rivals, as multiples of the plugin's]({folder}/{plugin}.svg)\n"
-    ));
-    text
+    let separator = if notes.is_empty() { "" } else { "\n" };
+    format!(
+        "{}{separator}{notes}\n![Times of {plugin} and its rivals, as multiples of the plugin's]({folder}/{plugin}.svg)\n",
+        table.grid()
+    )
 }
 
 /// Comparison of the plugins with the rivals that have a time.
@@ -252,7 +259,7 @@ struct Score {
 }
 
 impl Score {
-    fn count(cells: &[Cell]) -> Score {
+    fn count(cells: &[Node]) -> Score {
         let mut score = Score::default();
         for (cell, rival) in cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (cell, rival))) {
             let Some(theirs) = rival.microseconds else { continue };
@@ -285,35 +292,8 @@ fn plugins(measured: &KernelReport) -> Vec<&str> {
     found
 }
 
-fn row(cell: &Cell) -> String {
-    let moved = cell.bytes.map_or_else(|| "-".to_owned(), |bytes| digits(megabytes(bytes)));
-    let own = cell.ours.microseconds;
-    let share = match (cell.bytes, own, cell.copy_gigabytes_per_second) {
-        (Some(bytes), Some(own), Some(copy)) => {
-            format!("{:.0} % of {copy:.0} GB/s", megabytes(bytes) / own * 1e3 / copy * 100.0)
-        }
-        _ => "-".to_owned(),
-    };
-    let time = own.map_or_else(|| "-".to_owned(), digits);
-    let rivals = cell.rivals().map(|(_, rival)| against(&cell.ours, rival));
-    format!("| {} | {moved} | {time} | {share} | {} |\n", cell.label(), rivals.join(" | "))
-}
-
-/// A rival's time and its multiple of the plugin's; bold if it is faster.
-fn against(ours: &Outcome, rival: &Outcome) -> String {
-    let tie = if is_tie(ours, rival) { ", tie" } else { "" };
-    match (ours.microseconds, rival.microseconds) {
-        (Some(own), Some(theirs)) => {
-            let text = format!("{}, {:.2}x{tie}", digits(theirs), theirs / own);
-            if own <= theirs { text } else { format!("**{text}**") }
-        }
-        (None, Some(theirs)) => digits(theirs),
-        (_, None) => "-".to_owned(),
-    }
-}
-
 /// Reasons for missing or different times, each once, with their nodes.
-fn notes(cells: &[&Cell]) -> String {
+fn notes(cells: &[&Node]) -> String {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     for cell in cells {
         for (name, outcome) in std::iter::once(("The plugin", &cell.ours)).chain(cell.rivals()) {
@@ -327,15 +307,6 @@ fn notes(cells: &[&Cell]) -> String {
         }
     }
     found.iter().map(|(text, nodes)| format!("- {text} ({})\n", nodes.join("; "))).collect()
-}
-
-/// Three digits, or more before the point.
-fn digits(value: f64) -> String {
-    match value {
-        value if value < 10.0 => format!("{value:.2}"),
-        value if value < 100.0 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
-    }
 }
 
 fn megabytes(bytes: u64) -> f64 {
@@ -353,7 +324,7 @@ fn figures(measured: &KernelReport) -> Result<Vec<(String, String)>> {
 }
 
 /// `None` without a time of the plugin to compare with.
-fn group(cell: &Cell) -> Option<Group> {
+fn group(cell: &Node) -> Option<Group> {
     let own = cell.ours.microseconds?;
     let bar = |(name, outcome): (&'static str, &Outcome)| {
         let value = outcome.microseconds?;
@@ -371,6 +342,7 @@ fn group(cell: &Cell) -> Option<Group> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::page::END;
     use super::*;
 
     const EXAMPLE: &str = r#"{

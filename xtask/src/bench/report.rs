@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::charts::{self, Bar, Group};
 use super::curves::Curve;
 use super::measure;
-use super::published::{FOLDER, PAGE, replaced};
+use super::page::{FOLDER, PAGE, replaced};
 use crate::workshop::Workshop;
 
 /// The measurements with such a result; each has a section of the page.
@@ -81,9 +81,15 @@ impl From<f64> for Cell {
     }
 }
 
-impl From<Option<f64>> for Cell {
-    fn from(value: Option<f64>) -> Cell {
-        value.map_or(Cell::Nothing(()), Cell::Number)
+impl<T: Into<Cell>> From<Option<T>> for Cell {
+    fn from(value: Option<T>) -> Cell {
+        value.map_or(Cell::Nothing(()), T::into)
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
     }
 }
 
@@ -196,12 +202,15 @@ impl Table {
         if !self.text.is_empty() {
             text.push_str(&format!("{}\n\n", self.text));
         }
-        text.push_str(&line(self.columns.iter().cloned()));
-        text.push_str(&line(self.columns.iter().map(|_| "---".to_owned())));
-        for row in &self.rows {
-            text.push_str(&line(row.iter().map(cell_text)));
-        }
-        text
+        text + &self.grid()
+    }
+
+    /// The table alone, without its title and text.
+    pub(super) fn grid(&self) -> String {
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
+        let rows = self.rows.iter().map(|row| line(row.iter().map(cell_text).collect()));
+        let rule = line(vec!["---".to_owned(); self.columns.len()]);
+        line(self.columns.clone()) + &rule + &rows.collect::<String>()
     }
 
     /// The bars of each row: its columns of times as multiples of the first.
@@ -264,10 +273,6 @@ impl Plot {
     }
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
-    format!("| {} |\n", cells.collect::<Vec<_>>().join(" | "))
-}
-
 fn cell_text(cell: &Cell) -> String {
     match cell {
         Cell::Number(value) => digits(*value),
@@ -282,6 +287,13 @@ pub(super) fn digits(value: f64) -> String {
         _ if value.fract() == 0.0 && value.abs() < 1e15 => format!("{value:.0}"),
         size if size < 0.1 => format!("{value:.4}"),
         size if size < 1.0 => format!("{value:.3}"),
+        _ => three_digits(value),
+    }
+}
+
+/// Two digits after the point for values below 10, one below 100, else none.
+pub(super) fn three_digits(value: f64) -> String {
+    match value.abs() {
         size if size < 10.0 => format!("{value:.2}"),
         size if size < 100.0 => format!("{value:.1}"),
         _ => format!("{value:.0}"),
@@ -333,7 +345,7 @@ mod tests {
                 rows: vec![
                     vec![1.0.into(), 12.25.into()],
                     vec![1000.0.into(), 0.0123.into()],
-                    vec!["a | b".into(), None.into()],
+                    vec!["a | b".into(), None::<f64>.into()],
                 ],
             }],
             plots: vec![Plot {

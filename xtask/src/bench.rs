@@ -118,7 +118,7 @@ fn on_a_gpu(
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
     // This interpreter finds TensorRT-RTX's bindings; it replaces itself by the script.
-    let mut command = workshop.interpreter()?;
+    let mut command = workshop.toolchain.python_command()?;
     let start = "import os, sys; os.environ['PYTHON'] = sys.executable; os.execvp('sh', ['sh', 'run.sh'])";
     process::inherit(command.args(["-c", start]).current_dir(&folder))?;
     println!("cargo xtask bench publish {}", folder.join("out").join("*.json").display());
@@ -145,7 +145,7 @@ pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
     let targets = ["sm_80", "sm_86", "sm_89", "sm_90", "compute_80"];
     workshop.compile(&inner, "launch", &targets, &manifests)?;
-    fs::copy(workshop.runtime_library(), inner.join("libcubinder.so"))?;
+    fs::copy(&workshop.artifacts.runtime_library, inner.join("libcubinder.so"))?;
     workshop.example("own-time", &[inner.join("own_time")]).map(drop)
 }
 

@@ -59,7 +59,7 @@ pub(crate) fn run() -> Result<()> {
             "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"
         );
     }
-    print_trtexec(&files, workshop.runtime_library(), &plain);
+    print_trtexec(&files, &workshop.artifacts.runtime_library, &plain);
     Ok(())
 }
 

@@ -44,7 +44,7 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
-    cases::write(folder, workshop.runtime_library(), &cases)?;
+    cases::write(folder, &workshop.artifacts.runtime_library, &cases)?;
     // `gpu_faults.py` preloads it.
     workshop.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
     kernel_tests::prepare(workshop, folder, &TARGETS)?;

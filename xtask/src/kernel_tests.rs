@@ -145,7 +145,7 @@ fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
     fs::create_dir_all(&inner)?;
     fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
-    fs::copy(workshop.compiler(), inner.join("cubinder"))?;
+    fs::copy(&workshop.artifacts.compiler, inner.join("cubinder"))?;
     Ok(inner)
 }
 

@@ -8,13 +8,12 @@ mod artifacts;
 mod bench;
 mod book;
 mod cases;
-mod compat_fixtures;
-mod compile_plugins;
 mod demo;
 mod dist;
-mod docs;
+
 mod files;
 mod fuzz;
+mod generated_files;
 mod gpu;
 mod gpu_test;
 mod kernel_tests;
@@ -33,6 +32,8 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
+
+use crate::workshop::Workshop;
 
 /// Set-up, tests and demo of this repository.
 #[derive(Parser)]
@@ -263,8 +264,8 @@ fn run(command: Command) -> Result<ExitCode> {
     match command {
         Command::Setup { tests } => setup::run(tests)?,
         Command::Test { name, release_checks } => return Ok(test::run(name.as_deref(), release_checks)),
-        Command::Docs { check } => docs::run(check)?,
-        Command::CompatFixtures => compat_fixtures::run()?,
+        Command::Docs { check } => generated_files::docs(check)?,
+        Command::CompatFixtures => generated_files::compat_fixtures()?,
         Command::Book => book::run()?,
         Command::Demo => demo::run()?,
         Command::Dist { out } => dist::run(out.as_deref())?,
@@ -275,7 +276,9 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Matrix { headers } => return matrix::run(headers.as_deref()),
         Command::Measured(options) => return measured::run(&options),
         Command::Mutants { groups, left } => return mutants::run(&groups, left),
-        Command::CompilePlugins { arguments } => compile_plugins::run(&arguments)?,
+        Command::CompilePlugins { arguments } => {
+            process::inherit(Workshop::open()?.cubinder()?.arg("compile").args(arguments))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

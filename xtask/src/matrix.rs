@@ -178,7 +178,9 @@ fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -
     if release != "1.7" {
         let packages = packages::site_packages(&format!("tensorrt-rtx-{release}"))?;
         let libraries = packages.join("tensorrt_rtx_libs");
-        for ((name, rest), first) in workshop.python_environment()?.into_iter().zip([packages, libraries]) {
+        for ((name, rest), first) in
+            workshop.toolchain.python_environment()?.into_iter().zip([packages, libraries])
+        {
             let all = std::iter::once(first).chain(std::env::split_paths(&rest));
             command.env(name, std::env::join_paths(all)?);
         }

@@ -17,8 +17,8 @@ use crate::{process, workspace};
 
 /// The built programs and the fetched tools.
 pub(crate) struct Workshop {
-    toolchain: Toolchain,
-    artifacts: Artifacts,
+    pub(crate) toolchain: Toolchain,
+    pub(crate) artifacts: Artifacts,
 }
 
 /// A network of `networks.py`.
@@ -119,15 +119,6 @@ impl Workshop {
         Ok(Workshop { toolchain, artifacts })
     }
 
-    pub(crate) fn compiler(&self) -> &Path {
-        &self.artifacts.compiler
-    }
-
-    /// The generic runtime library.
-    pub(crate) fn runtime_library(&self) -> &Path {
-        &self.artifacts.runtime_library
-    }
-
     /// The NVRTC that the compiler uses.
     pub(crate) fn nvrtc(&self) -> Result<String> {
         let path = process::capture(self.cubinder()?.args(["paths", "nvrtc"]))?;
@@ -158,15 +149,12 @@ impl Workshop {
     }
 
     pub(crate) fn inspect(&self, file: &Path) -> Result<Value> {
-        let mut command = self.cubinder()?;
-        command.arg("inspect").arg("--json").arg(file);
-        Ok(serde_json::from_str(&process::capture(&mut command)?)?)
+        let text = process::capture(self.cubinder()?.args(["inspect", "--json"]).arg(file))?;
+        Ok(serde_json::from_str(&text)?)
     }
 
     pub(crate) fn inspect_table(&self, file: &Path) -> Result<String> {
-        let mut command = self.cubinder()?;
-        command.arg("inspect").arg(file);
-        process::capture(&mut command)
+        process::capture(self.cubinder()?.arg("inspect").arg(file))
     }
 
     pub(crate) fn model(&self, network: &Network, output: &Path) -> Result<()> {
@@ -208,19 +196,9 @@ impl Workshop {
 
     /// A Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.
     pub(crate) fn python(&self, script: &str) -> Result<Command> {
-        let mut command = self.interpreter()?;
+        let mut command = self.toolchain.python_command()?;
         command.arg(scripts().join(script));
         Ok(command)
-    }
-
-    /// A Python with TensorRT-RTX's bindings.
-    pub(crate) fn interpreter(&self) -> Result<Command> {
-        self.toolchain.python_command()
-    }
-
-    /// `PYTHONPATH` and `LD_LIBRARY_PATH` of that Python.
-    pub(crate) fn python_environment(&self) -> Result<[(&'static str, OsString); 2]> {
-        self.toolchain.python_environment()
     }
 
     /// The variables under which the compiler and the tests find their tools.

@@ -135,48 +135,44 @@ fn size(
     architectures: &[&str],
 ) -> Result<CompileRuns> {
     let folder = tempfile::tempdir()?;
-    let manifest = generated::variants(folder.path(), variants)?;
+    let folder = folder.path();
+    let manifest = generated::variants(folder, variants)?;
+    let (source, instances) = generated::instantiated(variants);
+    // The usual way with nvcc: one file with all kernels, one call for all architectures.
+    let all_kernels = folder.join("nvcc.cu");
+    files::write(&all_kernels, format!("{source}{instances}"))?;
+    // A compile uses its own cache, which is empty the first time.
+    let compile = |cache: &Path| -> Result<Command> {
+        let mut command = workshop.cubinder()?;
+        command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc()?);
+        command.args(["compile", "--json", "--target", &architectures.join(",")]);
+        command.arg("--output").arg(folder).arg(&manifest);
+        Ok(command)
+    };
     let objects = variants * architectures.len();
     let mut measured = CompileRuns { variants, architectures: architectures.len(), ..CompileRuns::default() };
     for turn in 0..measure::repetitions(objects, runs) {
-        let cache = folder.path().join(format!("cache-{turn}"));
-        let compile = || compile(workshop, &cache, &manifest, folder.path(), architectures);
+        let cache = folder.join(format!("cache-{turn}"));
         // The memory of a long compile comes from this run, that of a short one from an extra run below.
-        let (cost, peak, output) = measure::with_memory_together(&mut compile()?, SELDOM)?;
+        let (cost, peak, output) = measure::with_memory_together(&mut compile(&cache)?, SELDOM)?;
         measured.cold.push(cost);
         measured.calls = result_number(&output, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
         for _ in 0..3 {
-            measured.warm.push(measure::run(&mut compile()?)?.0);
+            measured.warm.push(measure::run(&mut compile(&cache)?)?.0);
         }
-        let bare =
-            |settings: &[(&str, &str)]| bare(workshop, folder.path(), variants, architectures, settings);
+        let bare = |settings| bare(workshop, folder, source, Some(&instances), architectures, settings);
         measured.bare.push(bare(&[])?);
         measured.bare_alike.push(bare(&MEMORY)?);
-        measured.nvcc.push(measure::run(&mut with_nvcc(nvcc, folder.path(), variants, architectures)?)?.0);
+        let mut nvcc = fatbin(nvcc, &all_kernels, &folder.join("nvcc.fatbin"), architectures);
+        measured.nvcc.push(measure::run(&mut nvcc)?.0);
         fs::remove_dir_all(&cache)?;
     }
     if objects <= SHORT {
-        let cache = folder.path().join("cache-peak");
-        let mut command = compile(workshop, &cache, &manifest, folder.path(), architectures)?;
+        let mut command = compile(&folder.join("cache-peak"))?;
         measured.peak = measured.peak.max(measure::with_memory_together(&mut command, OFTEN)?.1);
     }
     Ok(measured)
-}
-
-/// Uses its own cache, which is empty the first time.
-fn compile(
-    workshop: &Workshop,
-    cache: &Path,
-    manifest: &Path,
-    output: &Path,
-    architectures: &[&str],
-) -> Result<Command> {
-    let mut command = workshop.cubinder()?;
-    command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc()?);
-    command.args(["compile", "--json", "--target", &architectures.join(",")]);
-    command.arg("--output").arg(output).arg(manifest);
-    Ok(command)
 }
 
 /// A number in the result of `cubinder compile --json`.
@@ -185,20 +181,8 @@ fn result_number(output: &str, name: &str) -> Result<f64> {
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
-fn bare(
-    workshop: &Workshop,
-    folder: &Path,
-    variants: usize,
-    architectures: &[&str],
-    settings: &[(&str, &str)],
-) -> Result<Bare> {
-    let (source, instances) = generated::instantiated(variants);
-    let instances = instances.concat();
-    bare_of(workshop, folder, source, Some(&instances), architectures, settings)
-}
-
 /// NVRTC's calls alone, on all processors, with these variables.
-pub(super) fn bare_of(
+pub(super) fn bare(
     workshop: &Workshop,
     folder: &Path,
     source: &str,
@@ -223,14 +207,6 @@ pub(super) fn bare_of(
     command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
     command.args(["--processes", &measure::cores().to_string()]);
     last_line_as_json(&measure::run(&mut command)?.1)
-}
-
-/// The usual way with nvcc: one file with all kernels, one call for all architectures.
-fn with_nvcc(nvcc: &Path, folder: &Path, variants: usize, architectures: &[&str]) -> Result<Command> {
-    let (source, instances) = generated::instantiated(variants);
-    let file = folder.join("nvcc.cu");
-    files::write(&file, format!("{source}{}", instances.concat()))?;
-    Ok(fatbin(nvcc, &file, &folder.join("nvcc.fatbin"), architectures))
 }
 
 pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &[&str]) -> Command {

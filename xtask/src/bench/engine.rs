@@ -310,7 +310,7 @@ fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> R
     for script in SCRIPTS {
         fs::copy(scripts().join(script), folder.join(script))?;
     }
-    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    fs::copy(&workshop.artifacts.runtime_library, folder.join("libcubinder.so"))?;
     files::write(&folder.join("run.sh"), RUN)
 }
 

@@ -32,7 +32,7 @@ pub(super) fn variants(folder: &Path, count: usize) -> Result<PathBuf> {
 }
 
 /// The same kernels for nvcc and NVRTC: the source, and a line that instantiates each of `count` kernels.
-pub(super) fn instantiated(count: usize) -> (&'static str, Vec<String>) {
+pub(super) fn instantiated(count: usize) -> (&'static str, String) {
     let line = |id| format!("template __global__ void scale<{id}>(const float*, float*, long long);\n");
     (SCALE, (1..=count).map(line).collect())
 }
@@ -180,7 +180,8 @@ mod tests {
         let text = std::fs::read_to_string(manifest).unwrap();
         assert_eq!(text.matches("[[variants]]").count(), 3);
         assert_eq!(text.matches("guard = ").count(), 2, "the last one takes what is left");
-        let (_, lines) = instantiated(3);
+        let (_, instances) = instantiated(3);
+        let lines: Vec<&str> = instances.lines().collect();
         assert!(lines.len() == 3 && lines[0] != lines[1], "{lines:?}");
         let ops = adding(2);
         plugins(folder.path(), "many", &ops, &["sm_80", "sm_90"]).unwrap();

@@ -26,7 +26,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
         manifests.push(manifest);
     }
     workshop.compile(folder, LIBRARY, &TARGETS, &manifests)?;
-    fs::copy(workshop.runtime_library(), folder.join("libcubinder.so"))?;
+    fs::copy(&workshop.artifacts.runtime_library, folder.join("libcubinder.so"))?;
     workshop.example("player", &[folder.join("libplayer.so")])?;
     files::copy_tree(&scripts().join(PACKAGE), &folder.join(PACKAGE), &["__pycache__"])?;
     fs::write(folder.join("run.sh"), RUN)?;

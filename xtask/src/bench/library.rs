@@ -99,7 +99,7 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
 /// The code of one plugin times their number: they differ in a constant.
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
-    Ok(compile::bare_of(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
+    Ok(compile::bare(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
 }
 
 fn load(workshop: &Workshop, library: &Path) -> Result<Load> {

@@ -1,11 +1,21 @@
 //! The page of results, `docs/performance.md`, and texts between markers in a page.
 
+use std::path::Path;
+
 use anyhow::{Context, Result, ensure};
+use fs_err as fs;
 
 /// The page, and the folder of the results and the figures.
 pub(super) const PAGE: &str = "docs/performance.md";
 pub(super) const FOLDER: &str = "docs/performance";
 pub(super) const END: &str = "<!-- end -->";
+
+/// A page below `root` as it is, and with another text between its markers.
+pub(super) fn edited(root: &Path, name: &str, begin: &str, text: &str) -> Result<(String, String)> {
+    let before = fs::read_to_string(root.join(name))?;
+    let after = replaced(name, &before, begin, text)?;
+    Ok((before, after))
+}
 
 /// The page `name` with another text between the markers.
 pub(super) fn replaced(name: &str, page: &str, begin: &str, text: &str) -> Result<String> {

@@ -9,7 +9,7 @@ use fs_err as fs;
 use serde::Deserialize;
 
 use super::charts::{self, Bar, Group};
-use super::page::{FOLDER, PAGE, replaced};
+use super::page::{self, FOLDER, PAGE};
 use super::report::{self, Table, three_digits as digits};
 use crate::files;
 
@@ -155,28 +155,18 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
 
 /// The pages with times: paths below `root`, current text and new text.
 fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, String, String)>> {
-    let read = |name: &str| {
-        let page = root.join(name);
-        fs::read_to_string(&page)
-    };
-    let before = read(PAGE)?;
-    let after = replaced(PAGE, &before, BEGIN, &measured.map_or_else(String::new, section))?;
-    let mut found = vec![(PAGE.to_owned(), before, after)];
     let names = plugin_pages(root)?;
-    if let Some(without) = measured
-        .iter()
-        .flat_map(|measured| plugins(measured))
-        .find(|plugin| !names.iter().any(|name| name == plugin))
-    {
+    let measured_plugins = measured.map(plugins).unwrap_or_default();
+    if let Some(without) = measured_plugins.iter().find(|plugin| !names.iter().any(|name| name == *plugin)) {
         bail!("{PLUGINS} has no page {without}.md for the times of `{without}`");
     }
-    for plugin in names {
-        let name = format!("{PLUGINS}/{plugin}.md");
-        let before = read(&name)?;
-        let after = replaced(&name, &before, TIMES, &times(&plugin, measured))?;
-        found.push((name, before, after));
-    }
-    Ok(found)
+    let mut texts = vec![(PAGE.to_owned(), BEGIN, measured.map_or_else(String::new, section))];
+    texts.extend(names.iter().map(|name| (format!("{PLUGINS}/{name}.md"), TIMES, times(name, measured))));
+    let edited = texts.into_iter().map(|(name, begin, text)| {
+        let (before, after) = page::edited(root, &name, begin, &text)?;
+        Ok((name, before, after))
+    });
+    edited.collect()
 }
 
 /// The plugins that have a page, sorted.
@@ -342,7 +332,7 @@ fn group(cell: &Node) -> Option<Group> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::page::END;
+    use super::super::page::{END, replaced};
     use super::*;
 
     const EXAMPLE: &str = r#"{

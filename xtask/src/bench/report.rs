@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::charts::{self, Bar, Group};
 use super::curves::Curve;
 use super::measure;
-use super::page::{FOLDER, PAGE, replaced};
+use super::page::{self, FOLDER, PAGE};
 use crate::workshop::Workshop;
 
 /// The measurements with such a result; each has a section of the page.
@@ -321,10 +321,7 @@ pub(super) fn publish(root: &Path, file: &Path) -> Result<()> {
 
 /// The page as it is, and with the report's section.
 fn page(root: &Path, report: &Report) -> Result<(String, String)> {
-    let path = root.join(PAGE);
-    let before = fs::read_to_string(&path)?;
-    let after = replaced(PAGE, &before, &format!("<!-- {} -->", report.name), &report.section())?;
-    Ok((before, after))
+    page::edited(root, PAGE, &format!("<!-- {} -->", report.name), &report.section())
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(crate) struct Maker<'a> {
     /// By network and shape.
     references: BTreeMap<String, Run>,
     /// Shows TensorRT's whole log.
-    verbose: bool,
+    pub(crate) verbose: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -63,11 +63,6 @@ impl<'a> Maker<'a> {
         Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
     }
 
-    pub(crate) fn verbose(mut self, verbose: bool) -> Maker<'a> {
-        self.verbose = verbose;
-        self
-    }
-
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
     pub(crate) fn compile(
         &self,
@@ -105,7 +100,7 @@ impl<'a> Maker<'a> {
             compile.arg(sources.join("compile.py")).arg(&output).env("TRITON_CACHE_DIR", &cache),
         )?;
         let mut complete = Command::new(&python);
-        complete.arg("complete.py").arg(self.workshop.compiler()).current_dir(&output);
+        complete.arg("complete.py").arg(&self.workshop.artifacts.compiler).current_dir(&output);
         process::capture(&mut complete)?;
         Ok(output)
     }

@@ -56,7 +56,8 @@ fn make(
 ) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     println!("{name}: {}", sample.what);
-    let mut maker = Maker::new(workshop, folder).verbose(options.verbose);
+    let mut maker = Maker::new(workshop, folder);
+    maker.verbose = options.verbose;
     maker.compile(name, &TARGETS, &[&sample.manifest])?;
     println!("compiled {} for {}", sample.manifest, TARGETS.join(", "));
     let network = Network::new(&sample.network, options.precision.element_type(), &sample.shape);
@@ -69,7 +70,7 @@ fn make(
     }
     let file = folder.join(&plan.plan);
     let case = Case::new(name, &sample.what, Form::Fields, vec![plan], &[]).in_python();
-    cases::write(folder, workshop.runtime_library(), &[Case { show: true, ..case }])?;
+    cases::write(folder, &workshop.artifacts.runtime_library, &[Case { show: true, ..case }])?;
     Ok(file)
 }
 

@@ -19,6 +19,7 @@ mod published;
 mod report;
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Result, ensure};
 use clap::{Args, Subcommand};
@@ -44,7 +45,7 @@ pub(crate) enum Table {
     /// Device time of the plugins that ship beside PyTorch, torch.compile and Triton; needs a GPU, PyTorch and Triton
     Kernels {
         #[command(flatten)]
-        preparation: Preparation,
+        to: Preparation,
         /// Measure nothing, and write the tables and pictures of docs/performance.md and docs/plugins from the result FILE
         #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
         publish: Option<PathBuf>,
@@ -78,50 +79,50 @@ pub(crate) fn run(table: &Table) -> Result<()> {
         Table::Check(options) => keep(check::measure(&workshop, options)?),
         Table::Library(options) => keep((library::measure(&workshop, options)?, Vec::new())),
         Table::Build(options) => keep((engine::measure(&workshop, options)?, Vec::new())),
-        Table::Engine(preparation) => on_a_gpu(&workshop, preparation, "bench-engine", engine::prepare),
-        Table::Enqueue(preparation) => {
-            on_a_gpu(&workshop, preparation, "bench-enqueue", engine::prepare_enqueue)
-        }
-        Table::Kernels { preparation: Preparation { prepare: Some(folder) }, .. } => {
-            kernels::prepare(&workshop, folder)?;
-            println!("prepared; run it in {} with: sh run.sh", folder.display());
-            Ok(())
-        }
-        Table::Kernels { .. } => {
-            let result = kernels::measure(&workshop)?;
-            println!("cargo xtask bench kernels --publish {}", result.display());
-            Ok(())
-        }
-        Table::Launch(Preparation { prepare: Some(folder) }) => {
-            prepare_launch(&workshop, folder)?;
-            println!("prepared; run it in {} with: {LAUNCH}", folder.display());
-            Ok(())
-        }
-        Table::Launch(_) => launch(&workshop),
+        Table::Engine(to) => on_a_gpu(&workshop, table, to, engine::prepare),
+        Table::Enqueue(to) => on_a_gpu(&workshop, table, to, engine::prepare_enqueue),
+        Table::Kernels { to, .. } => on_a_gpu(&workshop, table, to, kernels::prepare),
+        Table::Launch(to) => on_a_gpu(&workshop, table, to, prepare_launch),
         Table::Publish { .. } => Ok(()),
     }
 }
 
+/// Runs a prepared folder, from inside it.
+const SCRIPT: &str = "sh run.sh";
+const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
+
 /// Prepares a folder for another machine, or prepares one here and measures in it.
 fn on_a_gpu(
     workshop: &Workshop,
+    table: &Table,
     preparation: &Preparation,
-    name: &str,
     prepare: fn(&Workshop, &Path) -> Result<()>,
 ) -> Result<()> {
+    let (name, start, publish) = match table {
+        Table::Launch(_) => ("bench-launch", LAUNCH, None),
+        Table::Kernels { .. } => ("bench-kernels", SCRIPT, Some("kernels --publish")),
+        Table::Enqueue(_) => ("bench-enqueue", SCRIPT, Some("publish")),
+        _ => ("bench-engine", SCRIPT, Some("publish")),
+    };
     if let Some(folder) = &preparation.prepare {
         prepare(workshop, folder)?;
-        println!("prepared; run it in {} with: sh run.sh", folder.display());
+        println!("prepared; run it in {} with: {start}", folder.display());
         return Ok(());
     }
     gpu::require()?;
     let folder = workspace::root().join("build").join(name);
     prepare(workshop, &folder)?;
-    // This interpreter finds TensorRT-RTX's bindings; it replaces itself by the script.
-    let mut command = workshop.toolchain.python_command()?;
-    let start = "import os, sys; os.environ['PYTHON'] = sys.executable; os.execvp('sh', ['sh', 'run.sh'])";
+    let mut command = Command::new("sh");
+    // Kernels are measured by the user's Python, which has PyTorch; engines by one with TensorRT-RTX's bindings.
+    if !matches!(table, Table::Kernels { .. }) {
+        let python = workshop.toolchain.python_command()?;
+        command.env("PYTHON", python.get_program());
+        command.envs(python.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    }
     process::inherit(command.args(["-c", start]).current_dir(&folder))?;
-    println!("cargo xtask bench publish {}", folder.join("out").join("*.json").display());
+    if let Some(publish) = publish {
+        println!("cargo xtask bench {publish} {}", folder.join("out").join("*.json").display());
+    }
     Ok(())
 }
 
@@ -135,9 +136,6 @@ fn keep((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     Ok(())
 }
 
-/// Runs a prepared folder, from inside it.
-const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so";
-
 /// Puts a plugin library, and the program that plays TensorRT around it, into `folder`.
 pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
@@ -147,15 +145,6 @@ pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
     workshop.compile(&inner, "launch", &targets, &manifests)?;
     fs::copy(&workshop.artifacts.runtime_library, inner.join("libcubinder.so"))?;
     workshop.example("own-time", &[inner.join("own_time")]).map(drop)
-}
-
-fn launch(workshop: &Workshop) -> Result<()> {
-    gpu::require()?;
-    let folder = tempfile::tempdir()?;
-    prepare_launch(workshop, folder.path())?;
-    let mut words = LAUNCH.split_whitespace();
-    let mut command = std::process::Command::new(folder.path().join(words.next().unwrap_or_default()));
-    process::inherit(command.current_dir(folder.path()).args(words))
 }
 
 #[cfg(test)]

@@ -32,15 +32,8 @@ fn program(cache: &Path) -> Result<PathBuf> {
         let mut command = workspace::cargo();
         // Outside of the checkout, whose cargo settings are not for mdBook. Without the parts that watch and
         // serve.
-        command.args([
-            "install",
-            "mdbook",
-            "--version",
-            VERSION,
-            "--locked",
-            "--no-default-features",
-            "--root",
-        ]);
+        command.args(["install", "mdbook", "--version", VERSION, "--locked"]);
+        command.args(["--no-default-features", "--root"]);
         process::capture(command.arg(&folder).current_dir(std::env::temp_dir()))
             .context("mdBook could not be built")?;
     }

@@ -50,14 +50,19 @@ impl Kind {
     const ALL: [Kind; 5] = [Kind::Fields, Kind::Embedded, Kind::Ptx, Kind::Cpp, Kind::Python];
 
     const fn names(self) -> Names {
-        let [label, stem, namespace] = match self {
-            Kind::Fields => ["Cubinder", "fields", "bench"],
-            Kind::Embedded => ["Cubinder, library in the plan", "embedded", "bench"],
-            Kind::Ptx => ["Cubinder, PTX", "ptx", "bench"],
-            Kind::Cpp => ["C++", "cpp", "rival"],
-            Kind::Python => ["Python class", "python", "python"],
+        let (label, stem, namespace, libraries): (_, _, _, &[&str]) = match self {
+            Kind::Fields => ("Cubinder", "fields", "bench", &["fields/libops.so"]),
+            Kind::Embedded => (
+                "Cubinder, library in the plan",
+                "embedded",
+                "bench",
+                &["embedded/libops.so", "embedded/libops-code.so"],
+            ),
+            Kind::Ptx => ("Cubinder, PTX", "ptx", "bench", &["ptx/libops.so"]),
+            Kind::Cpp => ("C++", "cpp", "rival", &["cpp/librival.so"]),
+            Kind::Python => ("Python class", "python", "python", &[]),
         };
-        Names { label, stem, namespace }
+        Names { label, stem, namespace, libraries }
     }
 }
 
@@ -67,6 +72,8 @@ struct Names {
     /// Of files.
     stem: &'static str,
     namespace: &'static str,
+    /// That an engine is built with.
+    libraries: &'static [&'static str],
 }
 
 impl From<Kind> for &'static str {
@@ -148,13 +155,7 @@ impl Set {
         let mut command = workshop.python("bench_build.py")?;
         command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.names().namespace]);
         command.arg("--ops").arg(self.file(ops));
-        let libraries: &[&str] = match kind {
-            Kind::Fields => &["fields/libops.so"],
-            Kind::Embedded => &["embedded/libops.so", "embedded/libops-code.so"],
-            Kind::Ptx => &["ptx/libops.so"],
-            Kind::Cpp => &["cpp/librival.so"],
-            Kind::Python => &[],
-        };
+        let libraries = kind.names().libraries;
         command.arg("--libraries").args(libraries.iter().map(|name| self.file(name)));
         if kind == Kind::Embedded {
             command.arg("--serialize").arg(self.file(libraries[1]));

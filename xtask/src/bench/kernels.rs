@@ -4,13 +4,12 @@
 //! in a prepared folder, and `published` reads its result.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::Result;
 use fs_err as fs;
 
 use crate::workshop::{Workshop, scripts};
-use crate::{files, gpu, process, workspace};
+use crate::{files, workspace};
 
 /// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
 const CASES: [&str; 2] = ["manifests/cases", "manifests/cubinder/cases"];
@@ -33,27 +32,16 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Prepares a folder, measures there and returns the result's file.
-pub(super) fn measure(workshop: &Workshop) -> Result<PathBuf> {
-    gpu::require()?;
-    let folder = workspace::root().join("build/bench-kernels");
-    prepare(workshop, &folder)?;
-    process::inherit(Command::new("sh").arg("run.sh").current_dir(&folder))?;
-    Ok(folder.join("out/kernels.json"))
-}
-
 /// The files of cases, each with its plugin's manifest below the root.
 fn case_files() -> Result<Vec<(PathBuf, String)>> {
     let mut found = Vec::new();
     for folder in CASES {
         for file in files::list(&workspace::root().join(folder))? {
-            let name = files::name(&file)?;
-            if name.ends_with(".toml") {
-                let manifest = format!("{}/{name}", folder.trim_end_matches("/cases"));
-                found.push((file, manifest));
-            }
+            let name = files::name(&file)?.to_owned();
+            found.push((file, format!("{}/{name}", folder.trim_end_matches("/cases"))));
         }
     }
+    found.retain(|(_, manifest)| manifest.ends_with(".toml"));
     Ok(found)
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask bench library`: size and load time of a library of many plugins, beside one written by hand.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
@@ -76,24 +76,18 @@ fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
     let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
     let code = contenders::fatbin(folder.path(), &ops, &ARCHITECTURES)?;
     let cpp = contenders::cpp(workshop, folder.path(), &ops, &code)?;
-    let [mut own, mut rival] = [&cubinder, &cpp].map(|_| Vec::new());
+    let code_megabytes = bare_code(workshop, folder.path(), &ops)?;
+    let library =
+        |file: &Path| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(file)?, loads: Vec::new() });
+    let mut both = LibraryRuns { count, code_megabytes, cubinder: library(&cubinder)?, cpp: library(&cpp)? };
     for _ in 0..runs {
-        own.push(load(workshop, &cubinder)?);
-        rival.push(load(workshop, &cpp)?);
+        both.cubinder.loads.push(load(workshop, &cubinder)?);
+        both.cpp.loads.push(load(workshop, &cpp)?);
     }
     // The library written by hand has one creator for building and running.
-    ensure!(
-        rival.iter().chain(&own).all(|one| one.creators == count),
-        "a library has not {count} creators: {own:?}"
-    );
-    let library =
-        |file: PathBuf, loads| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(&file)?, loads });
-    Ok(LibraryRuns {
-        count,
-        code_megabytes: bare_code(workshop, folder.path(), &ops)?,
-        cubinder: library(cubinder, own)?,
-        cpp: library(cpp, rival)?,
-    })
+    let mut loads = both.cubinder.loads.iter().chain(&both.cpp.loads);
+    ensure!(loads.all(|one| one.creators == count), "a library has not {count} creators: {both:?}");
+    Ok(both)
 }
 
 /// The code of one plugin times their number: they differ in a constant.

@@ -9,7 +9,6 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
-use serde::Deserialize;
 
 use super::GLIBC;
 use super::build::Builder;
@@ -86,19 +85,19 @@ fn project(text: &str, root: &Path) -> Result<String> {
 
 /// NVIDIA's packages of the compiler's table, as requirements.
 fn cuda_packages(table: &Path) -> Result<String> {
-    #[derive(Deserialize)]
-    struct Table {
-        package: Vec<Package>,
-    }
-    #[derive(Deserialize)]
-    struct Package {
-        name: String,
-        version: String,
-    }
-    let table: Table = toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;
+    let table: toml::Table =
+        toml::from_str(&fs::read_to_string(table)?).context("in `compiler/toolkit.toml`")?;
     let requirements =
-        table.package.iter().map(|package| format!("\"{}=={}\"", package.name, package.version));
-    Ok(requirements.collect::<Vec<_>>().join(", "))
+        table.get("package").and_then(toml::Value::as_array).into_iter().flatten().map(|package| {
+            let text = |key: &str| {
+                package
+                    .get(key)
+                    .and_then(toml::Value::as_str)
+                    .with_context(|| format!("a package has no `{key}`"))
+            };
+            Ok(format!("\"{}=={}\"", text("name")?, text("version")?))
+        });
+    Ok(requirements.collect::<Result<Vec<_>>>()?.join(", "))
 }
 
 #[cfg(test)]

@@ -75,10 +75,10 @@ pub(crate) fn run(table: &Table) -> Result<()> {
     }
     let workshop = Workshop::open()?;
     match table {
-        Table::Compile(options) => keep(compile::measure(&workshop, options)?),
-        Table::Check(options) => keep(check::measure(&workshop, options)?),
-        Table::Library(options) => keep((library::measure(&workshop, options)?, Vec::new())),
-        Table::Build(options) => keep((engine::measure(&workshop, options)?, Vec::new())),
+        Table::Compile(options) => save(compile::measure(&workshop, options)?),
+        Table::Check(options) => save(check::measure(&workshop, options)?),
+        Table::Library(options) => save((library::measure(&workshop, options)?, Vec::new())),
+        Table::Build(options) => save((engine::measure(&workshop, options)?, Vec::new())),
         Table::Engine(to) => on_a_gpu(&workshop, table, to, engine::prepare),
         Table::Enqueue(to) => on_a_gpu(&workshop, table, to, engine::prepare_enqueue),
         Table::Kernels { to, .. } => on_a_gpu(&workshop, table, to, kernels::prepare),
@@ -127,7 +127,7 @@ fn on_a_gpu(
 }
 
 /// Writes a result into the build folder and prints it. Fails if a limit is exceeded.
-fn keep((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
+fn save((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
     let folder = workspace::root().join("build/bench");
     report::write(&report, &folder)?;
     println!("{}", report.section());

@@ -14,8 +14,8 @@ use rayon::prelude::*;
 use crate::{files, process, workspace};
 
 /// Limits of a target's corpus; the test that replays it checks them.
-const MOST_FILES: usize = 300;
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILES: usize = 300;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Limits of libFuzzer. The targets enforce one second for an input, more exactly than libFuzzer on a busy
 /// machine; libFuzzer stops endless ones.
@@ -31,7 +31,7 @@ const BUILD: [&str; 4] = ["--release", "--debug-assertions", "--sanitizer", "non
 /// is not zero.
 pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCode> {
     let fuzz = workspace::root().join("tests/fuzz");
-    let names = chosen(&targets(&fuzz)?, names)?;
+    let names = select_targets(&targets(&fuzz)?, names)?;
     check_tools()?;
     let programs = fuzz.join("target").join(host()?).join("release");
     let target = |name: String| Target {
@@ -59,7 +59,7 @@ fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
 }
 
 /// The targets with these names, or all.
-fn chosen(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
+fn select_targets(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
     if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
         let names: Vec<&str> = targets.iter().map(String::as_str).collect();
         bail!("`{wrong}` is not a target; the targets are {}", names.join(", "));
@@ -183,7 +183,7 @@ impl Target {
         })?;
         if status.success() {
             println!("{name}: {} s, {progress}", started.elapsed().as_secs());
-            return self.keep().map(|()| true);
+            return self.update_corpus().map(|()| true);
         }
         let tail: Vec<String> = tail.into();
         println!("{name}: failed\n{}", tail.join("\n"));
@@ -191,11 +191,11 @@ impl Target {
             println!("{name}: the input is {}", input.display());
         }
         // Inputs found before the failure are kept, too.
-        self.keep().map(|()| false)
+        self.update_corpus().map(|()| false)
     }
 
     /// Puts the smallest set of inputs that reaches all code, beyond what the seeds reach, into the corpus.
-    fn keep(&self) -> Result<()> {
+    fn update_corpus(&self) -> Result<()> {
         let merged = self.work.join("merged");
         create_empty(&merged)?;
         files::copy_all(&self.seeds(), &merged)?;
@@ -209,7 +209,7 @@ impl Target {
             new.push((fs::metadata(&path)?.len(), path));
         }
         let reached = new.len();
-        let kept = few(new);
+        let kept = select_inputs(new);
         let [new, before] = ["kept", "before"].map(|name| self.work.join(name));
         create_empty(&new)?;
         for (_, path) in &kept {
@@ -225,19 +225,19 @@ impl Target {
 }
 
 /// Selects inputs evenly by size, because the smallest reach least, up to the limits of the corpus.
-fn few(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
+fn select_inputs(mut inputs: Vec<(u64, PathBuf)>) -> Vec<(u64, PathBuf)> {
     inputs.sort();
     let all = inputs.len();
     let mut rank = 0;
     inputs.retain(|_| {
         rank += 1;
         // True for each input that is kept, evenly over all.
-        all <= MOST_FILES || rank * MOST_FILES / all > (rank - 1) * MOST_FILES / all
+        all <= MAX_FILES || rank * MAX_FILES / all > (rank - 1) * MAX_FILES / all
     });
     let mut bytes = 0;
     inputs.retain(|(length, _)| {
         bytes += length;
-        bytes <= MOST_BYTES
+        bytes <= MAX_BYTES
     });
     inputs
 }
@@ -300,11 +300,11 @@ mod tests {
     fn the_corpus_stays_small() {
         let input = |length: u64, number: usize| (length, PathBuf::from(format!("{number}")));
         let many: Vec<_> = (0..400).map(|number| input(number, 0)).collect();
-        let kept = few(many);
-        assert_eq!(kept.len(), MOST_FILES);
-        assert_eq!(kept.iter().filter(|(length, _)| *length >= 200).count(), MOST_FILES / 2);
-        let large = vec![input(MOST_BYTES, 0), input(5, 1), input(MOST_BYTES - 5, 2)];
-        assert_eq!(few(large), [input(5, 1), input(MOST_BYTES - 5, 2)]);
+        let kept = select_inputs(many);
+        assert_eq!(kept.len(), MAX_FILES);
+        assert_eq!(kept.iter().filter(|(length, _)| *length >= 200).count(), MAX_FILES / 2);
+        let large = vec![input(MAX_BYTES, 0), input(5, 1), input(MAX_BYTES - 5, 2)];
+        assert_eq!(select_inputs(large), [input(5, 1), input(MAX_BYTES - 5, 2)]);
     }
 
     /// A fake libFuzzer: finds an input and then a failing one; a merge copies the inputs of its last folder.
@@ -352,9 +352,9 @@ esac
     fn targets_are_those_of_the_programs() {
         let all = targets(&workspace::root().join("tests/fuzz")).unwrap();
         assert!(all.contains("expression") && all.contains("container"), "{all:?}");
-        assert_eq!(chosen(&all, &[]).unwrap().len(), all.len());
-        assert_eq!(chosen(&all, &names(&["cuda"])).unwrap(), ["cuda"]);
-        let error = chosen(&all, &names(&["cuda", "cud"])).unwrap_err().to_string();
+        assert_eq!(select_targets(&all, &[]).unwrap().len(), all.len());
+        assert_eq!(select_targets(&all, &names(&["cuda"])).unwrap(), ["cuda"]);
+        let error = select_targets(&all, &names(&["cuda", "cud"])).unwrap_err().to_string();
         assert!(error.starts_with("`cud` is not a target; the targets are cases, config, "), "{error}");
     }
 }

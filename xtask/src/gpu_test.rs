@@ -43,7 +43,7 @@ pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
 
 fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let cases = List { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
+    let cases = CaseList { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
     cases::write(folder, &workshop.artifacts.runtime_library, &cases)?;
     // `gpu_faults.py` preloads it.
     workshop.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
@@ -52,12 +52,12 @@ fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 }
 
 /// The cases so far.
-struct List<'a> {
+struct CaseList<'a> {
     maker: Maker<'a>,
     cases: Vec<Case>,
 }
 
-impl List<'_> {
+impl CaseList<'_> {
     fn all(mut self) -> Result<Vec<Case>> {
         self.maker.compile("cubins", &TARGETS, &NO_MANIFESTS)?;
         self.maker.compile("ptx", &["compute_80"], &NO_MANIFESTS)?;
@@ -82,8 +82,8 @@ impl List<'_> {
         self.shape_inputs()?;
         self.types()?;
         self.connections()?;
-        let sources = self.maker.elsewhere()?;
-        self.elsewhere(&sources)?;
+        let sources = self.maker.compile_external()?;
+        self.external(&sources)?;
         self.imported(&sources)?;
         self.together()?;
         self.cycles()?;
@@ -477,7 +477,7 @@ impl List<'_> {
     }
 
     /// Circular padding as nvcc, CuPy, Numba (whose PTX the driver compiles) and Triton compile it.
-    fn elsewhere(&mut self, sources: &Path) -> Result<()> {
+    fn external(&mut self, sources: &Path) -> Result<()> {
         const SHAPES: [(&str, &str); 7] = [
             ("10,3,32,32", "1,1,1,1"),
             ("2,3,9,16", "4,4,1,0,2,3,1,0"),

@@ -56,7 +56,7 @@ const SHIPPED: [(&str, &str); 10] = [
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
 /// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
-const ELSEWHERE: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
+const EXTERNAL_COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
 /// Read by `kernel_tests.py`.
 #[derive(Debug, Serialize)]
@@ -85,9 +85,9 @@ impl Run {
 }
 
 /// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` contains the
-/// results of [`Maker::elsewhere`](crate::cases::Maker::elsewhere).
+/// results of [`Maker::compile_external`](crate::cases::Maker::compile_external).
 pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
-    let inner = begin(workshop, folder)?;
+    let inner = create_folder(workshop, folder)?;
     let data = workspace::root().join("tests/data/testing");
     files::copy_all(&data, &inner)?;
     files::copy_all(&data.join("shipped"), &inner.join("shipped"))?;
@@ -124,24 +124,24 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
             runs.push(Run::new(plugin, "20 random shapes, variants against each other", &arguments));
         }
     }
-    for compiler in ELSEWHERE {
+    for compiler in EXTERNAL_COMPILERS {
         let manifest = format!("../elsewhere/{compiler}.toml");
         let arguments = ["shipped/circ_pad_4.toml", "--on", manifest.as_str(), "--random", "20"];
         let what = "kernels that it compiled, as their manifest names them, against NumPy, 20 random shapes";
         runs.push(Run::new(compiler, what, &arguments));
     }
     runs.extend(routes::prepare(workshop, &inner, targets)?);
-    write(&inner, &runs)
+    write_runs(&inner, &runs)
 }
 
 /// As [`prepare`], with the comparison of the routes only.
 pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
-    let inner = begin(workshop, folder)?;
-    write(&inner, &routes::prepare(workshop, &inner, targets)?)
+    let inner = create_folder(workshop, folder)?;
+    write_runs(&inner, &routes::prepare(workshop, &inner, targets)?)
 }
 
 /// Creates the folder in `folder`, with what each run needs.
-fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
+fn create_folder(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
     fs::create_dir_all(&inner)?;
     fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
@@ -149,7 +149,7 @@ fn begin(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
     Ok(inner)
 }
 
-fn write(folder: &Path, runs: &[Run]) -> Result<()> {
+fn write_runs(folder: &Path, runs: &[Run]) -> Result<()> {
     fs::write(folder.join("runs.json"), serde_json::to_string_pretty(runs)?)?;
     Ok(())
 }

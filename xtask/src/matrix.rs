@@ -15,7 +15,7 @@ use fs_err as fs;
 use serde::Deserialize;
 use serde_json::Value;
 
-use self::outcome::{Expected, Outcome, Row, answered, status, summary};
+use self::outcome::{Expected, Outcome, Row, json_answer, status, summary};
 use crate::setup::packages;
 use crate::workshop::Workshop;
 use crate::{files, process, workspace};
@@ -130,11 +130,11 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
         }
     };
     let mut results = Vec::new();
-    for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], of_collection()?] {
+    for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], collection_arguments()?] {
         let mut command = workshop.cubinder()?;
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
         use_home(&mut command);
-        match compiled(&mut command)? {
+        match compile_outcome(&mut command)? {
             Outcome::Works(what) => results.push(what),
             other => return Ok(other),
         }
@@ -142,13 +142,13 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
     let mut command = workshop.cubinder()?;
     use_home(command.args(["paths", "nvrtc"]));
     let nvrtc = process::capture(&mut command)?;
-    let answer = answered(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim()))?;
+    let answer = json_answer(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim()))?;
     let ptx = answer["ptx"].as_str().unwrap_or("?");
     Ok(Outcome::Works(format!("{}; PTX {ptx}", results.join("; "))))
 }
 
 /// Arguments that compile the collection.
-fn of_collection() -> Result<Vec<OsString>> {
+fn collection_arguments() -> Result<Vec<OsString>> {
     let mut collection = files::list(&workspace::root().join("manifests/cubinder"))?;
     collection.retain(|path| path.extension().is_some_and(|end| end == "toml"));
     let targets = ["--target", "sm_89,sm_90,compute_80", "--name", "collection"].map(OsString::from);
@@ -156,11 +156,11 @@ fn of_collection() -> Result<Vec<OsString>> {
 }
 
 /// The outcome of a compile: number of results and warnings, or the first error.
-fn compiled(command: &mut Command) -> Result<Outcome, Outcome> {
-    let lines = outcome::lines(command)?;
+fn compile_outcome(command: &mut Command) -> Result<Outcome, Outcome> {
+    let lines = outcome::json_lines(command)?;
     let messages = |severity: &'static str| {
-        let of_it = lines.iter().filter(move |line| line["severity"] == severity);
-        of_it.filter_map(|line| line["message"].as_str())
+        let matching = lines.iter().filter(move |line| line["severity"] == severity);
+        matching.filter_map(|line| line["message"].as_str())
     };
     Ok(match lines.iter().find(|line| line["result"] == "compiled") {
         Some(result) => {
@@ -185,15 +185,15 @@ fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -
             command.env(name, std::env::join_paths(all)?);
         }
     }
-    let answer = answered(command.arg("tensorrt").arg(library))?;
+    let answer = json_answer(command.arg("tensorrt").arg(library))?;
     Ok(match answer["version"] == version {
-        true => built(&answer),
+        true => engine_outcome(&answer),
         false => Outcome::Failed(format!("expected {version}, found {}", answer["version"])),
     })
 }
 
 /// The outcome of the steps to an engine in the answer of `matrix.py`.
-fn built(answer: &Value) -> Outcome {
+fn engine_outcome(answer: &Value) -> Outcome {
     let is = |what: &str| answer[what] == true;
     let refusal = answer["refusal"].as_str().unwrap_or_default().lines().next().unwrap_or_default();
     match (is("library"), is("creator"), is("parsed"), is("built")) {
@@ -237,7 +237,7 @@ fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
     command.envs(workshop.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
-    let (status, stdout, stderr) = outcome::ended(&mut command)?;
+    let (status, stdout, stderr) = outcome::run(&mut command)?;
     Ok(if status.success() && has_passed_tests(&stdout) {
         Outcome::Works(works.to_owned())
     } else if status.success() {
@@ -275,7 +275,7 @@ fn rust(oldest: &str) -> Result<Outcome> {
     // The toolchain of `cargo xtask` itself must not apply.
     command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
     command.arg("--target-dir").arg(target).current_dir(workspace::root());
-    let (status, _, stderr) = outcome::ended(&mut command)?;
+    let (status, _, stderr) = outcome::run(&mut command)?;
     let error = stderr.lines().find(|line| line.starts_with("error")).unwrap_or("no reason is given");
     Ok(match status.success() {
         true => Outcome::Works("checks the workspace, all targets".to_owned()),
@@ -310,7 +310,7 @@ mod tests {
 
     #[test]
     fn an_answer_about_an_engine_is_one_result() {
-        let outcome = |text: &str| built(&serde_json::from_str(text).unwrap());
+        let outcome = |text: &str| engine_outcome(&serde_json::from_str(text).unwrap());
         let all = r#"{"library": true, "creator": true, "parsed": true, "built": true}"#;
         assert!(matches!(outcome(all), Outcome::Works(_)));
         let refused = outcome(
@@ -329,7 +329,7 @@ mod tests {
     #[test]
     fn a_compile_is_one_result() {
         let outcome = |script: &str| {
-            compiled(Command::new("sh").args(["-c", script])).unwrap_or_else(|outcome| outcome)
+            compile_outcome(Command::new("sh").args(["-c", script])).unwrap_or_else(|outcome| outcome)
         };
         let warned = r#"echo '{"severity":"warning","message":"w"}'; echo '{"result":"compiled","plugins":4,"code_objects":21}'"#;
         assert_eq!(outcome(warned), Outcome::Works("4 plugins, 21 code objects, warning: w".to_owned()));

@@ -34,7 +34,7 @@ struct Group {
 
 /// Tests the groups. Survivors are reported, and the exit status is not zero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
-    let groups = chosen(names)?;
+    let groups = select_groups(names)?;
     if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {
         bail!("this needs cargo-mutants: `cargo install cargo-mutants --locked`");
     }
@@ -58,7 +58,7 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
 }
 
 /// The groups with these names, or all.
-fn chosen(names: &[String]) -> Result<Vec<Group>> {
+fn select_groups(names: &[String]) -> Result<Vec<Group>> {
     let Groups { mut group } =
         toml::from_str(include_str!("../mutants.toml")).context("in `xtask/mutants.toml`")?;
     if let Some(wrong) = names.iter().find(|name| !group.iter().any(|group| group.name == **name)) {
@@ -174,15 +174,15 @@ mod tests {
 
     #[test]
     fn files_of_groups_exist() {
-        let all = chosen(&[]).unwrap();
+        let all = select_groups(&[]).unwrap();
         for file in all.iter().flat_map(|group| &group.files) {
             assert!(workspace::root().join(file).is_file(), "{file}");
         }
         let names = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let one: Vec<String> =
-            chosen(&names(&["guards"])).unwrap().into_iter().map(|group| group.name).collect();
+            select_groups(&names(&["guards"])).unwrap().into_iter().map(|group| group.name).collect();
         assert_eq!(one, ["guards"]);
-        let error = chosen(&names(&["guards", "guard"])).err().unwrap().to_string();
+        let error = select_groups(&names(&["guards", "guard"])).err().unwrap().to_string();
         assert_eq!(
             error,
             "`guard` is not a group; the groups are reader, guards, launch, prover, code, signature, cache, directives, options, files, fields, node, driver, run, logger"

@@ -34,11 +34,11 @@ const MEMORY: [(&str, &str); 3] = [
 ];
 
 /// Memory samples during a timed compile: each sample costs it milliseconds of a processor.
-const SELDOM: Duration = Duration::from_secs(2);
+const TIMED_SAMPLING: Duration = Duration::from_secs(2);
 /// Memory samples during a compile that is not timed.
-const OFTEN: Duration = Duration::from_millis(5);
+const UNTIMED_SAMPLING: Duration = Duration::from_millis(5);
 /// Largest number of kernels of a compile that runs once more for its memory only.
-const SHORT: usize = 200;
+const MAX_UNTIMED_KERNELS: usize = 200;
 
 /// Runs of one size.
 #[derive(Debug, Default)]
@@ -91,7 +91,7 @@ impl Options {
 }
 
 /// From this number of variants on, the start of processes hardly counts.
-const MANY: usize = 100;
+const MIN_LIMITED_VARIANTS: usize = 100;
 
 /// Measures, and returns the report and the exceeded limits.
 pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report, Vec<String>)> {
@@ -102,7 +102,7 @@ pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report,
         SIZES.into_iter().filter(|(variants, architectures)| variants * architectures <= options.largest)
     {
         eprintln!("{variants} variants for {architectures} architectures");
-        all.push(size(workshop, &nvcc, options.runs, variants, &ARCHITECTURES[..architectures])?);
+        all.push(measure_size(workshop, &nvcc, options.runs, variants, &ARCHITECTURES[..architectures])?);
     }
     let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
     Ok((report, exceeded(&all, options)))
@@ -120,14 +120,14 @@ fn exceeded(all: &[CompileRuns], options: &Options) -> Vec<String> {
         compare(
             "cold / bare",
             measured.against_bare(),
-            options.limit_bare.filter(|_| measured.variants >= MANY),
+            options.limit_bare.filter(|_| measured.variants >= MIN_LIMITED_VARIANTS),
         );
         compare("warm, s,", wall(&measured.warm), options.limit_warm.filter(|_| measured.architectures == 1));
     }
     found
 }
 
-fn size(
+fn measure_size(
     workshop: &Workshop,
     nvcc: &Path,
     runs: usize,
@@ -154,7 +154,7 @@ fn size(
     for turn in 0..measure::repetitions(objects, runs) {
         let cache = folder.join(format!("cache-{turn}"));
         // The memory of a long compile comes from this run, that of a short one from an extra run below.
-        let (cost, peak, output) = measure::with_memory_together(&mut compile(&cache)?, SELDOM)?;
+        let (cost, peak, output) = measure::with_memory_together(&mut compile(&cache)?, TIMED_SAMPLING)?;
         measured.cold.push(cost);
         measured.calls = result_number(&output, "nvrtc_calls")?;
         measured.peak = measured.peak.max(peak);
@@ -168,9 +168,9 @@ fn size(
         measured.nvcc.push(measure::run(&mut nvcc)?.0);
         fs::remove_dir_all(&cache)?;
     }
-    if objects <= SHORT {
+    if objects <= MAX_UNTIMED_KERNELS {
         let mut command = compile(&folder.join("cache-peak"))?;
-        measured.peak = measured.peak.max(measure::with_memory_together(&mut command, OFTEN)?.1);
+        measured.peak = measured.peak.max(measure::with_memory_together(&mut command, UNTIMED_SAMPLING)?.1);
     }
     Ok(measured)
 }
@@ -250,9 +250,9 @@ fn table(all: &[CompileRuns], cores: f64) -> Table {
              file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. \
              Cubinder's NVRTC processes run with settings of the C library's memory that keep what a compile gave back ({settings}); \"bare\" is without them, as NVRTC is called by whoever does not know of them, and is what our limit is about; \"memory alike\" is the same calls \
              with them, in the same turn. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
-             Memory is the most that was seen of all processes together, and at least what the largest of them had; a page that several share counts in part for each. It is looked at every {} s while what is timed runs, and for up to {SHORT} kernels every {} ms in a run that is not timed: of longer compiles a short peak can be missed.",
-        SELDOM.as_secs(),
-        OFTEN.as_millis()
+             Memory is the most that was seen of all processes together, and at least what the largest of them had; a page that several share counts in part for each. It is looked at every {} s while what is timed runs, and for up to {MAX_UNTIMED_KERNELS} kernels every {} ms in a run that is not timed: of longer compiles a short peak can be missed.",
+        TIMED_SAMPLING.as_secs(),
+        UNTIMED_SAMPLING.as_millis()
     );
     Table::new(
         "Variants and architectures",

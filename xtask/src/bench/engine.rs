@@ -38,7 +38,7 @@ const SCRIPTS: [&str; 6] = [
 /// The author of a plugin and the place of its code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(into = "&'static str")]
-enum Kind {
+enum Contender {
     Fields,
     Embedded,
     Ptx,
@@ -46,21 +46,22 @@ enum Kind {
     Python,
 }
 
-impl Kind {
-    const ALL: [Kind; 5] = [Kind::Fields, Kind::Embedded, Kind::Ptx, Kind::Cpp, Kind::Python];
+impl Contender {
+    const ALL: [Contender; 5] =
+        [Contender::Fields, Contender::Embedded, Contender::Ptx, Contender::Cpp, Contender::Python];
 
     const fn names(self) -> Names {
         let (label, stem, namespace, libraries): (_, _, _, &[&str]) = match self {
-            Kind::Fields => ("Cubinder", "fields", "bench", &["fields/libops.so"]),
-            Kind::Embedded => (
+            Contender::Fields => ("Cubinder", "fields", "bench", &["fields/libops.so"]),
+            Contender::Embedded => (
                 "Cubinder, library in the plan",
                 "embedded",
                 "bench",
                 &["embedded/libops.so", "embedded/libops-code.so"],
             ),
-            Kind::Ptx => ("Cubinder, PTX", "ptx", "bench", &["ptx/libops.so"]),
-            Kind::Cpp => ("C++", "cpp", "rival", &["cpp/librival.so"]),
-            Kind::Python => ("Python class", "python", "python", &[]),
+            Contender::Ptx => ("Cubinder, PTX", "ptx", "bench", &["ptx/libops.so"]),
+            Contender::Cpp => ("C++", "cpp", "rival", &["cpp/librival.so"]),
+            Contender::Python => ("Python class", "python", "python", &[]),
         };
         Names { label, stem, namespace, libraries }
     }
@@ -76,15 +77,15 @@ struct Names {
     libraries: &'static [&'static str],
 }
 
-impl From<Kind> for &'static str {
-    fn from(kind: Kind) -> &'static str {
+impl From<Contender> for &'static str {
+    fn from(kind: Contender) -> &'static str {
         kind.names().label
     }
 }
 
 /// The libraries of one set of plugins, of every kind.
 #[derive(Debug)]
-struct Set {
+struct PluginSet {
     folder: PathBuf,
     name: String,
     ops: Vec<Op>,
@@ -110,40 +111,48 @@ struct Engines {
     distinct: usize,
     arguments: usize,
     launches: usize,
-    kinds: BTreeMap<Kind, Engine>,
+    kinds: BTreeMap<Contender, Engine>,
 }
 
 /// Printed by `bench_build.py`.
 #[derive(Debug, Clone, Copy, Deserialize)]
-struct Built {
+struct BuildCost {
     build_ms: f64,
     plan_bytes: u64,
     peak_mb: f64,
 }
 
-impl Set {
-    fn make(workshop: &Workshop, root: &Path, name: &str, ops: Vec<Op>, kinds: &[Kind]) -> Result<Set> {
+impl PluginSet {
+    fn make(
+        workshop: &Workshop,
+        root: &Path,
+        name: &str,
+        ops: Vec<Op>,
+        kinds: &[Contender],
+    ) -> Result<PluginSet> {
         let folder = root.join(name);
         for kind in kinds {
             let own = folder.join(kind.names().stem);
             fs::create_dir_all(&own)?;
             match kind {
-                Kind::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
-                Kind::Embedded => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?,
-                Kind::Ptx => contenders::cubinder(workshop, &own, "ops", &ops, &PTX, false)?,
-                Kind::Cpp => {
+                Contender::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
+                Contender::Embedded => {
+                    contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?
+                }
+                Contender::Ptx => contenders::cubinder(workshop, &own, "ops", &ops, &PTX, false)?,
+                Contender::Cpp => {
                     let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
                     contenders::cpp(workshop, &own, &ops, &code)?
                 }
                 // The Python class uses the fat binary of the library in C++.
-                Kind::Python => own,
+                Contender::Python => own,
             };
         }
         files::write(
             &folder.join("ops.json"),
             &serde_json::to_string(&ops.iter().map(Op::for_scripts).collect::<Vec<_>>())?,
         )?;
-        Ok(Set { folder, name: name.to_owned(), ops })
+        Ok(PluginSet { folder, name: name.to_owned(), ops })
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -151,33 +160,40 @@ impl Set {
     }
 
     /// Builds the engine of a chain of nodes that use these plugins in turn.
-    fn build(&self, workshop: &Workshop, kind: Kind, nodes: usize, ops: &str, plan: &Path) -> Result<Built> {
+    fn build(
+        &self,
+        workshop: &Workshop,
+        kind: Contender,
+        nodes: usize,
+        ops: &str,
+        plan: &Path,
+    ) -> Result<BuildCost> {
         let mut command = workshop.python("bench_build.py")?;
         command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.names().namespace]);
         command.arg("--ops").arg(self.file(ops));
         let libraries = kind.names().libraries;
         command.arg("--libraries").args(libraries.iter().map(|name| self.file(name)));
-        if kind == Kind::Embedded {
+        if kind == Contender::Embedded {
             command.arg("--serialize").arg(self.file(libraries[1]));
         }
-        if kind == Kind::Python {
+        if kind == Contender::Python {
             command.arg("--code").arg(self.file("cpp/rival.fatbin"));
         }
         last_line_as_json(&measure::run(&mut command)?.1)
     }
 
-    fn engine(&self, kind: Kind, plan: &str, built: Built, result: f64) -> Engine {
+    fn engine(&self, kind: Contender, plan: &str, built: BuildCost, result: f64) -> Engine {
         let own = |name: &str| format!("{}/{name}", self.name);
         let libraries = match kind {
-            Kind::Fields | Kind::Ptx => vec!["libcubinder.so".to_owned()],
-            Kind::Embedded | Kind::Python => Vec::new(),
-            Kind::Cpp => vec![own("cpp/librival.so")],
+            Contender::Fields | Contender::Ptx => vec!["libcubinder.so".to_owned()],
+            Contender::Embedded | Contender::Python => Vec::new(),
+            Contender::Cpp => vec![own("cpp/librival.so")],
         };
         Engine {
             plan: plan.to_owned(),
             plan_bytes: built.plan_bytes,
             libraries,
-            python: kind == Kind::Python,
+            python: kind == Contender::Python,
             ops: own("ops.json"),
             code: own("cpp/rival.fatbin"),
             result,
@@ -194,7 +210,7 @@ impl Set {
 #[derive(Debug)]
 struct Chain {
     engines: Engines,
-    built: BTreeMap<Kind, Vec<Built>>,
+    built: BTreeMap<Contender, Vec<BuildCost>>,
 }
 
 /// Builds every engine `runs` times into `folder`.
@@ -203,7 +219,7 @@ fn chains(workshop: &Workshop, folder: &Path, runs: usize, which: &[(usize, usiz
     let sizes: BTreeSet<usize> = which.iter().map(|(_, kinds)| *kinds).collect();
     for distinct in sizes {
         let name = format!("plugins-{distinct}");
-        let set = Set::make(workshop, folder, &name, generated::adding(distinct), &Kind::ALL)?;
+        let set = PluginSet::make(workshop, folder, &name, generated::adding(distinct), &Contender::ALL)?;
         for (nodes, _) in which.iter().copied().filter(|(_, kinds)| *kinds == distinct) {
             eprintln!("{nodes} nodes of {distinct} kinds");
             chains.push(chain(workshop, folder, &set, nodes, runs)?);
@@ -212,11 +228,11 @@ fn chains(workshop: &Workshop, folder: &Path, runs: usize, which: &[(usize, usiz
     Ok(chains)
 }
 
-fn chain(workshop: &Workshop, folder: &Path, set: &Set, nodes: usize, runs: usize) -> Result<Chain> {
+fn chain(workshop: &Workshop, folder: &Path, set: &PluginSet, nodes: usize, runs: usize) -> Result<Chain> {
     let distinct = set.ops.len();
-    let plan = |kind: Kind| format!("{}-{nodes}-{distinct}.plan", kind.names().stem);
-    let mut built: BTreeMap<Kind, Vec<Built>> = BTreeMap::new();
-    let mut order = Kind::ALL;
+    let plan = |kind: Contender| format!("{}-{nodes}-{distinct}.plan", kind.names().stem);
+    let mut built: BTreeMap<Contender, Vec<BuildCost>> = BTreeMap::new();
+    let mut order = Contender::ALL;
     for _ in 0..runs {
         // Each turn starts with another kind.
         order.rotate_left(1);
@@ -261,7 +277,7 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
         chains(workshop, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
-    write(workshop, folder, "engine", &cells)?;
+    write_folder(workshop, folder, "engine", &cells)?;
     single_code(workshop, folder)
 }
 
@@ -283,9 +299,9 @@ fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
 
 /// Puts engines of one node into `folder`, which differ in the work of an enqueue.
 pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
-    const KINDS: [Kind; 3] = [Kind::Fields, Kind::Cpp, Kind::Python];
+    const KINDS: [Contender; 3] = [Contender::Fields, Contender::Cpp, Contender::Python];
     fs::create_dir_all(folder)?;
-    let set = Set::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
+    let set = PluginSet::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);
@@ -298,11 +314,11 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
         }
         cells.push(Engines { nodes: 1, distinct: 1, arguments: op.arguments, launches: op.launches, kinds });
     }
-    write(workshop, folder, "enqueue", &cells)
+    write_folder(workshop, folder, "enqueue", &cells)
 }
 
 /// Writes the list of engines, the scripts and how they are run.
-fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
+fn write_folder(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "expected at least one engine");
     // The first kind is what others are compared with.
     let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
@@ -318,21 +334,21 @@ fn write(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> R
 /// A folder may have been prepared for both measurements, or for one.
 const RUN: &str = include_str!("../../bench/engines.sh");
 
-fn middle(built: &[Built], value: fn(&Built) -> f64) -> f64 {
+fn median_cost(built: &[BuildCost], value: fn(&BuildCost) -> f64) -> f64 {
     median(built.iter().map(value))
 }
 
-fn bytes(built: &Built) -> f64 {
+fn bytes(built: &BuildCost) -> f64 {
     built.plan_bytes as f64
 }
 
 /// The builds of one kind, beside those of the kind in C++.
-struct Row<'a>(&'a Engines, Kind, &'a [Built], &'a [Built]);
+struct Row<'a>(&'a Engines, Contender, &'a [BuildCost], &'a [BuildCost]);
 
 fn table(chains: &[Chain], runs: usize) -> Table {
     let mut rows = Vec::new();
     for Chain { engines, built } in chains {
-        let Some(cpp) = built.get(&Kind::Cpp) else { continue };
+        let Some(cpp) = built.get(&Contender::Cpp) else { continue };
         rows.extend(built.iter().map(|(kind, own)| Row(engines, *kind, own, cpp)));
     }
     let text = format!(
@@ -351,24 +367,26 @@ fn table(chains: &[Chain], runs: usize) -> Table {
             ("nodes", |Row(engines, ..)| (engines.nodes as f64).into()),
             ("kernels", |Row(engines, ..)| (engines.distinct as f64).into()),
             ("plugins", |Row(_, kind, ..)| Cell::from(kind.names().label)),
-            ("plan, kB", |Row(_, _, own, _)| (middle(own, bytes) / 1e3).into()),
-            ("bytes a node", |Row(engines, _, own, _)| (middle(own, bytes) / engines.nodes as f64).into()),
-            ("/ C++", |Row(_, _, own, cpp)| (middle(own, bytes) / middle(cpp, bytes)).into()),
-            ("build, ms", |Row(_, _, own, _)| middle(own, |built| built.build_ms).into()),
+            ("plan, kB", |Row(_, _, own, _)| (median_cost(own, bytes) / 1e3).into()),
+            ("bytes a node", |Row(engines, _, own, _)| {
+                (median_cost(own, bytes) / engines.nodes as f64).into()
+            }),
+            ("/ C++", |Row(_, _, own, cpp)| (median_cost(own, bytes) / median_cost(cpp, bytes)).into()),
+            ("build, ms", |Row(_, _, own, _)| median_cost(own, |built| built.build_ms).into()),
             ("build / C++", |Row(_, _, own, cpp)| {
                 median(own.iter().zip(*cpp).map(|(own, cpp)| own.build_ms / cpp.build_ms)).into()
             }),
-            ("memory, MB", |Row(_, _, own, _)| middle(own, |built| built.peak_mb).into()),
+            ("memory, MB", |Row(_, _, own, _)| median_cost(own, |built| built.peak_mb).into()),
         ],
     )
 }
 
 fn plots(chains: &[Chain]) -> Vec<Plot> {
-    let curves = |value: fn(&Built) -> f64| {
-        Kind::ALL.map(|kind| {
+    let curves = |value: fn(&BuildCost) -> f64| {
+        Contender::ALL.map(|kind| {
             let alike = chains.iter().filter(|chain| chain.engines.distinct == 1);
             let points = alike.filter_map(|chain| {
-                Some([chain.engines.nodes as f64, middle(chain.built.get(&kind)?, value)])
+                Some([chain.engines.nodes as f64, median_cost(chain.built.get(&kind)?, value)])
             });
             Curve { name: kind.names().label.to_owned(), points: points.collect() }
         })
@@ -386,7 +404,7 @@ mod tests {
 
     #[test]
     fn a_chain_adds_what_its_plugins_add() {
-        let set = |ops| Set { folder: PathBuf::new(), name: String::new(), ops };
+        let set = |ops| PluginSet { folder: PathBuf::new(), name: String::new(), ops };
         assert_eq!(set(generated::adding(1)).result(1000), 1000.0);
         assert_eq!(set(generated::adding(100)).result(100), 5050.0);
         assert_eq!(set(generated::adding(2)).result(3), 4.0);
@@ -394,10 +412,11 @@ mod tests {
 
     #[test]
     fn a_table_has_every_kind_beside_the_one_in_cpp() {
-        let built = |build_ms, plan_bytes| vec![Built { build_ms, plan_bytes, peak_mb: 1.0 }];
+        let built = |build_ms, plan_bytes| vec![BuildCost { build_ms, plan_bytes, peak_mb: 1.0 }];
         let engines = Engines { nodes: 10, distinct: 1, arguments: 3, launches: 1, kinds: BTreeMap::new() };
-        let built = BTreeMap::from([(Kind::Fields, built(4.0, 3000)), (Kind::Cpp, built(2.0, 1000))]);
-        let json = serde_json::to_value(BTreeMap::from([(Kind::Cpp, 1)])).unwrap();
+        let built =
+            BTreeMap::from([(Contender::Fields, built(4.0, 3000)), (Contender::Cpp, built(2.0, 1000))]);
+        let json = serde_json::to_value(BTreeMap::from([(Contender::Cpp, 1)])).unwrap();
         assert_eq!(json["C++"], 1, "scripts find kinds by their labels");
         let table = table(&[Chain { engines, built }], 1);
         assert_eq!(table.rows.len(), 2);

@@ -65,12 +65,12 @@ pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<Report> 
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= options.largest) {
         eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
-        all.push(both(workshop, options.runs, count)?);
+        all.push(measure_count(workshop, options.runs, count)?);
     }
     Ok(Report { tables: vec![table(&all, options.runs)], plots: plots(&all), ..report })
 }
 
-fn both(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
+fn measure_count(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
     let folder = tempfile::tempdir()?;
     let ops = generated::adding(count);
     let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
@@ -112,12 +112,12 @@ impl LibraryRuns {
 }
 
 impl Library {
-    fn middle(&self, value: fn(&Load) -> f64) -> f64 {
+    fn median(&self, value: fn(&Load) -> f64) -> f64 {
         median(self.loads.iter().map(value))
     }
 
     fn memory(&self) -> f64 {
-        self.middle(|load| load.own_mb + load.file_mb)
+        self.median(|load| load.own_mb + load.file_mb)
     }
 }
 
@@ -138,11 +138,11 @@ fn table(all: &[LibraryRuns], runs: usize) -> Table {
             ("/ its code", |one| one.cubinder.megabytes / one.code_megabytes),
             ("C++: size, MB", |one| one.cpp.megabytes),
             ("size / C++", |one| one.cubinder.megabytes / one.cpp.megabytes),
-            ("load, ms", |one| one.cubinder.middle(|load| load.ms)),
-            ("C++: load, ms", |one| one.cpp.middle(|load| load.ms)),
+            ("load, ms", |one| one.cubinder.median(|load| load.ms)),
+            ("C++: load, ms", |one| one.cpp.median(|load| load.ms)),
             ("load / C++", LibraryRuns::load_ratio),
             ("memory, MB", |one| one.cubinder.memory()),
-            ("of it its own", |one| one.cubinder.middle(|load| load.own_mb)),
+            ("of it its own", |one| one.cubinder.median(|load| load.own_mb)),
             ("C++: memory, MB", |one| one.cpp.memory()),
         ],
     )
@@ -156,8 +156,8 @@ fn plots(all: &[LibraryRuns]) -> Vec<Plot> {
     let curves = vec![
         curve("size, MB", |one| one.cubinder.megabytes),
         curve("C++: size, MB", |one| one.cpp.megabytes),
-        curve("load, ms", |one| one.cubinder.middle(|load| load.ms)),
-        curve("C++: load, ms", |one| one.cpp.middle(|load| load.ms)),
+        curve("load, ms", |one| one.cubinder.median(|load| load.ms)),
+        curve("C++: load, ms", |one| one.cpp.median(|load| load.ms)),
         curve("memory, MB", |one| one.cubinder.memory()),
         curve("C++: memory, MB", |one| one.cpp.memory()),
     ];

@@ -82,7 +82,7 @@ impl<'a> Maker<'a> {
 
     /// Compiles the kernels of `tests/data/elsewhere` with nvcc, CuPy, Numba and Triton. Returns the folder
     /// with their manifests, of which `cubinder import` writes those for Triton.
-    pub(crate) fn elsewhere(&self) -> Result<PathBuf> {
+    pub(crate) fn compile_external(&self) -> Result<PathBuf> {
         let output = std::path::absolute(self.folder.join("elsewhere"))?;
         fs::create_dir_all(&output)?;
         let python = setup::packages::environment("compilers")?.join("bin/python");

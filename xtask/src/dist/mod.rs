@@ -3,7 +3,7 @@
 //! The same sources and the same Rust yield the same bytes in any folder.
 
 mod archive;
-mod build;
+mod builder;
 mod notices;
 mod tree;
 mod wheel;
@@ -32,7 +32,7 @@ pub(crate) struct Dist {
 
 /// Builds both and prints their paths.
 pub(crate) fn run(out: Option<&Path>) -> Result<()> {
-    let dist = make(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
+    let dist = build(&Checkout::this()?, &folder(out), |line| eprintln!("{line}"))?;
     for file in [&dist.archive, &dist.wheel] {
         let bytes = fs::metadata(file)?.len();
         println!("{} ({bytes} bytes)", file.display());
@@ -74,9 +74,9 @@ impl Checkout {
 }
 
 /// Builds both from a checkout into the folder `out`.
-pub(crate) fn make(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str)) -> Result<Dist> {
+pub(crate) fn build(checkout: &Checkout, out: &Path, mut on_line: impl FnMut(&str)) -> Result<Dist> {
     let tools = setup::packaging(GLIBC)?;
-    let builder = build::Builder::new(checkout, &tools)?;
+    let builder = builder::Builder::new(checkout, &tools)?;
     let artifacts = builder.build(&mut on_line)?;
     fs::create_dir_all(out)?;
     let out = fs::canonicalize(out)?;

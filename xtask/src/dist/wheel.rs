@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
 
 use super::GLIBC;
-use super::build::Builder;
+use super::builder::Builder;
 use super::tree::{File, LICENSE, PROGRAM, THIRD_PARTY, VERSION};
 use crate::setup::{self, Packaging};
 use crate::{files, process};

@@ -23,10 +23,10 @@ const WHAT: &str = "the same bytes by the native route as by plugin libraries of
 /// Writes a folder for each plugin: its cases, and a library for each route.
 pub(super) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
     let manifests: Vec<String> = last_line_as_json(&workshop.example(CASES, &[""; 0])?)?;
-    manifests.iter().map(|manifest| one(workshop, folder, targets, manifest)).collect()
+    manifests.iter().map(|manifest| prepare_plugin(workshop, folder, targets, manifest)).collect()
 }
 
-fn one(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> Result<Run> {
+fn prepare_plugin(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> Result<Run> {
     let name = manifest.trim_end_matches(".toml");
     let folder_name = format!("{FOLDER}/{}", name.replace('/', "-"));
     let inner = folder.join(&folder_name);

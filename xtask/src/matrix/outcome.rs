@@ -86,15 +86,15 @@ impl fmt::Display for Row<'_> {
 }
 
 /// Exit codes for a difference to the page, and for rows that were not tried. 2 is clap's.
-const OTHER: u8 = 1;
-const NOT_ALL: u8 = 3;
+const DIFFERENT: u8 = 1;
+const INCOMPLETE: u8 = 3;
 
 /// The exit code.
 pub(super) fn status(rows: &[Row<'_>]) -> u8 {
     let is_not_tried = |row: &Row<'_>| matches!(row.outcome, Outcome::NotTried(_));
     match (rows.iter().any(|row| row.difference().is_some()), rows.iter().any(is_not_tried)) {
-        (true, _) => OTHER,
-        (false, true) => NOT_ALL,
+        (true, _) => DIFFERENT,
+        (false, true) => INCOMPLETE,
         (false, false) => 0,
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn summary(rows: &[Row<'_>]) -> String {
 }
 
 /// Runs a command, and returns its status, standard output and standard error.
-pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
+pub(super) fn run(command: &mut Command) -> Result<(ExitStatus, String, String), Outcome> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command
         .output()
@@ -131,8 +131,8 @@ pub(super) fn ended(command: &mut Command) -> Result<(ExitStatus, String, String
 }
 
 /// The JSON objects that a command prints, one in each line.
-pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
-    let (status, stdout, stderr) = ended(command)?;
+pub(super) fn json_lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
+    let (status, stdout, stderr) = run(command)?;
     let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
     match lines.is_empty() {
         true => Err(Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr)))),
@@ -141,8 +141,8 @@ pub(super) fn lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
 }
 
 /// The JSON object in the last line of a command's output.
-pub(super) fn answered(command: &mut Command) -> Result<Value, Outcome> {
-    let (status, stdout, stderr) = ended(command)?;
+pub(super) fn json_answer(command: &mut Command) -> Result<Value, Outcome> {
+    let (status, stdout, stderr) = run(command)?;
     let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
     answer
         .filter(|_| status.success())
@@ -175,8 +175,8 @@ mod tests {
 
     #[test]
     fn a_programs_end_is_a_result() {
-        assert_eq!(answered(&mut shell("echo noise; echo '{\"a\": 1}'")).unwrap()["a"], 1);
-        let crashed = |script: &str| answered(&mut shell(script)).unwrap_err().to_string();
+        assert_eq!(json_answer(&mut shell("echo noise; echo '{\"a\": 1}'")).unwrap()["a"], 1);
+        let crashed = |script: &str| json_answer(&mut shell(script)).unwrap_err().to_string();
         assert_eq!(crashed("echo oh >&2; kill -ABRT $$"), "**crashed**: signal 6; the last words: oh");
         assert_eq!(
             crashed("echo oh >&2; exit 3"),
@@ -184,7 +184,7 @@ mod tests {
         );
         assert_eq!(crashed("echo '{}'; exit 3"), "**crashed**: no answer (exit status: 3)");
         assert_eq!(crashed("echo noise"), "**crashed**: no answer (exit status: 0)");
-        let absent = answered(&mut Command::new("/no/such/program")).unwrap_err();
+        let absent = json_answer(&mut Command::new("/no/such/program")).unwrap_err();
         assert!(matches!(&absent, Outcome::Failed(why) if why.starts_with("`/no/such/program` could not")));
     }
 

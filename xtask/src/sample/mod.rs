@@ -39,7 +39,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let workshop = Workshop::open()?;
     let scratch = tempfile::tempdir()?;
     let folder = if options.save_engine { kept } else { scratch.path().to_path_buf() };
-    let plan = make(&workshop, &name, sample, options, &folder)?;
+    let plan = build_engine(&workshop, &name, sample, options, &folder)?;
     if options.save_engine {
         println!("saved {}; run it again with --load_engine --artifacts_dir {0}", folder.display());
     }
@@ -47,7 +47,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
 }
 
 /// Makes the engine, inputs and references, and returns the engine's path.
-fn make(
+fn build_engine(
     workshop: &Workshop,
     name: &str,
     sample: &Sample,

@@ -2,9 +2,9 @@
 //!
 //! Owns the list of [`steps`] and the environment of the tests.
 
-mod again;
 mod report;
 mod results;
+mod second_build;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -36,7 +36,7 @@ pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
 /// Runs what only a release needs.
 fn release_steps(report: &mut Report<impl Write>) {
     if let Some(dist) = report.prepare("dist", make_dist) {
-        report.verify("dist from another folder", |echo| again::same_from_another_folder(&dist, echo));
+        report.verify("dist from another folder", |echo| second_build::same_from_another_folder(&dist, echo));
         let built = dist.artifacts.environment();
         report.check("matrix", xtask("matrix").env(artifacts::PREBUILT, "1").envs(built));
     }
@@ -73,7 +73,7 @@ fn steps(report: &mut Report<impl Write>) {
 }
 
 fn make_dist(echo: &mut dyn FnMut(&str)) -> Result<Dist> {
-    dist::make(&Checkout::this()?, &dist::folder(None), echo)
+    dist::build(&Checkout::this()?, &dist::folder(None), echo)
 }
 
 /// Another command of this program.

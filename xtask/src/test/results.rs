@@ -94,8 +94,8 @@ impl Reader {
             self.results.failures.push(format!("{} ({program})", test.trim_end()));
         } else if let Some((_, reason)) = line.split_once(" ... ignored") {
             // `, REASON` of libtest, ` (REASON)` of libtest-mimic.
-            let of_mimic = reason.strip_prefix(" (").and_then(|rest| rest.strip_suffix(')'));
-            let reason = reason.strip_prefix(", ").or(of_mimic);
+            let mimic_reason = reason.strip_prefix(" (").and_then(|rest| rest.strip_suffix(')'));
+            let reason = reason.strip_prefix(", ").or(mimic_reason);
             self.results.reasons.extend(reason.map(str::to_owned));
         }
     }

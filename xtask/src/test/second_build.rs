@@ -16,7 +16,7 @@ pub(super) fn same_from_another_folder(first: &Dist, mut echo: impl FnMut(&str))
     // Packed crates, so that they need not be downloaded again.
     files::copy_tree(&Checkout::this()?.cargo_home.join("registry"), &cargo_home.join("registry"), &["src"])?;
     let copied = Checkout { target: root.join("target"), root, cargo_home, temporary };
-    let second = dist::make(&copied, &work.path().join("out"), &mut echo)?;
+    let second = dist::build(&copied, &work.path().join("out"), &mut echo)?;
     for (first, second) in [(&first.archive, &second.archive), (&first.wheel, &second.wheel)] {
         if fs::read(first)? != fs::read(second)? {
             bail!(

@@ -34,13 +34,7 @@ pub(crate) fn run(names: &[String], seconds: u64, jobs: usize) -> Result<ExitCod
     let names = select_targets(&targets(&fuzz)?, names)?;
     check_tools()?;
     let programs = fuzz.join("target").join(host()?).join("release");
-    let target = |name: String| Target {
-        work: fuzz.join("work").join(&name),
-        programs: programs.clone(),
-        fuzz: fuzz.clone(),
-        name,
-    };
-    let targets: Vec<Target> = names.into_iter().map(target).collect();
+    let targets: Vec<Target> = names.into_iter().map(|name| Target::new(&fuzz, &programs, name)).collect();
     for target in &targets {
         target.prepare()?;
     }
@@ -112,57 +106,57 @@ fn create_empty(folder: &Path) -> Result<()> {
 
 struct Target {
     name: String,
-    /// The folder of the built targets.
-    programs: PathBuf,
-    fuzz: PathBuf,
+    program: PathBuf,
+    dictionary: PathBuf,
+    corpus: PathBuf,
+    artifacts: PathBuf,
     /// Working folder, ignored by git.
     work: PathBuf,
+    seeds: PathBuf,
+    /// Inputs that reached new code, in this run and earlier ones.
+    found: PathBuf,
 }
 
 impl Target {
-    fn seeds(&self) -> PathBuf {
-        self.work.join("seeds")
-    }
-
-    /// Inputs that reached new code, in this run and earlier ones.
-    fn found(&self) -> PathBuf {
-        self.work.join("found")
-    }
-
-    fn corpus(&self) -> PathBuf {
-        self.fuzz.join("corpus").join(&self.name)
-    }
-
-    fn artifacts(&self) -> PathBuf {
-        self.fuzz.join("artifacts").join(&self.name)
+    fn new(fuzz: &Path, programs: &Path, name: String) -> Target {
+        let work = fuzz.join("work").join(&name);
+        Target {
+            program: programs.join(&name),
+            dictionary: fuzz.join("dictionaries").join(format!("{name}.dict")),
+            corpus: fuzz.join("corpus").join(&name),
+            artifacts: fuzz.join("artifacts").join(&name),
+            seeds: work.join("seeds"),
+            found: work.join("found"),
+            work,
+            name,
+        }
     }
 
     /// Creates the folders and the seeds.
     fn prepare(&self) -> Result<()> {
-        for folder in [self.found(), self.corpus(), self.artifacts()] {
-            fs::create_dir_all(&folder)?;
+        for folder in [&self.found, &self.corpus, &self.artifacts] {
+            fs::create_dir_all(folder)?;
         }
-        create_empty(&self.seeds())?;
+        create_empty(&self.seeds)?;
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-fuzz-targets", "--bin", "fuzz-seeds", "--"]);
-        process::inherit(command.arg(&self.name).arg(self.seeds()))
+        process::inherit(command.arg(&self.name).arg(&self.seeds))
     }
 
     /// Runs the built target. `cargo fuzz run` would build again if a file has changed.
-    fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
-        let mut command = Command::new(self.programs.join(&self.name));
+    fn libfuzzer(&self, folders: &[&PathBuf], options: &[String]) -> Command {
+        let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
-        let dictionary = self.fuzz.join("dictionaries").join(format!("{}.dict", self.name));
-        command.arg(format!("-dict={}", dictionary.display()));
-        command.arg(format!("-artifact_prefix={}/", self.artifacts().display()));
+        command.arg(format!("-dict={}", self.dictionary.display()));
+        command.arg(format!("-artifact_prefix={}/", self.artifacts.display()));
         command.args(LIMITS).args(options);
         command
     }
 
     /// Fuzzes and keeps new inputs. Returns `false` if an input failed.
     fn fuzz(&self, seconds: u64) -> Result<bool> {
-        let before: BTreeSet<PathBuf> = files::list(&self.artifacts())?.into_iter().collect();
-        let folders = [self.found(), self.corpus(), self.seeds()];
+        let before: BTreeSet<PathBuf> = files::list(&self.artifacts)?.into_iter().collect();
+        let folders = [&self.found, &self.corpus, &self.seeds];
         let options = [format!("-max_total_time={seconds}"), "-print_final_stats=1".to_owned()];
         let name = &self.name;
         let inputs = folders.iter().flat_map(|folder| files::list(folder)).flatten().count();
@@ -187,7 +181,7 @@ impl Target {
         }
         let tail: Vec<String> = tail.into();
         println!("{name}: failed\n{}", tail.join("\n"));
-        for input in files::list(&self.artifacts())?.into_iter().filter(|path| !before.contains(path)) {
+        for input in files::list(&self.artifacts)?.into_iter().filter(|path| !before.contains(path)) {
             println!("{name}: the input is {}", input.display());
         }
         // Inputs found before the failure are kept, too.
@@ -198,9 +192,9 @@ impl Target {
     fn update_corpus(&self) -> Result<()> {
         let merged = self.work.join("merged");
         create_empty(&merged)?;
-        files::copy_all(&self.seeds(), &merged)?;
+        files::copy_all(&self.seeds, &merged)?;
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
-        let folders = [merged.clone(), self.corpus(), self.found()];
+        let folders = [&merged, &self.corpus, &self.found];
         // Coverage without counters: with them, thousands of inputs would be kept.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
@@ -216,8 +210,8 @@ impl Target {
             fs::copy(path, new.join(files::name(path)?))?;
         }
         create_empty(&before)?;
-        fs::rename(self.corpus(), &before)?;
-        fs::rename(&new, self.corpus())?;
+        fs::rename(&self.corpus, &before)?;
+        fs::rename(&new, &self.corpus)?;
         let bytes: u64 = kept.iter().map(|(length, _)| length).sum();
         println!("{}: {} of {reached} inputs kept, {bytes} bytes", self.name, kept.len());
         Ok(())
@@ -322,29 +316,22 @@ esac
     fn inputs_found_before_a_failure_are_kept() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let target = Target {
-            name: "t".to_owned(),
-            programs: at("programs"),
-            fuzz: at("fuzz"),
-            work: at("fuzz/work/t"),
-        };
-        for folder in
-            [&target.programs, &target.seeds(), &target.found(), &target.corpus(), &target.artifacts()]
-        {
+        let programs = folder.path().join("programs");
+        let target = Target::new(&folder.path().join("fuzz"), &programs, "t".to_owned());
+        for folder in [&programs, &target.seeds, &target.found, &target.corpus, &target.artifacts] {
             fs::create_dir_all(folder).unwrap();
         }
-        let program = target.programs.join("t");
-        std::fs::write(&program, FAILING).unwrap();
-        std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();
-        std::fs::write(target.corpus().join("old"), "reached less").unwrap();
+        let program = &target.program;
+        std::fs::write(program, FAILING).unwrap();
+        std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
+        std::fs::write(target.corpus.join("old"), "reached less").unwrap();
         assert!(!target.fuzz(1).unwrap());
         let names = |folder: &Path| {
             let paths = files::list(folder).unwrap();
             paths.iter().map(|path| files::name(path).unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(names(&target.corpus()), ["new"]);
-        assert_eq!(names(&target.artifacts()), ["crash-1"]);
+        assert_eq!(names(&target.corpus), ["new"]);
+        assert_eq!(names(&target.artifacts), ["crash-1"]);
         assert_eq!(names(&target.work.join("before")), ["old"]);
     }
 

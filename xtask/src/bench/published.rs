@@ -75,14 +75,7 @@ struct Outcome {
     how: Option<String>,
     /// The modes of one rival: a time, or the reason for its absence.
     #[serde(default)]
-    modes: BTreeMap<String, Mode>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Mode {
-    Time(#[allow(dead_code)] f64),
-    Why(String),
+    modes: BTreeMap<String, serde_json::Value>,
 }
 
 impl Outcome {
@@ -98,10 +91,8 @@ impl Outcome {
     /// Remarks on the measurement.
     fn remarks(&self) -> impl Iterator<Item = String> {
         let own = self.why.as_ref().or(self.how.as_ref()).cloned();
-        let missing = self.modes.iter().filter_map(|(name, mode)| match mode {
-            Mode::Time(_) => None,
-            Mode::Why(why) => Some(format!("without `{name}`, because {why}")),
-        });
+        let missing = self.modes.iter().filter_map(|(name, mode)| Some((name, mode.as_str()?)));
+        let missing = missing.map(|(name, why)| format!("without `{name}`, because {why}"));
         // If no mode has a time, `why` has all reasons.
         own.into_iter().chain(missing.filter(|_| self.microseconds.is_some()))
     }
@@ -193,11 +184,8 @@ fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
 /// The section of the performance page.
 fn section(measured: &KernelReport) -> String {
     let command = measured.command.as_ref().map_or_else(String::new, |command| format!("`{command}`. "));
-    let mut text = format!(
-        "{command}{} {}\n\n",
-        machine(&measured.machine, &measured.date),
-        Score::count(&measured.cells).describe()
-    );
+    let mut text =
+        format!("{command}{} {}\n\n", machine(&measured.machine, &measured.date), score(&measured.cells));
     for plugin in plugins(measured) {
         let table = table(measured, plugin, "performance");
         text.push_str(&format!("### {plugin}\n\n{table}\n"));
@@ -236,39 +224,21 @@ fn table(measured: &KernelReport, plugin: &str, folder: &str) -> String {
     )
 }
 
-/// Comparison of the plugins with the rivals that have a time.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Score {
-    rivals: usize,
-    /// Rivals that are not faster.
-    wins: usize,
-    /// Ties among `wins`.
-    tied_wins: usize,
-    /// Ties among the faster rivals.
-    tied_losses: usize,
-}
-
-impl Score {
-    fn count(cells: &[Node]) -> Score {
-        let mut score = Score::default();
-        for (cell, rival) in cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (cell, rival))) {
-            let Some(theirs) = rival.microseconds else { continue };
-            let is_win = cell.ours.microseconds.is_some_and(|own| own <= theirs);
-            let is_tie = is_tie(&cell.ours, rival);
-            score.rivals += 1;
-            score.wins += usize::from(is_win);
-            score.tied_wins += usize::from(is_win && is_tie);
-            score.tied_losses += usize::from(!is_win && is_tie);
-        }
-        score
-    }
-
-    fn describe(&self) -> String {
-        let Score { rivals, wins, tied_wins, tied_losses } = self;
-        format!(
-            "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {tied_wins} of these {wins}, and {tied_losses} of the faster rivals."
-        )
-    }
+/// Compares the plugins with the rivals that have a time.
+fn score(cells: &[Node]) -> String {
+    let pairs = cells.iter().flat_map(|cell| cell.rivals().map(|(_, rival)| (&cell.ours, rival)));
+    let pairs = pairs.filter(|(_, rival)| rival.microseconds.is_some());
+    let (wins, losses): (Vec<_>, Vec<_>) =
+        pairs.partition(|(own, rival)| own.microseconds.is_some_and(|own| Some(own) <= rival.microseconds));
+    let ties =
+        |pairs: &[(&Outcome, &Outcome)]| pairs.iter().filter(|(own, rival)| is_tie(own, rival)).count();
+    format!(
+        "At least as fast as {wins} of {rivals} rivals. Ties, where the middle halves of both times overlap: {} of these {wins}, and {} of the faster rivals.",
+        ties(&wins),
+        ties(&losses),
+        wins = wins.len(),
+        rivals = wins.len() + losses.len()
+    )
 }
 
 /// The plugins in the order of measurement.
@@ -362,8 +332,9 @@ mod tests {
 
     #[test]
     fn rivals_without_a_time_do_not_count() {
-        let score = Score::count(&example().cells);
-        assert_eq!(score, Score { rivals: 6, wins: 4, tied_wins: 1, tied_losses: 1 });
+        let score = score(&example().cells);
+        assert!(score.starts_with("At least as fast as 4 of 6 rivals."), "{score}");
+        assert!(score.ends_with(": 1 of these 4, and 1 of the faster rivals."), "{score}");
     }
 
     #[test]

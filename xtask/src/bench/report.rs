@@ -16,8 +16,8 @@ use crate::workshop::Workshop;
 /// The measurements with such a result; each has a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
 
-/// Measurements whose first table has a figure with a bar for each column of times.
-const IN_BARS: [&str; 1] = ["enqueue"];
+/// The measurement whose first table has a figure with a bar for each column of times.
+const IN_BARS: &str = "enqueue";
 
 /// The end of the names of such columns.
 const TIMES: &str = ", us";
@@ -162,7 +162,7 @@ impl Report {
 
     /// The table that has a figure with bars.
     fn in_bars(&self) -> Option<&Table> {
-        self.tables.first().filter(|_| IN_BARS.contains(&self.name.as_str()))
+        self.tables.first().filter(|_| self.name == IN_BARS)
     }
 
     /// File stems and SVG texts of the figures.

@@ -24,13 +24,10 @@ pub(crate) fn run(name: Option<&str>, release_checks: bool) -> ExitCode {
         release_steps(&mut report);
     } else {
         steps(&mut report);
-        if name.is_none() {
-            report.note(
-                "not run: dist from another folder, book, matrix (`cargo xtask test --release-checks`)",
-            );
-        }
     }
-    report.finish()
+    let is_partial = !release_checks && name.is_none();
+    let note = "not run: dist from another folder, book, matrix (`cargo xtask test --release-checks`)";
+    report.finish(is_partial.then_some(note))
 }
 
 /// Runs what only a release needs.

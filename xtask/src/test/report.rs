@@ -14,8 +14,6 @@ pub(crate) struct Report<W> {
     out: W,
     filter: Option<String>,
     results: Results,
-    /// Lines of the summary.
-    notes: Vec<String>,
     /// Checks and tests that the filter let through.
     matched: usize,
     start: Instant,
@@ -25,14 +23,7 @@ impl<W: Write> Report<W> {
     /// Creates an empty report that is written to `out`. `filter` applies to checks and suites.
     pub(crate) fn new(out: W, filter: Option<&str>) -> Self {
         let filter = filter.map(str::to_owned);
-        Self {
-            out,
-            filter,
-            results: Results::default(),
-            notes: Vec::new(),
-            matched: 0,
-            start: Instant::now(),
-        }
+        Self { out, filter, results: Results::default(), matched: 0, start: Instant::now() }
     }
 
     /// Runs a step whose result later steps need: ignores the filter, counts as one.
@@ -102,14 +93,9 @@ impl<W: Write> Report<W> {
         self.results.add(suite);
     }
 
-    /// Adds a line to the summary.
-    pub(crate) fn note(&mut self, line: &str) {
-        self.notes.push(line.to_owned());
-    }
-
-    /// Prints the summary, and returns the exit status.
-    pub(crate) fn finish(&mut self) -> ExitCode {
-        let Self { out, filter, results, notes, matched, start } = self;
+    /// Prints the summary with a note, and returns the exit status.
+    pub(crate) fn finish(&mut self, note: Option<&str>) -> ExitCode {
+        let Self { out, filter, results, matched, start } = self;
         if let Some(filter) = filter.as_ref().filter(|_| *matched == 0) {
             results.counts.failed += 1;
             results.failures.push(format!("no check and no test has `{filter}` in its name"));
@@ -124,9 +110,7 @@ impl<W: Write> Report<W> {
         for failure in &results.failures {
             print(out, &format!("failed: {failure}"));
         }
-        for note in notes {
-            print(out, note);
-        }
+        note.iter().for_each(|note| print(out, note));
         print(out, &results.counts.to_string());
         if results.counts.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -169,12 +153,11 @@ mod tests {
             shell("echo '     Running x (y)'; echo 'test result: ok. 2 passed; 0 failed; 1 ignored; 0 measured'")
         });
         report.suite("gone", |_| Command::new("/no/such/program"));
-        report.note("not run: matrix");
         assert_eq!((made, lost), (Some(7), None));
         assert_eq!(report.results.counts, Counts { passed: 4, failed: 3, skipped: 1 });
         assert_eq!(report.results.failures[..2], ["build: it broke", "bad: `sh -c 'exit 3'` failed"]);
         assert!(report.results.failures[2].starts_with("gone: `/no/such/program` could not be started"));
-        assert_eq!(report.finish(), ExitCode::FAILURE);
+        assert_eq!(report.finish(Some("not run: matrix")), ExitCode::FAILURE);
         let text = String::from_utf8(report.out).unwrap();
         assert!(text.ends_with("(os error 2)\nnot run: matrix\n4 passed, 3 failed, 1 skipped\n"), "{text}");
         assert_eq!(text.lines().filter(|line| line.starts_with("failed: ")).count(), 3);
@@ -187,7 +170,7 @@ mod tests {
         let text = |filter| {
             let mut report = report(filter);
             report.suite("tests", |_| shell(script));
-            assert_eq!(report.finish(), ExitCode::FAILURE);
+            assert_eq!(report.finish(None), ExitCode::FAILURE);
             String::from_utf8(report.out).unwrap()
         };
         let all = text(None);
@@ -207,7 +190,7 @@ mod tests {
             shell("true")
         });
         assert_eq!(report.results.counts, Counts { passed: 1, failed: 0, skipped: 0 });
-        assert_eq!(report.finish(), ExitCode::SUCCESS);
+        assert_eq!(report.finish(None), ExitCode::SUCCESS);
     }
 
     #[test]
@@ -215,6 +198,6 @@ mod tests {
         let mut report = report(Some("nonsense"));
         report.prepare("setup", |_| Ok(()));
         report.check("clippy", &mut shell("true"));
-        assert_eq!(report.finish(), ExitCode::FAILURE);
+        assert_eq!(report.finish(None), ExitCode::FAILURE);
     }
 }

@@ -26,6 +26,14 @@ pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     Ok(fs::write(path, content)?)
 }
 
+/// Creates a folder, or empties it.
+pub(crate) fn create_empty(folder: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder)?;
+    }
+    Ok(fs::create_dir_all(folder)?)
+}
+
 /// Copies the regular files of a folder.
 pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;

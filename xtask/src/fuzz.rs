@@ -96,14 +96,6 @@ fn cargo_fuzz(command: &str) -> Command {
     cargo
 }
 
-/// Creates a folder, or empties it.
-fn create_empty(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder)?;
-    }
-    Ok(fs::create_dir_all(folder)?)
-}
-
 struct Target {
     name: String,
     program: PathBuf,
@@ -137,7 +129,7 @@ impl Target {
         for folder in [&self.found, &self.corpus, &self.artifacts] {
             fs::create_dir_all(folder)?;
         }
-        create_empty(&self.seeds)?;
+        files::create_empty(&self.seeds)?;
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-fuzz-targets", "--bin", "fuzz-seeds", "--"]);
         process::inherit(command.arg(&self.name).arg(&self.seeds))
@@ -191,7 +183,7 @@ impl Target {
     /// Puts the smallest set of inputs that reaches all code, beyond what the seeds reach, into the corpus.
     fn update_corpus(&self) -> Result<()> {
         let merged = self.work.join("merged");
-        create_empty(&merged)?;
+        files::create_empty(&merged)?;
         files::copy_all(&self.seeds, &merged)?;
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
         let folders = [&merged, &self.corpus, &self.found];
@@ -205,11 +197,11 @@ impl Target {
         let reached = new.len();
         let kept = select_inputs(new);
         let [new, before] = ["kept", "before"].map(|name| self.work.join(name));
-        create_empty(&new)?;
+        files::create_empty(&new)?;
         for (_, path) in &kept {
             fs::copy(path, new.join(files::name(path)?))?;
         }
-        create_empty(&before)?;
+        files::create_empty(&before)?;
         fs::rename(&self.corpus, &before)?;
         fs::rename(&new, &self.corpus)?;
         let bytes: u64 = kept.iter().map(|(length, _)| length).sum();

@@ -161,9 +161,9 @@ fn measure_size(
         for _ in 0..3 {
             measured.warm.push(measure::run(&mut compile(&cache)?)?.0);
         }
-        let bare = |settings| bare(workshop, folder, source, Some(&instances), architectures, settings);
-        measured.bare.push(bare(&[])?);
-        measured.bare_alike.push(bare(&MEMORY)?);
+        let mut bare = bare(workshop, folder, source, Some(&instances), architectures)?;
+        measured.bare.push(run_bare(&mut bare)?);
+        measured.bare_alike.push(run_bare(bare.envs(MEMORY))?);
         let mut nvcc = fatbin(nvcc, &all_kernels, &folder.join("nvcc.fatbin"), architectures);
         measured.nvcc.push(measure::run(&mut nvcc)?.0);
         fs::remove_dir_all(&cache)?;
@@ -181,21 +181,19 @@ fn result_number(output: &str, name: &str) -> Result<f64> {
     result[name].as_f64().with_context(|| format!("`cubinder compile --json` says no `{name}`"))
 }
 
-/// NVRTC's calls alone, on all processors, with these variables.
+/// Makes NVRTC's calls alone, on all processors.
 pub(super) fn bare(
     workshop: &Workshop,
     folder: &Path,
     source: &str,
     instances: Option<&str>,
     architectures: &[&str],
-    settings: &[(&str, &str)],
-) -> Result<Bare> {
+) -> Result<Command> {
     let mut command = workshop.python("bare_nvrtc.py")?;
     // The caller's own settings must not apply.
     for (name, _) in MEMORY {
         command.env_remove(name);
     }
-    command.envs(settings.iter().copied());
     let file = folder.join("bare.cu");
     files::write(&file, source)?;
     command.arg(workshop.nvrtc()?).arg("--source").arg(file);
@@ -206,7 +204,12 @@ pub(super) fn bare(
     }
     command.args(architectures.iter().flat_map(|arch| ["--arch", arch]));
     command.args(["--processes", &measure::cores().to_string()]);
-    last_line_as_json(&measure::run(&mut command)?.1)
+    Ok(command)
+}
+
+/// Runs a command of [`bare`].
+pub(super) fn run_bare(command: &mut Command) -> Result<Bare> {
+    last_line_as_json(&measure::run(command)?.1)
 }
 
 pub(super) fn fatbin(nvcc: &Path, source: &Path, output: &Path, architectures: &[&str]) -> Command {

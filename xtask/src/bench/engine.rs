@@ -12,6 +12,7 @@ use clap::Args;
 use fs_err as fs;
 use serde::{Deserialize, Serialize};
 
+use super::compile;
 use super::contenders;
 use super::curves::Curve;
 use super::generated::{self, Op};
@@ -284,17 +285,11 @@ pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
 /// A hundred kernels as machine code and as PTX, each in a file.
 fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
     let code = folder.join("code");
-    fs::create_dir_all(&code)?;
     // The source is empty; each line of the instances is a whole kernel.
-    files::write(&folder.join("code/empty.cu"), "")?;
-    let kernels: Vec<String> =
+    let kernels: String =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
-    files::write(&folder.join("code/kernels.txt"), kernels.concat())?;
-    let mut command = workshop.python("bare_nvrtc.py")?;
-    command.arg(workshop.nvrtc()?).arg("--source").arg(code.join("empty.cu"));
-    command.arg("--instances").arg(code.join("kernels.txt")).arg("--out").arg(&code);
-    command.args(["--arch", "sm_90", "--arch", PTX[0], "--processes", &measure::cores().to_string()]);
-    measure::run(&mut command).map(drop)
+    let mut command = compile::bare(workshop, &code, "", Some(&kernels), &["sm_90", PTX[0]])?;
+    measure::run(command.arg("--out").arg(&code)).map(drop)
 }
 
 /// Puts engines of one node into `folder`, which differ in the work of an enqueue.

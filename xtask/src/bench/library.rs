@@ -93,7 +93,8 @@ fn measure_count(workshop: &Workshop, runs: usize, count: usize) -> Result<Libra
 /// The code of one plugin times their number: they differ in a constant.
 fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
-    Ok(compile::bare(workshop, folder, &first, None, &ARCHITECTURES, &[])?.bytes / 1e6 * ops.len() as f64)
+    let mut bare = compile::bare(workshop, folder, &first, None, &ARCHITECTURES)?;
+    Ok(compile::run_bare(&mut bare)?.bytes / 1e6 * ops.len() as f64)
 }
 
 fn load(workshop: &Workshop, library: &Path) -> Result<Load> {

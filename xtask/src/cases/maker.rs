@@ -5,12 +5,12 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use fs_err as fs;
 
 use super::{Form, Plan, Run};
 use crate::workshop::{Engine, Network, Workshop};
-use crate::{process, setup, workspace};
+use crate::{files, process, setup, workspace};
 
 /// Makes the parts of cases in one folder.
 pub(crate) struct Maker<'a> {
@@ -89,12 +89,7 @@ impl<'a> Maker<'a> {
         let sources = workspace::root().join("tests/data/elsewhere");
         let cache = output.join("cache");
         // Code of an older release of the compilers would be imported, too.
-        match fs::remove_dir_all(&cache) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(error).with_context(|| format!("cannot remove {}", cache.display()));
-            }
-            _ => {}
-        }
+        files::create_empty(&cache)?;
         let mut compile = Command::new(&python);
         process::capture(
             compile.arg(sources.join("compile.py")).arg(&output).env("TRITON_CACHE_DIR", &cache),

@@ -32,7 +32,7 @@ impl Builder {
             ("CARGO_HOME", checkout.cargo_home.clone().into()),
             ("TMPDIR", checkout.temporary.clone().into()),
             ("CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER", linker),
-            ("CARGO_ENCODED_RUSTFLAGS", remapped(&Folders::find(&checkout.cargo_home)?)),
+            ("CARGO_ENCODED_RUSTFLAGS", remapped(&folders(&checkout.cargo_home)?)),
             ("CARGO_TARGET_DIR", checkout.target.clone().into()),
             // Cargo's configuration may name wrappers.
             ("RUSTC_WRAPPER", OsString::new()),
@@ -82,45 +82,35 @@ fn is_kept(name: &str) -> bool {
     })
 }
 
-/// Folders of this machine that rustc would put into panic messages.
-struct Folders {
-    cargo_home: PathBuf,
-    /// Unpacked crates: one folder for each registry, named after its address.
-    registries: Vec<PathBuf>,
-    /// The standard library's sources, and their path where they are not installed.
-    std: (PathBuf, String),
-}
-
-impl Folders {
-    fn find(cargo_home: &Path) -> Result<Self> {
-        let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
-        let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-        registries.sort();
-        let rustc = |arguments: &[&str]| {
-            process::capture(Command::new("rustc").args(arguments).current_dir(workspace::root()))
-        };
-        let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
-        let version = rustc(&["--version", "--verbose"])?;
-        let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "));
-        let commit = commit.context("`rustc --version --verbose` names no commit")?;
-        let std = (sysroot.join("lib/rustlib/src/rust"), format!("/rustc/{commit}"));
-        Ok(Self { cargo_home: cargo_home.to_path_buf(), registries, std })
-    }
+/// Folders of this machine that rustc would put into panic messages, and what stands for them: cargo's folder, the
+/// unpacked crates (one folder for each registry, named after its address), and the standard library's sources.
+fn folders(cargo_home: &Path) -> Result<Vec<(PathBuf, String)>> {
+    let entries = fs::read_dir(cargo_home.join("registry/src")).into_iter().flatten().flatten();
+    let mut registries: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    registries.sort();
+    let rustc = |arguments: &[&str]| {
+        process::capture(Command::new("rustc").args(arguments).current_dir(workspace::root()))
+    };
+    let sysroot = PathBuf::from(rustc(&["--print", "sysroot"])?.trim());
+    let version = rustc(&["--version", "--verbose"])?;
+    let commit = version.lines().find_map(|line| line.strip_prefix("commit-hash: "));
+    let commit = commit.context("`rustc --version --verbose` names no commit")?;
+    let mut folders = vec![(cargo_home.to_path_buf(), "/cargo".to_owned())];
+    folders.extend(registries.into_iter().map(|folder| (folder, "/crates".to_owned())));
+    folders.push((sysroot.join("lib/rustlib/src/rust"), format!("/rustc/{commit}")));
+    Ok(folders)
 }
 
 /// The options in cargo's encoding. The last one that matches a path applies.
-fn remapped(folders: &Folders) -> OsString {
-    let option = |from: &Path, to: &str| {
+fn remapped(folders: &[(PathBuf, String)]) -> OsString {
+    let option = |(from, to): &(PathBuf, String)| {
         let mut text = OsString::from("--remap-path-prefix=");
         text.push(from);
         text.push("=");
         text.push(to);
         text
     };
-    let mut options = vec![option(&folders.cargo_home, "/cargo")];
-    options.extend(folders.registries.iter().map(|folder| option(folder, "/crates")));
-    options.push(option(&folders.std.0, &folders.std.1));
-    options.join(std::ffi::OsStr::new("\u{1f}"))
+    folders.iter().map(option).collect::<Vec<_>>().join(std::ffi::OsStr::new("\u{1f}"))
 }
 
 #[cfg(test)]
@@ -129,11 +119,12 @@ mod tests {
 
     #[test]
     fn folders_get_the_same_names_everywhere() {
-        let folders = Folders {
-            cargo_home: "/home/a b/.cargo".into(),
-            registries: vec!["/home/a b/.cargo/registry/src/index-1".into()],
-            std: ("/rust/lib/rustlib/src/rust".into(), "/rustc/1234".into()),
-        };
+        let folders = [
+            ("/home/a b/.cargo", "/cargo"),
+            ("/home/a b/.cargo/registry/src/index-1", "/crates"),
+            ("/rust/lib/rustlib/src/rust", "/rustc/1234"),
+        ];
+        let folders = folders.map(|(from, to)| (PathBuf::from(from), to.to_owned()));
         assert_eq!(
             remapped(&folders).to_str().unwrap().split('\u{1f}').collect::<Vec<_>>(),
             [
@@ -146,8 +137,9 @@ mod tests {
 
     #[test]
     fn this_machines_folders_are_found() {
-        let folders = Folders::find(&Checkout::this().unwrap().cargo_home).unwrap();
-        assert!(folders.cargo_home.is_absolute() && folders.std.1.starts_with("/rustc/"));
+        let folders = folders(&Checkout::this().unwrap().cargo_home).unwrap();
+        let (_, std) = folders.last().unwrap();
+        assert!(folders[0].0.is_absolute() && std.starts_with("/rustc/"));
     }
 
     #[test]

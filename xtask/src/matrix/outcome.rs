@@ -134,19 +134,18 @@ pub(super) fn run(command: &mut Command) -> Result<(ExitStatus, String, String),
 pub(super) fn json_lines(command: &mut Command) -> Result<Vec<Value>, Outcome> {
     let (status, stdout, stderr) = run(command)?;
     let lines: Vec<Value> = stdout.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
-    match lines.is_empty() {
-        true => Err(Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr)))),
-        false => Ok(lines),
-    }
+    if lines.is_empty() { Err(no_answer(status, &stderr)) } else { Ok(lines) }
 }
 
 /// The JSON object in the last line of a command's output.
 pub(super) fn json_answer(command: &mut Command) -> Result<Value, Outcome> {
     let (status, stdout, stderr) = run(command)?;
     let answer = stdout.lines().last().and_then(|line| serde_json::from_str(line).ok());
-    answer
-        .filter(|_| status.success())
-        .ok_or_else(|| Outcome::Crashed(format!("no answer ({status}){}", last_words(&stderr))))
+    answer.filter(|_| status.success()).ok_or_else(|| no_answer(status, &stderr))
+}
+
+fn no_answer(status: ExitStatus, stderr: &str) -> Outcome {
+    Outcome::Crashed(format!("no answer ({status}){}", last_words(stderr)))
 }
 
 fn last_words(stderr: &str) -> String {

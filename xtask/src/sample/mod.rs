@@ -11,7 +11,7 @@ use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
 use crate::workshop::{Network, Workshop};
-use crate::{gpu, process, workspace};
+use crate::{files, gpu, process, workspace};
 
 use catalogue::{Sample, samples};
 pub(crate) use options::{Mode, Options};
@@ -86,14 +86,12 @@ fn check_saved(folder: &Path) -> Result<()> {
 
 /// The only plan in a folder.
 fn plan_in(folder: &Path) -> Result<PathBuf> {
-    let entries = fs::read_dir(folder)?;
-    let paths = entries.filter_map(|entry| entry.ok().map(|entry| entry.path()));
-    let mut plans: Vec<PathBuf> =
-        paths.filter(|path| path.extension().is_some_and(|extension| extension == "plan")).collect();
-    match (plans.pop(), plans.len()) {
-        (Some(plan), 0) => Ok(plan),
-        (Some(_), more) => bail!("{} holds {} engines, expected one", folder.display(), more + 1),
-        (None, _) => bail!("{} holds no engine", folder.display()),
+    let mut plans = files::list(folder)?;
+    plans.retain(|path| path.extension().is_some_and(|extension| extension == "plan"));
+    match plans.as_slice() {
+        [plan] => Ok(plan.clone()),
+        [] => bail!("{} holds no engine", folder.display()),
+        _ => bail!("{} holds {} engines, expected one", folder.display(), plans.len()),
     }
 }
 

@@ -47,12 +47,13 @@ pub(crate) fn packaging(glibc: &str) -> Result<Packaging> {
 /// Returns CMake and Ninja of the search path, or else the pinned ones.
 pub(crate) fn build_systems() -> Result<BuildSystems> {
     let packages = Packages::open()?;
+    let found_or_fetched = |found: Option<PathBuf>, package: &str, program: &str| match found {
+        Some(program) => Ok(program),
+        None => packages.fetch(package).map(|folder| folder.join(program)),
+    };
     let cmake = on_path("cmake").filter(|program| version(program) >= Some(OLDEST_CMAKE));
-    let cmake = cmake
-        .map_or_else(|| Ok(packages.fetch("cmake")?.join("cmake/data/bin/cmake")), Ok::<_, anyhow::Error>)?;
-    let ninja = on_path("ninja");
-    let ninja =
-        ninja.map_or_else(|| Ok(packages.fetch("ninja")?.join("bin/ninja")), Ok::<_, anyhow::Error>)?;
+    let cmake = found_or_fetched(cmake, "cmake", "cmake/data/bin/cmake")?;
+    let ninja = found_or_fetched(on_path("ninja"), "ninja", "bin/ninja")?;
     Ok(BuildSystems { cmake, ninja })
 }
 

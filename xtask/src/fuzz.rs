@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 use rayon::prelude::*;
 
@@ -54,10 +54,7 @@ fn targets(fuzz: &Path) -> Result<BTreeSet<String>> {
 
 /// The targets with these names, or all.
 fn select_targets(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<String>> {
-    if let Some(wrong) = names.iter().find(|name| !targets.contains(*name)) {
-        let names: Vec<&str> = targets.iter().map(String::as_str).collect();
-        bail!("`{wrong}` is not a target; the targets are {}", names.join(", "));
-    }
+    crate::check_names("target", names, targets)?;
     let is_chosen = |name: &&String| names.is_empty() || names.contains(*name);
     Ok(targets.iter().filter(is_chosen).cloned().collect())
 }
@@ -65,17 +62,18 @@ fn select_targets(targets: &BTreeSet<String>, names: &[String]) -> Result<Vec<St
 /// Fails if a tool is missing.
 fn check_tools() -> Result<()> {
     let runs = |command: &mut Command| process::capture(command).is_ok();
-    if !runs(Command::new("rustup").arg("--version")) {
-        bail!(
-            "fuzzing needs a nightly compiler beside the stable one, which rustup manages: see https://rustup.rs"
-        );
-    }
-    if !runs(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])) {
-        bail!("fuzzing needs a nightly compiler: `rustup toolchain install nightly --profile minimal`");
-    }
-    if !runs(&mut cargo_fuzz("--version")) {
-        bail!("fuzzing needs cargo-fuzz (and a C++ compiler, for libFuzzer): `cargo install cargo-fuzz`");
-    }
+    ensure!(
+        runs(Command::new("rustup").arg("--version")),
+        "fuzzing needs a nightly compiler beside the stable one, which rustup manages: see https://rustup.rs"
+    );
+    ensure!(
+        runs(Command::new("rustup").args(["run", "nightly", "rustc", "--version"])),
+        "fuzzing needs a nightly compiler: `rustup toolchain install nightly --profile minimal`"
+    );
+    ensure!(
+        runs(&mut cargo_fuzz("--version")),
+        "fuzzing needs cargo-fuzz (and a C++ compiler, for libFuzzer): `cargo install cargo-fuzz`"
+    );
     Ok(())
 }
 

@@ -10,7 +10,6 @@ mod book;
 mod cases;
 mod demo;
 mod dist;
-
 mod files;
 mod fuzz;
 mod generated_files;
@@ -30,7 +29,7 @@ mod workspace;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 
 use crate::workshop::Workshop;
@@ -281,4 +280,12 @@ fn run(command: Command) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Fails if a name is not `known`. `noun` describes the names.
+fn check_names<'a>(noun: &str, names: &[String], known: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    let known: Vec<&str> = known.into_iter().map(String::as_str).collect();
+    let unknown = names.iter().find(|name| !known.contains(&name.as_str()));
+    let Some(name) = unknown else { return Ok(()) };
+    bail!("`{name}` is not a {noun}; the {noun}s are {}", known.join(", "))
 }

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 use serde::Deserialize;
 
@@ -35,9 +35,8 @@ struct Group {
 /// Tests the groups. Survivors are reported, and the exit status is not zero.
 pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
     let groups = select_groups(names)?;
-    if process::capture(workspace::cargo().args(["mutants", "--version"])).is_err() {
-        bail!("this needs cargo-mutants: `cargo install cargo-mutants --locked`");
-    }
+    let version = process::capture(workspace::cargo().args(["mutants", "--version"]));
+    ensure!(version.is_ok(), "this needs cargo-mutants: `cargo install cargo-mutants --locked`");
     let mut outcomes = Vec::new();
     for group in groups {
         println!("{}: {}", group.name, group.files.join(", "));
@@ -61,10 +60,7 @@ pub(crate) fn run(names: &[String], left: bool) -> Result<ExitCode> {
 fn select_groups(names: &[String]) -> Result<Vec<Group>> {
     let Groups { mut group } =
         toml::from_str(include_str!("../mutants.toml")).context("in `xtask/mutants.toml`")?;
-    if let Some(wrong) = names.iter().find(|name| !group.iter().any(|group| group.name == **name)) {
-        let known: Vec<&str> = group.iter().map(|group| group.name.as_str()).collect();
-        bail!("`{wrong}` is not a group; the groups are {}", known.join(", "));
-    }
+    crate::check_names("group", names, group.iter().map(|group| &group.name))?;
     group.retain(|group| names.is_empty() || names.contains(&group.name));
     Ok(group)
 }
@@ -81,9 +77,8 @@ impl Group {
             .status()
             .with_context(|| format!("cannot start `{}`", process::command_line(&command)))?;
         // All caught, some survived, some ran too long (`cargo mutants`, "Exit codes").
-        if !matches!(status.code(), Some(0 | 2 | 3)) {
-            bail!("`{}` failed ({status})", process::command_line(&command));
-        }
+        let has_ended = matches!(status.code(), Some(0 | 2 | 3));
+        ensure!(has_ended, "`{}` failed ({status})", process::command_line(&command));
         Outcome::read(&to.join("mutants.out"))
     }
 

@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Stdio};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 /// Shown lines of a failed command.
 const TAIL_LINES: usize = 20;
@@ -52,9 +52,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
         output.push_str(line);
         output.push('\n');
     })?;
-    if !status.success() {
-        bail!("{}", failure(command, status, &output));
-    }
+    ensure!(status.success(), "{}", failure(command, status, &output));
     Ok(output)
 }
 

@@ -109,22 +109,17 @@ pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report,
 }
 
 fn exceeded(all: &[CompileRuns], options: &Options) -> Vec<String> {
-    let mut found = Vec::new();
-    for measured in all {
-        let what = format!("{} variants for {} architectures", measured.variants, measured.architectures);
-        let mut compare = |name: &str, value: f64, limit: Option<f64>| {
-            if let Some(limit) = limit.filter(|limit| value > *limit) {
-                found.push(format!("{what}: {name} is {value:.3}, and the limit is {limit}"));
-            }
-        };
-        compare(
-            "cold / bare",
-            measured.against_bare(),
-            options.limit_bare.filter(|_| measured.variants >= MIN_LIMITED_VARIANTS),
-        );
-        compare("warm, s,", wall(&measured.warm), options.limit_warm.filter(|_| measured.architectures == 1));
-    }
-    found
+    let exceeded = |runs: &CompileRuns| {
+        let what = format!("{} variants for {} architectures", runs.variants, runs.architectures);
+        let bare = options.limit_bare.filter(|_| runs.variants >= MIN_LIMITED_VARIANTS);
+        let warm = options.limit_warm.filter(|_| runs.architectures == 1);
+        let limits = [("cold / bare", runs.against_bare(), bare), ("warm, s,", wall(&runs.warm), warm)];
+        limits.into_iter().filter_map(move |(name, value, limit)| {
+            let limit = limit.filter(|limit| value > *limit)?;
+            Some(format!("{what}: {name} is {value:.3}, and the limit is {limit}"))
+        })
+    };
+    all.iter().flat_map(exceeded).collect()
 }
 
 fn measure_size(

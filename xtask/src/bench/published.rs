@@ -162,11 +162,10 @@ fn pages(root: &Path, measured: Option<&KernelReport>) -> Result<Vec<(String, St
 
 /// The plugins that have a page, sorted.
 fn plugin_pages(root: &Path) -> Result<Vec<String>> {
-    let mut names = Vec::new();
-    for path in files::list(&root.join(PLUGINS))? {
-        names.extend(files::name(&path)?.strip_suffix(".md").map(str::to_owned));
-    }
-    Ok(names)
+    let names = files::list(&root.join(PLUGINS))?
+        .into_iter()
+        .filter_map(|path| Some(files::name(&path).ok()?.strip_suffix(".md")?.to_owned()));
+    Ok(names.collect())
 }
 
 /// The times in the page of a plugin.

@@ -6,7 +6,7 @@ mod options;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
@@ -21,9 +21,7 @@ const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compu
 const SAVED: &str = "cases.json";
 
 pub(crate) fn run(options: &Options) -> Result<()> {
-    if options.mode == Mode::Inetdef {
-        bail!("{}", options::WHY_NOT_INETDEF);
-    }
+    ensure!(options.mode != Mode::Inetdef, "{}", options::WHY_NOT_INETDEF);
     let name = options.which.name();
     let sample =
         &samples()?.remove(&name).with_context(|| format!("`xtask/samples.toml` has no `{name}`"))?;
@@ -75,13 +73,12 @@ fn build_engine(
 }
 
 fn check_saved(folder: &Path) -> Result<()> {
-    if folder.join(SAVED).is_file() {
-        return Ok(());
-    }
-    bail!(
+    ensure!(
+        folder.join(SAVED).is_file(),
         "{} holds no saved engine; make one with --save_engine and the same --artifacts_dir",
         folder.display()
     );
+    Ok(())
 }
 
 /// The only plan in a folder.

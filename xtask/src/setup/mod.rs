@@ -11,7 +11,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 
 use packages::Packages;
 pub(crate) use tools::{BuildSystems, Packaging, build_systems, packaging};
@@ -131,13 +131,12 @@ pub(crate) fn pinned_version(name: &str) -> Result<String> {
 
 /// Fails if the pinned packages are for other machines.
 fn supported(os: &str, arch: &str) -> Result<()> {
-    if (os, arch) == ("linux", "x86_64") {
-        return Ok(());
-    }
-    bail!(
+    ensure!(
+        (os, arch) == ("linux", "x86_64"),
         "the pinned packages are for x86-64 Linux, and this is {arch} {os}\n  \
          help: run it on an x86-64 Linux machine, in a container or a virtual machine"
-    )
+    );
+    Ok(())
 }
 
 pub(crate) fn cache() -> Result<PathBuf> {

@@ -57,7 +57,7 @@ impl Network {
         stem
     }
 
-    fn options(&self, shape: &str) -> Vec<String> {
+    pub(crate) fn options(&self, shape: &str) -> Vec<String> {
         let mut options = vec!["--network".to_owned(), self.kind.clone()];
         options.extend(["--type".to_owned(), self.ty.to_owned(), format!("--shape={shape}")]);
         options.extend(self.set.iter().map(|(name, value)| format!("--set={name}={value}")));
@@ -179,19 +179,6 @@ impl Workshop {
             output_text.lines().filter(|line| line.starts_with('[')).for_each(|line| println!("{line}"));
         }
         last_line_as_json(&output_text)
-    }
-
-    /// Writes inputs of shape `shape`, and numpy's outputs for them.
-    pub(crate) fn reference(
-        &self,
-        network: &Network,
-        shape: &str,
-        prefix: &Path,
-        seed: usize,
-    ) -> Result<Reference> {
-        let mut command = self.python("reference.py")?;
-        command.arg(prefix).args(network.options(shape)).arg(format!("--seed={seed}"));
-        last_line_as_json(&process::capture(&mut command)?)
     }
 
     /// A Python with TensorRT-RTX's bindings that runs a script of `xtask/python/`.

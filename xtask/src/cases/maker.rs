@@ -9,7 +9,7 @@ use anyhow::Result;
 use fs_err as fs;
 
 use super::{Form, Plan, Run};
-use crate::workshop::{Engine, Network, Workshop};
+use crate::workshop::{Engine, Network, Reference, Workshop, last_line_as_json};
 use crate::{files, process, setup, workspace};
 
 /// Makes the parts of cases in one folder.
@@ -144,7 +144,9 @@ impl<'a> Maker<'a> {
         }
         let seed = self.references.len() + 1;
         let prefix = format!("run{seed}");
-        let reference = self.workshop.reference(network, shape, &self.folder.join(&prefix), seed)?;
+        let mut command = self.workshop.python("reference.py")?;
+        command.arg(self.folder.join(&prefix)).args(network.options(shape)).arg(format!("--seed={seed}"));
+        let reference: Reference = last_line_as_json(&process::capture(&mut command)?)?;
         let run = Run { prefix, inputs: reference.inputs, outputs: reference.outputs, ..Run::default() };
         self.references.insert(key, run.clone());
         Ok(run)

@@ -44,7 +44,7 @@ impl Packages {
         super::supported(std::env::consts::OS, std::env::consts::ARCH)?;
         let pins = Pins::load()?;
         let cache = super::cache()?;
-        let python = python::find(super::variable("CUBINDER_PYTHON"), &pins.python)?;
+        let python = python::find(super::variable("CUBINDER_PYTHON"), &pins.python, &python::probe)?;
         Ok(Self { store: Store::new(cache.join("toolkit")), cache, python, pins })
     }
 

@@ -23,11 +23,7 @@ impl Python {
 }
 
 /// Returns the interpreter `named`, or else the first one on the search path that is supported.
-pub(crate) fn find(named: Option<OsString>, supported: &[String]) -> Result<Python> {
-    choose(named, supported, &probe)
-}
-
-fn choose(
+pub(crate) fn find(
     named: Option<OsString>,
     supported: &[String],
     probe: &dyn Fn(&OsString) -> Option<Python>,
@@ -55,7 +51,7 @@ fn choose(
 }
 
 /// Asks `program` for its version and path; `None` if it does not run, such as a version manager's launcher of a missing version.
-fn probe(program: &OsString) -> Option<Python> {
+pub(crate) fn probe(program: &OsString) -> Option<Python> {
     let script = "import sys; print('%d.%d' % sys.version_info[:2]); print(sys.executable)";
     // Isolated and without site-packages: quick, and independent of the user's files.
     let output = Command::new(program).args(["-I", "-S", "-c", script]).stdin(Stdio::null()).output().ok()?;
@@ -75,7 +71,7 @@ mod tests {
             let (name, version) = installed.iter().find(|(name, _)| program == name)?;
             Some(Python { path: format!("/bin/{name}").into(), version: (*version).to_owned() })
         };
-        choose(named.map(OsString::from), &["3.11".to_owned(), "3.12".to_owned()], &probe)
+        find(named.map(OsString::from), &["3.11".to_owned(), "3.12".to_owned()], &probe)
             .map(|python| python.path.display().to_string())
             .map_err(|error| error.to_string())
     }

@@ -14,11 +14,11 @@ use crate::diagnostic::{Diagnostic, Source, Span};
 use crate::file_kind::{self, Kind};
 use crate::library_name::check_name;
 use crate::manifest::Located;
-use crate::manifest::description::{Kinds, table};
+use crate::manifest::description::Kinds;
 use crate::manifest::errors::{BadPattern, EmptyArray, EmptyPath, NoLibrary, OutsideOfLibrary};
 use crate::manifest::form::{Entry, Form, Section};
 use crate::manifest::keys::parse_targets;
-use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, value_types};
+use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, table, value_types};
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
 

@@ -199,6 +199,54 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
     json!({ "type": "object", "propertyNames": names, "additionalProperties": value })
 }
 
+/// Declares tables: for each a `static` [`Table`](super::description::Table), and a struct with a field for each key that is filled from a section.
+///
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE;`. The doc comment is the key's description, and the [`ValueType`]
+/// says how the value is read and described. A key that is no identifier follows the field's name as a string.
+macro_rules! table {
+    ($(
+        $(#[doc = $doc:literal])+
+        $vis:vis struct $row:ident = $table:ident: $path:literal as $title:literal {
+            $($(#[doc = $key_doc:literal])+
+            $field:ident $($name:literal)?: $value:ty = $presence:ident $(($default:literal))? $(, $example:literal)?;)*
+        }
+    )+) => {$(
+        $(#[doc = $doc])+
+        pub static $table: $crate::manifest::description::Table = $crate::manifest::description::Table {
+            path: $path,
+            title: $title,
+            doc: $crate::manifest::description::sentence(concat!($($doc),+)),
+            keys: &[$($crate::manifest::description::Key {
+                name: table!(@name $field $($name)?),
+                presence: $crate::manifest::description::Presence::$presence $(($default))?,
+                doc: $crate::manifest::description::sentence(concat!($($key_doc),+)),
+                example: concat!($($example)?),
+                value: <$value as $crate::manifest::value_type::ValueType>::NAME,
+                schema: <$value as $crate::manifest::value_type::ValueType>::schema,
+                nested: <$value as $crate::manifest::value_type::ValueType>::NESTED,
+            }),*],
+        };
+
+        $(#[doc = $doc])+
+        $vis struct $row<'t> {
+            $($(#[doc = $key_doc])+
+            $vis $field: Option<<$value as $crate::manifest::value_type::ValueType>::Value<'t>>,)*
+        }
+
+        impl<'t> $crate::manifest::value_type::Row<'t> for $row<'t> {
+            fn read(
+                form: &mut $crate::manifest::form::Form<'_>,
+                section: &$crate::manifest::form::Section<'t>,
+            ) -> Self {
+                $row { $($field: section.get::<$value>(form, table!(@name $field $($name)?))),* }
+            }
+        }
+    )+};
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+}
+pub(crate) use table;
+
 /// Declares types of values: what reading yields; the name for the reference; the JSON Schema; the reader.
 macro_rules! value_types {
     ($($(#[doc = $doc:literal])+ $vis:vis $name:ident -> $value:ty: $text:literal, $schema:expr, $read:expr;)+) => {$(

@@ -30,13 +30,12 @@ pub use tables::{DATA, DATA_FILE};
 pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TENSOR};
 pub use variants::VARIANT;
 
-use super::description::table;
 pub use super::description::{Key, Kinds, Nested, Presence, Table};
 use super::errors::{NoPlugin, UnknownKey, UnknownType};
 use super::form::{Entry, Form, Section, list};
 use super::value_type::{
     AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
-    Named, NamedTables, Row, Switch, TableOf, value_types,
+    Named, NamedTables, Row, Switch, TableOf, table, value_types,
 };
 use super::*;
 use crate::diagnostic::{lacking_type, suggest_type};

@@ -15,7 +15,6 @@ use cudarc::driver::sys::{CUfunction_attribute, CUkernel, CUlibrary};
 use crate::context::Context;
 use crate::driver::{call, has_param_info};
 use crate::error::DriverError;
-use crate::prepared::words;
 
 /// `CUDA_ERROR_INVALID_VALUE`.
 const INVALID_VALUE: c_int = 1;
@@ -199,6 +198,16 @@ fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
         sizes.push(u32::try_from(size).unwrap_or(u32::MAX));
     }
     Ok(Some(sizes))
+}
+
+/// Bytes in memory that is aligned for a `u64`, zeros after the last.
+pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
+    let word = |part: &[u8]| {
+        let mut word = [0; 8];
+        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
+        u64::from_ne_bytes(word)
+    };
+    bytes.chunks(8).map(word).collect()
 }
 
 /// Lets launches of a kernel have so much dynamic shared memory.

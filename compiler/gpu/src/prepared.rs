@@ -15,7 +15,7 @@ use cudarc::driver::sys::{
     CUlaunchAttributeValue_union__bindgen_ty_1 as ClusterDimension, CUlaunchConfig,
 };
 
-use crate::code::{Code, Kernel, allow_shared};
+use crate::code::{Code, Kernel, allow_shared, words};
 use crate::context::Context;
 use crate::driver::call;
 use crate::error::{DriverError, RunError};
@@ -144,16 +144,6 @@ impl<'k> Prepared<'k> {
             }
         })
     }
-}
-
-/// Bytes in memory that is aligned for a `u64`, zeros after the last.
-pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
-    let word = |part: &[u8]| {
-        let mut word = [0; 8];
-        word.iter_mut().zip(part).for_each(|(to, from)| *to = *from);
-        u64::from_ne_bytes(word)
-    };
-    bytes.chunks(8).map(word).collect()
 }
 
 impl Work {

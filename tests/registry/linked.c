@@ -11,7 +11,7 @@
 #define countLogged countLinked
 #define callPlugin callLinked
 #define atUnload atLinkedUnload
-#include "../../runtime-plugin/abi/src/testing/tensorrt.c"
+#include "../../runtime-plugin/abi/src/tests/tensorrt.c"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -89,11 +89,12 @@ pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Attached>, Library
 fn open(path: &Path) -> Result<(Vec<u8>, Permissions), LibraryError> {
     let opening = |source| Problem::Io { action: "open it", source };
     let open = || {
-        let metadata = source::open(path).and_then(|file| file.metadata()).map_err(opening)?;
+        let file = source::open(path).map_err(opening)?;
+        let metadata = file.metadata().map_err(opening)?;
         if !metadata.is_file() {
             return Err(Problem::Kind("it is a folder".to_owned()));
         }
-        let bytes = source::read(path, source::LARGEST_BINARY);
+        let bytes = source::read_opened(&file, source::LARGEST_BINARY);
         let bytes = bytes.map_err(|source| Problem::Io { action: "read the library", source })?;
         Ok((bytes, metadata.permissions()))
     };

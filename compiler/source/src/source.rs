@@ -63,10 +63,17 @@ pub fn open_file(path: &Path) -> io::Result<File> {
 /// # Errors
 /// Where it cannot be read, or has more than `most` bytes or more than this machine's memory.
 pub fn read(path: &Path, most: usize) -> io::Result<Vec<u8>> {
+    read_opened(&open(path)?, most)
+}
+
+/// As [`read`], for a file that [`open`] has opened.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_opened(file: &File, most: usize) -> io::Result<Vec<u8>> {
     // The size that a file states may be wrong: files of `/proc` state none.
     let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(1);
     let too_large = || io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {most} bytes"));
-    let file = open(path)?;
     let stated = file.metadata()?.len();
     if stated >= limit {
         return Err(too_large());

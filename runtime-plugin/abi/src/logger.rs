@@ -63,7 +63,7 @@ impl Generation {
     /// The method of an interface that has one.
     ///
     /// # Safety
-    /// `this` is an object of this generation, whose method is an `F`.
+    /// `this` is a live object of this generation, whose method is an `F`.
     unsafe fn method<F: Copy>(self, this: *mut c_void) -> F {
         // SAFETY: the caller's promise: the vptr points at such a vtable.
         unsafe {

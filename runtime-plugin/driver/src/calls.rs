@@ -161,7 +161,7 @@ impl Driver {
     /// # Errors
     /// `CUDA_ERROR_NOT_FOUND` where there is none.
     pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel, DriverError> {
-        // SAFETY: the pointer is to a place for one handle; `symbol` is a C string. A library that was unloaded is answered with an error.
+        // SAFETY: the pointer is to a place for one handle, `symbol` is a C string, `library` a handle of this driver.
         let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
     }
@@ -172,7 +172,7 @@ impl Driver {
     /// # Errors
     /// Where the kernel cannot run on the current context's device, among others.
     pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<(), DriverError> {
-        // SAFETY: the pointer is to a place for one handle.
+        // SAFETY: the pointer is to a place for one handle, `kernel` is a handle of this driver.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
         let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
         match self.func_load {
@@ -192,7 +192,7 @@ impl Driver {
         device: CUdevice,
         attribute: c_int,
     ) -> Result<i32, DriverError> {
-        // SAFETY: the pointer is to a place for one `int`; unknown attributes are answered with an error.
+        // SAFETY: the pointer is to a place for one `int`, `kernel` is a handle of this driver; unknown attributes are answered with an error.
         let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
         self.read("cuKernelGetAttribute", 0, get)
     }

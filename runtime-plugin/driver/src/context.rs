@@ -37,7 +37,7 @@ impl Driver {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
-        // SAFETY: `context` is a place for one handle; the stream is the caller's promise.
+        // SAFETY: the pointer is to a place for one handle; the stream is the caller's promise.
         let context = self.read("cuStreamGetCtx", CUcontext::NULL, |context| unsafe {
             (self.stream_get_ctx)(stream, context)
         })?;

@@ -1,6 +1,8 @@
 //! Enums whose variants have names and other constants.
 
 /// Declares an enum with the name of each variant, as expressions and manifests write it, and one more constant for each.
+///
+/// The order of the variants is their number in serialized models: append only.
 macro_rules! named {
     (
         $(#[$meta:meta])* $type:ident, $name:ident;

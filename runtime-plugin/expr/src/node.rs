@@ -266,7 +266,11 @@ impl Node {
         match self {
             Node::Shape(tensor) | Node::Rank(tensor) | Node::Numel(tensor) => Some(*tensor),
             Node::Aligned { tensor, .. } | Node::Values(tensor) | Node::Size(tensor) => Some(*tensor),
-            _ => None,
+            Node::Int(_) | Node::Float(_) | Node::Bool(_) | Node::Str(_) | Node::Attribute(_) => None,
+            Node::Device(_) | Node::Local(_) | Node::Array(_) | Node::Unary(..) | Node::Binary(..) => None,
+            Node::Conditional { .. } | Node::Index { .. } | Node::Call(..) | Node::Comprehension { .. } => {
+                None
+            }
         }
     }
 
@@ -311,7 +315,11 @@ impl Node {
             Node::Comprehension { over, condition, body, .. } => {
                 (&[], [Some(*over), *condition, Some(*body)])
             }
-            _ => (&[], [None; 3]),
+            Node::Int(_) | Node::Float(_) | Node::Bool(_) | Node::Str(_) | Node::Attribute(_) => {
+                (&[], [None; 3])
+            }
+            Node::Shape(_) | Node::Rank(_) | Node::Numel(_) | Node::Aligned { .. } => (&[], [None; 3]),
+            Node::Device(_) | Node::Values(_) | Node::Size(_) | Node::Local(_) => (&[], [None; 3]),
         };
         items.iter().copied().chain(others.into_iter().flatten())
     }

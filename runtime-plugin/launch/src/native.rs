@@ -360,7 +360,6 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()
     }
 
-    /// Whether a step is left out: its condition does not hold.
     /// Whether a condition does not hold.
     fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, Fault<B::Error>> {
         let lowered = self.negated(condition);

@@ -65,8 +65,8 @@ impl LaunchRecord {
     /// where it is passed an input that is not given, and where `numbers` are of another launch or kernel: a number, tensor or scratch
     /// buffer that is not there, other arguments than the kernel's parameters.
     ///
-    /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been told of
-    /// [`LaunchRecord::shared_bytes`].
+    /// Before it is enqueued, [`crate::code::CodeTable::allow_shared`] must have been called with the `shared_bytes` of its
+    /// [`LaunchRecord::description`].
     #[must_use]
     pub fn new(
         plugin: &Plugin,
@@ -246,7 +246,6 @@ fn are_all(arguments: &[Argument], launch: &Launch, kernel: &LoadedKernel) -> bo
         && kernel.params.as_deref().is_none_or(are_its)
 }
 
-/// Which clusters the kernel can be launched in: as device and code allow.
 /// Whether a kernel waits by itself for what comes before it: the device has programmatic dependent launches, and the code was made for such
 /// a device. PTX for an older one, which a newer one runs too, was compiled without the waiting.
 fn can_wait(kernel: &LoadedKernel) -> bool {

@@ -401,20 +401,25 @@ fn unmet<'r>(view: &DraftView<'r>, row: usize, assumed: &[&Expr], steps: &[StepI
 
 /// The findings of all rows, each once: with the rows where these are not all.
 fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<Finding> {
-    let place = |finding: &Finding| finding.diagnostic.primary.as_ref().map(|label| label.span.clone());
-    let is_same = |one: &Finding, other: &Finding| {
-        (one.memory, one.problem) == (other.memory, other.problem) && place(one) == place(other)
+    let key = |row: usize, finding: &Finding| {
+        // Each row numbers the scratch buffers that it uses.
+        let name = match finding.memory {
+            Memory::Scratch(index) => view.variant(row)?.scratch.get(index as usize)?.name.clone(),
+            Memory::Output(index) => view.plugin.outputs.get(index as usize)?.name.clone(),
+        };
+        Some((name, finding.problem, finding.diagnostic.primary.as_ref()?.span.clone()))
     };
-    let mut all: Vec<(Finding, Vec<usize>)> = Vec::new();
+    let mut all: Vec<(_, Finding, Vec<usize>)> = Vec::new();
     for row in 0..view.plugin.variants.len() {
         for finding in of_row(row) {
-            match all.iter_mut().find(|(known, _)| is_same(known, &finding)) {
-                Some((_, rows)) => rows.push(row),
-                None => all.push((finding, vec![row])),
+            let key = key(row, &finding);
+            match all.iter_mut().find(|(known, ..)| *known == key) {
+                Some((_, _, rows)) => rows.push(row),
+                None => all.push((key, finding, vec![row])),
             }
         }
     }
-    let note = |(found, rows): (Finding, Vec<usize>)| Finding {
+    let note = |(_, found, rows): (_, Finding, Vec<usize>)| Finding {
         diagnostic: view.note_rows(found.diagnostic, &rows),
         ..found
     };

@@ -8,7 +8,7 @@ use cubinder_model::{KernelFacts, Plugin};
 
 use super::errors::ParameterContradicted;
 use crate::diagnostic::Diagnostic;
-use crate::foreign::import::types as symbols;
+use crate::foreign::mangled as symbols;
 use crate::kernel_signature::{Leaf, Param, ParamType};
 use crate::loaded::{Argument, Function, Loaded};
 use crate::manifest::form::list;

@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cubinder_model::{KernelFacts, KernelParam};
 
 pub use self::rename::{opaque, renamed};
-use self::scan::{Head, Module};
-use self::variable::{integer, size_of_type, variables};
+use self::scan::{Head, Module, integer};
+use self::variable::{size_of_type, variables};
 use super::{Cluster, CubinError, LaunchRules};
 
 /// What a PTX text says.

@@ -7,7 +7,7 @@ use cubinder_model::image::{self, Malformed};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 
 use super::errors::{UnreadableFile, UnusableFile};
-use super::import;
+use super::ttir;
 use crate::cubin::{self, CubinError};
 use crate::diagnostic::Diagnostic;
 use crate::loaded::{Function, Loaded};
@@ -37,7 +37,7 @@ pub fn load(path: &Path, kind: CodeKind) -> Result<Loaded, Diagnostic> {
 /// What Triton says of a kernel beside its code. A text that is not there, or that is not understood, says nothing.
 fn beside(path: &Path) -> Option<Function> {
     let bytes = source::bytes(&path.with_extension("ttir"), MAX_BYTES).ok()?;
-    import::function(std::str::from_utf8(&bytes).ok()?).ok()
+    ttir::function(std::str::from_utf8(&bytes).ok()?).ok()
 }
 
 /// [`load`] of bytes; errors call them by this name.

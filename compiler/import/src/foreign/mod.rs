@@ -6,8 +6,10 @@
 mod errors;
 mod file;
 pub mod import;
+pub mod mangled;
 mod names;
 mod targets;
+pub mod ttir;
 
 use std::collections::HashMap;
 use std::path::PathBuf;

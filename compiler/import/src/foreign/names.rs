@@ -4,7 +4,7 @@
 
 use cubinder_model::KernelFacts;
 
-use super::import::types::{Demangled, demangle};
+use super::mangled::{Demangled, demangle};
 
 /// So many kernels of a file are listed.
 const MOST: usize = 8;

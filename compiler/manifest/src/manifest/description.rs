@@ -29,6 +29,8 @@ pub struct Key {
     /// A value, as TOML; for a table of the author's names a line, or the name of a table. Empty for tables with keys of
     /// their own. All examples together are one manifest.
     pub example: &'static str,
+    /// The value that an error about a missing key shows: the example, or a simpler one that fits any manifest.
+    pub expected: &'static str,
     /// What its value is, for the reference.
     pub value: &'static str,
     /// The JSON Schema of its value.
@@ -115,7 +117,7 @@ impl Key {
     /// What is expected where the key is missing.
     pub(super) fn expected(&self) -> String {
         match self.nested {
-            Nested::None => self.example.to_owned(),
+            Nested::None => self.expected.to_owned(),
             Nested::Array(_) => "[{ ... }]".to_owned(),
             _ => "{ ... }".to_owned(),
         }

@@ -201,14 +201,14 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
 
 /// Declares tables: for each a `static` [`Table`](super::description::Table), and a struct with a field for each key that is filled from a section.
 ///
-/// A field is `NAME: TYPE = PRESENCE, EXAMPLE;`. The doc comment is the key's description, and the [`ValueType`]
+/// A field is `NAME: TYPE = PRESENCE, EXAMPLE or EXPECTED;`, where `or EXPECTED` is for errors about a missing key. The doc comment is the key's description, and the [`ValueType`]
 /// says how the value is read and described. A key that is no identifier follows the field's name as a string.
 macro_rules! table {
     ($(
         $(#[doc = $doc:literal])+
         $vis:vis struct $row:ident = $table:ident: $path:literal as $title:literal {
             $($(#[doc = $key_doc:literal])+
-            $field:ident $($name:literal)?: $value:ty = $presence:ident $(($default:literal))? $(, $example:literal)?;)*
+            $field:ident $($name:literal)?: $value:ty = $presence:ident $(($default:literal))? $(, $example:literal $(or $expected:literal)?)?;)*
         }
     )+) => {$(
         $(#[doc = $doc])+
@@ -221,6 +221,7 @@ macro_rules! table {
                 presence: $crate::manifest::description::Presence::$presence $(($default))?,
                 doc: $crate::manifest::description::sentence(concat!($($key_doc),+)),
                 example: concat!($($example)?),
+                expected: [$($($expected,)?)? concat!($($example)?)][0],
                 value: <$value as $crate::manifest::value_type::ValueType>::NAME,
                 schema: <$value as $crate::manifest::value_type::ValueType>::schema,
                 nested: <$value as $crate::manifest::value_type::ValueType>::NESTED,

@@ -1,4 +1,4 @@
-//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is parts.
+//! Cases: which ones lie in a domain, what a claim comes to in one, which of two is smaller, and how one is described.
 //!
 //! Membership is by evaluation, never by bounds, so that a case that refutes is one whatever bounds say.
 

@@ -174,7 +174,7 @@ fn one_text(text: &str) {
     if let Some(mistake) = import::mistake_of_metadata(text) {
         assert!(!mistake.is_empty());
     }
-    if let Err(mistake) = import::function(text) {
+    if let Err(mistake) = foreign::ttir::function(text) {
         assert!(!mistake.is_empty());
     }
 }

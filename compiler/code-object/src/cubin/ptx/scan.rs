@@ -1,11 +1,10 @@
 //! One way over a PTX text: what stands at its top level.
 //!
 //! Owns where entries begin and end. Each byte is looked at a bounded number of times: what belongs to an entry is not looked through for
-//! another one. Reads no type and no number.
+//! another one. Reads integers and no type.
 
 use std::collections::HashMap;
 
-use super::variable::integer;
 use super::{CubinError, Entry, entry};
 
 /// What stands at the beginning of a text, as it is written.
@@ -244,4 +243,19 @@ impl<'t> Tokens<'t> {
         }
         Some(entry(name, list, self.text.get(from..end).unwrap_or_default(), body))
     }
+}
+
+/// A number as PTX writes it (PTX ISA 9.0, "Integer Constants"): `64`, `64U`, `0x40`, `0100`, `0b1000000`.
+pub(super) fn integer(word: &str) -> Option<u32> {
+    let word = word.strip_suffix('U').unwrap_or(word);
+    let of = |prefixes: [&str; 2]| prefixes.iter().find_map(|prefix| word.strip_prefix(prefix));
+    let (digits, radix) = match (of(["0x", "0X"]), of(["0b", "0B"])) {
+        (Some(digits), _) => (digits, 16),
+        (_, Some(digits)) => (digits, 2),
+        _ if word.len() > 1 && word.starts_with('0') => (word, 8),
+        _ => (word, 10),
+    };
+    // `from_str_radix` takes a sign too.
+    digits.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(())?;
+    u32::from_str_radix(digits, radix).ok()
 }

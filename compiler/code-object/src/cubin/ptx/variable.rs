@@ -3,7 +3,7 @@
 //! By the grammar of the PTX ISA (9.0, "Variable Declarations"): `[.align N] [.v4] .type name[[N]...] [= ...] [, name...]`, as ptxas 12.9 and 13.0
 //! take it.
 
-use super::scan::Tokens;
+use super::scan::{Tokens, integer};
 
 /// A variable of a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,21 +89,6 @@ pub(super) fn size_of_type(word: &str) -> Option<u32> {
         "128" => Some(16),
         _ => None,
     }
-}
-
-/// A number as PTX writes it (PTX ISA 9.0, "Integer Constants"): `64`, `64U`, `0x40`, `0100`, `0b1000000`.
-pub(super) fn integer(word: &str) -> Option<u32> {
-    let word = word.strip_suffix('U').unwrap_or(word);
-    let of = |prefixes: [&str; 2]| prefixes.iter().find_map(|prefix| word.strip_prefix(prefix));
-    let (digits, radix) = match (of(["0x", "0X"]), of(["0b", "0B"])) {
-        (Some(digits), _) => (digits, 16),
-        (_, Some(digits)) => (digits, 2),
-        _ if word.len() > 1 && word.starts_with('0') => (word, 8),
-        _ => (word, 10),
-    };
-    // `from_str_radix` takes a sign too.
-    digits.bytes().all(|byte| byte.is_ascii_alphanumeric()).then_some(())?;
-    u32::from_str_radix(digits, radix).ok()
 }
 
 #[cfg(test)]

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use cubinder_model::KernelFacts;
 
-use super::types::{self, Mangled};
 use super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role, identifier};
 use crate::cubin::{self, Cluster, Dynamic, PtxParam};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::foreign::errors::{AmbiguousArgument, NoSuchKernel, UnnamedArgument};
+use crate::foreign::mangled::{self, Mangled};
 use crate::foreign::names::{self, Unclear};
 use crate::foreign::{load, symbols};
 use crate::kernel_signature::{Param, ParamType};
@@ -68,7 +68,7 @@ fn kind_of(path: &Path) -> CodeKind {
 /// What is found of a kernel in these files, which all have it.
 #[must_use]
 pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> FoundPlugin {
-    let name = types::demangled(symbol).map_or_else(|| symbol.to_owned(), |(name, _)| name);
+    let name = mangled::demangled(symbol).map_or_else(|| symbol.to_owned(), |(name, _)| name);
     let params = params(symbol, &loaded);
     let mut variant = FoundVariant::default();
     let mut remarks = Vec::new();
@@ -131,7 +131,7 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Vec<FoundPara
         let params = signature.params.iter().zip(&facts.params).enumerate();
         return params.map(|(at, (param, known))| of_signature(at, param, known.size)).collect();
     }
-    if let Some((_, mangled)) = types::demangled(symbol)
+    if let Some((_, mangled)) = mangled::demangled(symbol)
         && let Some(params) = of_symbol(&mangled, facts)
     {
         return params;
@@ -169,8 +169,8 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
     let number = |ty: &str| (format!(": {ty}"), Role::Unknown);
     let (rest, role) = match &param.ty {
         ParamType::Pointer { pointee, is_const, .. } => {
-            let (word, role) = match types::element(pointee) {
-                Some(element) => (element.clone(), types::role(&element, *is_const)),
+            let (word, role) = match mangled::element(pointee) {
+                Some(element) => (element.clone(), role(&element, *is_const)),
                 None => ("void".to_owned(), Role::Tensor),
             };
             (format!(": {}{word}*", if *is_const { "const " } else { "" }), role)
@@ -194,12 +194,12 @@ fn of_symbol(mangled: &[Mangled], facts: &KernelFacts) -> Option<Vec<FoundParam>
         params.extend(match one {
             Mangled::Pointer(pointee, is_const) => {
                 let word = if *is_const { "const " } else { "" };
-                let role = types::role(pointee, *is_const);
+                let role = role(pointee, *is_const);
                 vec![(8, FoundParam::new(&name, format!(": {word}{pointee}*"), role))]
             }
-            Mangled::Number(ty) => vec![(types::size(ty)?, number(ty))],
+            Mangled::Number(ty) => vec![(mangled::size(ty)?, number(ty))],
             Mangled::Array(element, len) => {
-                vec![(types::size(element)?.checked_mul(*len)?, number(&format!("{element}[{len}]")))]
+                vec![(mangled::size(element)?.checked_mul(*len)?, number(&format!("{element}[{len}]")))]
             }
             Mangled::Numba(element, dimensions, is_c) => {
                 of_numba(&name, element, *dimensions, *is_c).into_iter().map(|param| (8, param)).collect()
@@ -242,4 +242,12 @@ fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<Fou
         part(&format!("stride{at}"), "i64", value)
     }));
     params
+}
+/// What a pointer is bound to.
+fn role(pointee: &str, is_const: bool) -> Role {
+    match (mangled::of_tensor(pointee), is_const) {
+        (Some(element), true) => Role::Input(element.to_owned()),
+        (Some(element), false) => Role::Output(element.to_owned()),
+        (None, _) => Role::Tensor,
+    }
 }

@@ -6,13 +6,10 @@
 mod files;
 mod text;
 mod triton;
-mod ttir;
-pub mod types;
 
 pub use files::{files, found};
 pub use text::{check_paths, write};
 pub use triton::{Constant, Fixed, mistake_of_metadata, triton};
-pub use ttir::function;
 
 use std::path::PathBuf;
 

@@ -17,7 +17,7 @@ table! {
     /// An attribute of the ONNX node.
     struct Attribute = ATTRIBUTE: "attributes.*" as "[attributes.NAME]" {
         /// What it holds.
-        ty "type": TypeOfAttribute = Required, "\"i32[]\"";
+        ty "type": TypeOfAttribute = Required, "\"i32[]\"" or "\"i32\"";
         /// What it is where the node does not say. A node that lacks an attribute without a default is refused.
         default: AttributeValue = Optional, "[1, 1]";
         /// How many elements a list may have, or how many bytes a string (as UTF-8) or `bytes`.

@@ -17,7 +17,7 @@ table! {
     /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
     struct Scratch = SCRATCH: "scratch.*" as "[scratch.NAME]" {
         /// How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.
-        bytes: Expression = Required, "\"ceil_div(numel(x), BLOCK) * 4\"";
+        bytes: Expression = Required, "\"ceil_div(numel(x), BLOCK) * 4\"" or "\"numel(x) * 4\"";
     }
 
     /// Memory that is filled with one byte.
@@ -44,9 +44,9 @@ macro_rules! launches {
                 $($code)*
                 /// Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output,
                 /// refused otherwise.
-                grid: Extents = Required, "[\"ceil_div(numel(y), BLOCK * VEC)\"]";
+                grid: Extents = Required, "[\"ceil_div(numel(y), BLOCK * VEC)\"]" or "[\"ceil_div(numel(y), 256)\"]";
                 /// Threads of a block in x, y and z; what is left out is 1.
-                block: Extents = Required, "[\"BLOCK\"]";
+                block: Extents = Required, "[\"BLOCK\"]" or "[256]";
                 /// Dynamic shared memory of a block, in bytes.
                 shared_bytes: Expression = Default("0"), "\"BLOCK * sizeof(T)\"";
                 /// Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it.

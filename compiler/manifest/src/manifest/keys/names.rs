@@ -22,7 +22,7 @@ table! {
         /// The names of its parameters: values, tensors or types.
         params: Identifiers = Required, "[\"i\"]";
         /// The expression it stands for.
-        body: Expression = Required, "\"get(pads, 2 * i, 0)\"";
+        body: Expression = Required, "\"get(pads, 2 * i, 0)\"" or "\"...\"";
     }
 }
 

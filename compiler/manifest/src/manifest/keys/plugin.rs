@@ -12,7 +12,7 @@ table! {
     /// Which operator it is, and what must hold of its nodes.
     struct Plugin = PLUGIN: "plugin" as "[plugin]" {
         /// The ONNX op type, which is TensorRT's plugin name. At most 1023 bytes, as the next two.
-        name: PluginName = Required, "\"circ_pad\"";
+        name: PluginName = Required, "\"circ_pad\"" or "\"...\"";
         /// TensorRT's plugin namespace: the node's domain, or its attribute `plugin_namespace`.
         namespace: Namespace = Default("\"\""), "\"com.example\"";
         /// TensorRT's plugin version: the node's attribute `plugin_version`.
@@ -33,7 +33,7 @@ table! {
         /// What must hold: a boolean over attributes, and over ranks and shapes of inputs.
         expr: ExpressionText = Required, "\"len(pads) % 2 == 0\"";
         /// What to tell the person whose node breaks the rule.
-        message: Message = Required, "\"pads come in pairs\"";
+        message: Message = Required, "\"pads come in pairs\"" or "\"...\"";
     }
 }
 

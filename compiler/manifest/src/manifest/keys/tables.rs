@@ -15,7 +15,7 @@ table! {
         /// What its elements are.
         ty "type": TypeOfElements = Required, "\"f32\"";
         /// Its elements, at least one and at most 1 MiB. An expression can use constants and functions.
-        values: Elements = Required, "\"[exp(-0.5 * float(i)) for i in range(256)]\"";
+        values: Elements = Required, "\"[exp(-0.5 * float(i)) for i in range(256)]\"" or "[...]";
     }
 
     /// A table whose elements are in a file.

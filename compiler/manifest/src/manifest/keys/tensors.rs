@@ -30,7 +30,7 @@ table! {
         /// Its name in expressions and arguments.
         name: InputName = Required, "\"x\"";
         /// What its elements are.
-        ty "type": TensorType = Required, "\"T\"";
+        ty "type": TensorType = Required, "\"T\"" or "\"f32\"";
         /// How it lies in memory.
         format: TensorFormat = Default("\"linear\""), "\"F\"";
         /// How many dimensions it may have.
@@ -64,7 +64,7 @@ table! {
         /// Its name in the expressions and arguments of launches.
         name: OutputName = Required, "\"y\"";
         /// What its elements are.
-        ty "type": TensorType = Required, "\"T\"";
+        ty "type": TensorType = Required, "\"T\"" or "\"f32\"";
         /// How it lies in memory.
         format: TensorFormat = Default("\"linear\""), "\"F\"";
         /// Its shape: an array of integers over attributes and the inputs' shapes.
@@ -100,7 +100,7 @@ table! {
     /// What is known of a size before the kernels run, from attributes and the inputs' shapes.
     struct Bound = SIZE_BOUND: "outputs[].size" as "size" {
         /// The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.
-        upper: Expression = Required, "\"numel(x)\"";
+        upper: Expression = Required, "\"numel(x)\"" or "\"...\"";
         /// What TensorRT optimizes for; `upper` where it is not said.
         opt: Expression = Optional, "\"numel(x) // 2\"";
     }
@@ -242,7 +242,7 @@ impl Declaration for OutputDecl {
 
 /// An input whose values are known when shapes are.
 fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
-    let ShapeInput { name, shape_input, ty, rank, limits, values, doc } = Row::read_all(form, section);
+    let ShapeInput { name, shape_input: _, ty, rank, limits, values, doc } = Row::read_all(form, section);
     let single = rank.as_ref().map_or(1, |rank| rank.value);
     let ranks = Ranks { lowest: single, highest: single, range: rank.map(|rank| rank.range) };
     let mut limits = check_limits(form, limits, Some(&ranks));
@@ -251,7 +251,7 @@ fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
     let all = Sizes { least, most, ..Sizes::new("an integer or a range of integers, of the input's type") };
     let values = values.and_then(|entry| all.read(form, &entry));
     let name = name?;
-    let (Some(()), Some((ty, all))) = (shape_input, ty) else { return form.mark_broken(name) };
+    let Some((ty, all)) = ty else { return form.mark_broken(name) };
     let values = Some(values.unwrap_or(Located { value: all, range: 0..0 }));
     let (rank, doc) = ((single, single), doc.unwrap_or_default());
     Some(InputDecl { name, ty, format: None, rank, rank_range: ranks.range, limits, values, doc })

@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::doubts::{lines, named};
 use super::errors::{
     NoParameter, NoValue, OtherConstants, OtherOptions, PassedParameter, TwoValues, UnclearValue, UnusedValue,
 };
 use super::folders::meant;
+use super::listing::{definition_places, list_folders};
 use super::options::differences;
 use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
@@ -278,7 +278,7 @@ fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagno
     if !differences.is_empty() && one.source == other.source && one.sizes == other.sizes {
         return OtherOptions { differences }.into();
     }
-    differences.extend(lines(all));
+    differences.extend(definition_places(all));
     OtherConstants {
         one: one.json.display(),
         other: other.json.display(),
@@ -314,7 +314,7 @@ fn described(all: &[Compiled]) -> Vec<String> {
             .all(|all| all.iter().all(|one| all.first().is_none_or(|first| first.source == one.source)));
         if is_one_source {
             let all: Vec<&Compiled> = classes.into_values().flatten().collect();
-            lines.push(format!("{what}: {}", named(&all)));
+            lines.push(format!("{what}: {}", list_folders(&all)));
             continue;
         }
         for (class, all) in classes {
@@ -322,7 +322,9 @@ fn described(all: &[Compiled]) -> Vec<String> {
             for compiled in all {
                 by_source.entry(&compiled.source).or_default().push(compiled);
             }
-            lines.extend(by_source.into_values().map(|all| format!("{what}, ({class}): {}", named(&all))));
+            lines.extend(
+                by_source.into_values().map(|all| format!("{what}, ({class}): {}", list_folders(&all))),
+            );
         }
     }
     let more = lines.len().saturating_sub(MOST);

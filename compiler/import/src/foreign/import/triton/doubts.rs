@@ -6,16 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::constants::{Fixed, Values, of_constexpr};
+use super::listing::{OLDER, definition_places, list_folders};
 use super::{Compiled, options};
-
-/// The most folders, and the most places, that a remark lists.
-const MOST_SHOWN: usize = 4;
 
 /// Remarks about compiles and the values that are said of their constants.
 pub(super) fn remarks(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut remarks = sizes(all, values);
     remarks.extend(sources(all, values));
-    remarks.extend(lines(all));
+    remarks.extend(definition_places(all));
     remarks.extend(options::remarks(all));
     remarks
 }
@@ -55,7 +53,7 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
         }
     }
     let remark = |((name, number, against), all): ((&str, u64, Doubt), Vec<&Compiled>)| {
-        let folders = named(&all);
+        let folders = list_folders(&all);
         match against {
             Doubt::Numbers => format!(
                 "`{name}` is said to be {number}, and no number in {folders} is: look whether the code was made for it"
@@ -74,9 +72,6 @@ fn sizes(all: &[Compiled], values: &[Values]) -> Vec<String> {
     doubtful.into_iter().map(remark).collect()
 }
 
-/// What is to be done where the source may have changed between compiles.
-const OLDER: &str = "Triton keeps what it compiled from an older source: if that is so here, import from a cache that was empty, or name the newest folders alone";
-
 /// Compiles for the same constants that do not do the same, types aside.
 fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
     let mut classes: BTreeMap<Vec<String>, BTreeMap<String, &Compiled>> = BTreeMap::new();
@@ -88,7 +83,7 @@ fn sources(all: &[Compiled], values: &[Values]) -> Vec<String> {
         let classes: Vec<&Compiled> = classes.values().copied().collect();
         classes.iter().enumerate().find_map(|(index, one)| {
             let first = classes.iter().take(index).find_map(|first| Some((first, do_the_same(first, one)?)));
-            first.filter(|(_, is_same)| !is_same).map(|(first, _)| named(&[*first, *one]))
+            first.filter(|(_, is_same)| !is_same).map(|(first, _)| list_folders(&[*first, *one]))
         })
     });
     let remark = |folders: String| {
@@ -125,33 +120,4 @@ fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
 
 fn is_float(ty: &str) -> bool {
     ty.starts_with('f') || ty == "bf16"
-}
-
-/// Definitions of the kernel in several places of Python files, where the text says where it is. The same file may be in other folders.
-pub(super) fn lines(all: &[Compiled]) -> Option<String> {
-    let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
-    for compiled in all {
-        if let Some((file, line)) = &compiled.function.place {
-            let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
-            places.entry(format!("{file}:{line}")).or_default().push(compiled);
-        }
-    }
-    let of_place = |(place, all): (&String, &Vec<&Compiled>)| format!("at `{place}` in {}", named(all));
-    let texts: Vec<String> = places.iter().take(MOST_SHOWN).map(of_place).collect();
-    let more = match places.len().saturating_sub(MOST_SHOWN) {
-        0 => String::new(),
-        more => format!(", and in {more} more places"),
-    };
-    (places.len() > 1).then(|| format!("The kernel was defined {}{more}. {OLDER}", texts.join(", and ")))
-}
-
-/// The folders of some compiles, for people.
-pub(super) fn named(all: &[&Compiled]) -> String {
-    let names: Vec<String> =
-        all.iter().take(MOST_SHOWN).map(|compiled| format!("`{}`", compiled.folder())).collect();
-    let more = match all.len().saturating_sub(MOST_SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    format!("{}{more}", names.join(", "))
 }

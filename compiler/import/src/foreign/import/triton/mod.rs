@@ -8,6 +8,7 @@ mod constants;
 mod doubts;
 mod errors;
 mod folders;
+mod listing;
 mod metadata;
 mod options;
 mod python;
@@ -27,9 +28,9 @@ use self::errors::{NotUtf8, TooManyParameters, UnknownTtir, UnreadableText, Unsu
 use self::metadata::{Metadata, metadata};
 use self::python::Parameter;
 use self::work::Work;
-use super::ttir::function;
 use super::{FoundPlugin, identifier};
 use crate::diagnostic::Diagnostic;
+use crate::foreign::ttir::function;
 use crate::loaded::Function;
 use crate::manifest::form::list;
 use crate::source;

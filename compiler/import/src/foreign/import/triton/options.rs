@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::Compiled;
-use super::doubts::named;
+use super::listing::list_folders;
 
 /// Keys that follow the architecture, or what came out of the compile (`CUDAOptions` and `make_cubin` in `triton/backends/nvidia/compiler.py`,
 /// 3.9). What a launch needs is read elsewhere.
@@ -43,7 +43,7 @@ pub(super) fn differences(all: &[&Compiled]) -> Vec<String> {
         }
     }
     let differing = values.into_iter().filter(|(_, values)| values.len() > 1);
-    let said = |(value, all): (String, Vec<&Compiled>)| format!("{value} in {}", named(&all));
+    let said = |(value, all): (String, Vec<&Compiled>)| format!("{value} in {}", list_folders(&all));
     let line = |(key, values): (&str, BTreeMap<String, Vec<&Compiled>>)| {
         format!("`{key}` is {}", values.into_iter().map(said).collect::<Vec<_>>().join(", and "))
     };

@@ -1,7 +1,5 @@
 //! The types of a kernel's parameters out of its symbol: C++ writes them there, and so does Numba.
 
-use super::Role;
-
 /// The longest symbol that is taken apart.
 const MAX_SYMBOL: usize = 4096;
 
@@ -212,15 +210,6 @@ pub(super) fn of_tensor(pointee: &str) -> Option<&str> {
         other => other,
     };
     ["f32", "f16", "bf16", "f8", "i8", "i32", "i64", "u8", "bool"].contains(&base).then_some(base)
-}
-
-/// What a pointer is bound to.
-pub(super) fn role(pointee: &str, is_const: bool) -> Role {
-    match (of_tensor(pointee), is_const) {
-        (Some(element), true) => Role::Input(element.to_owned()),
-        (Some(element), false) => Role::Output(element.to_owned()),
-        (None, _) => Role::Tensor,
-    }
 }
 
 #[cfg(test)]

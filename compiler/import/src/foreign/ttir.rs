@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::types::parts;
+use super::mangled::parts;
 use crate::loaded::{Argument, Function};
 
 /// Reads the kernel of a text.

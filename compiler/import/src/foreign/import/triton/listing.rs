@@ -1,0 +1,42 @@
+//! Compiles as a remark or a message lists them: by their folders, and by the places of their definitions.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::Compiled;
+
+/// The most folders, and the most places, that a remark lists.
+const MOST_SHOWN: usize = 4;
+
+/// What is to be done where the source may have changed between compiles.
+pub(super) const OLDER: &str = "Triton keeps what it compiled from an older source: if that is so here, import from a cache that was empty, or name the newest folders alone";
+
+/// Definitions of the kernel in several places of Python files, where the text says where it is. The same file may be in other folders.
+pub(super) fn definition_places(all: &[Compiled]) -> Option<String> {
+    let mut places: BTreeMap<String, Vec<&Compiled>> = BTreeMap::new();
+    for compiled in all {
+        if let Some((file, line)) = &compiled.function.place {
+            let file = Path::new(file).file_name().unwrap_or_default().to_string_lossy();
+            places.entry(format!("{file}:{line}")).or_default().push(compiled);
+        }
+    }
+    let of_place =
+        |(place, all): (&String, &Vec<&Compiled>)| format!("at `{place}` in {}", list_folders(all));
+    let texts: Vec<String> = places.iter().take(MOST_SHOWN).map(of_place).collect();
+    let more = match places.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!(", and in {more} more places"),
+    };
+    (places.len() > 1).then(|| format!("The kernel was defined {}{more}. {OLDER}", texts.join(", and ")))
+}
+
+/// The folders of some compiles, for people.
+pub(super) fn list_folders(all: &[&Compiled]) -> String {
+    let names: Vec<String> =
+        all.iter().take(MOST_SHOWN).map(|compiled| format!("`{}`", compiled.folder())).collect();
+    let more = match all.len().saturating_sub(MOST_SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    format!("{}{more}", names.join(", "))
+}

@@ -91,7 +91,7 @@ impl<'c> Graph<'c> {
             Ok(Graph { handle, _context: PhantomData })
         });
         if !graph.is_null() {
-            // SAFETY: what was captured from it does not need it any more. Its own failure would say less than what is at hand.
+            // SAFETY: what was instantiated from it does not need it any more. Its own failure would say less than what is at hand.
             let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
         captured
@@ -107,7 +107,7 @@ impl<'c> Graph<'c> {
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was captured in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
+        // SAFETY: it was instantiated in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
         // `cuGraphExecDestroy`). Destructors report nothing.
         let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }

@@ -3,7 +3,6 @@
 //! Owns doubts alone, which become comments of the manifest. What is certainly wrong is refused elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
 use super::constants::{Fixed, Values, of_constexpr};
 use super::listing::{OLDER, definition_places, list_folders};

@@ -242,7 +242,8 @@ impl Declaration for OutputDecl {
 
 /// An input whose values are known when shapes are.
 fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
-    let ShapeInput { name, shape_input: _reported, ty, rank, limits, values, doc } = Row::read_all(form, section);
+    let ShapeInput { name, shape_input: _reported, ty, rank, limits, values, doc } =
+        Row::read_all(form, section);
     let single = rank.as_ref().map_or(1, |rank| rank.value);
     let ranks = Ranks { lowest: single, highest: single, range: rank.map(|rank| rank.range) };
     let mut limits = check_limits(form, limits, Some(&ranks));

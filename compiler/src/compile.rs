@@ -1,7 +1,7 @@
 //! The pipeline, from manifests to plugin libraries.
 //!
-//! `Project → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each phase consumes a value of one type
-//! and returns one of the next. A phase returns its errors and reports its warnings to one [`Sink`].
+//! `Project → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each phase takes a value of one type
+//! and returns one of the next. A phase returns its errors and reports its warnings to a [`Sink`].
 
 mod depfile;
 mod explain;
@@ -21,7 +21,7 @@ use cubinder_import::foreign::{self, FromPtx};
 use cubinder_library::Mode;
 use cubinder_manifest::manifest::Route;
 use cubinder_model::{Bundle, Digest, Provenance, container};
-use cubinder_node::tuning::{self, Changed};
+use cubinder_node::tuning::{self, OutdatedMeasurement};
 use cubinder_nvrtc::nvrtc::{Session, Statistics};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Diagnostic, Sink};
@@ -94,7 +94,7 @@ pub struct CompiledBundle {
     /// Requested machine code that is missing and that PTX replaces.
     pub from_ptx: Vec<FromPtx>,
     /// Plugins that were measured with other code.
-    pub measured_otherwise: Vec<Changed>,
+    pub measured_otherwise: Vec<OutdatedMeasurement>,
     provenance: Provenance,
     inputs: Inputs,
 }
@@ -132,7 +132,7 @@ pub fn bundle(
     let warnings = Sink::default();
     let plans = Plans::for_compile(project);
     let CheckedPlugins { plugins, tuning, mut obligations } = plans.check(&source::text, &warnings)?;
-    project.check_only(plugins.iter().map(|plugin| &plugin.plan))?;
+    project.check_target_selection(plugins.iter().map(|plugin| &plugin.plan))?;
 
     let session = session::for_plugins(&plugins, overrides, use_cache)?;
     let session = session.as_ref();

@@ -11,7 +11,7 @@ use cubinder_launch as launch;
 use cubinder_launch::native::SHARED_BYTES;
 use cubinder_launch::{Device, Facts, GuardVerdict, LaunchLimits, Steps, output_shapes, sequence, verdict};
 use cubinder_model::Plugin;
-use cubinder_node::query::{DEFAULT_ALIGNMENT, Given, Query};
+use cubinder_node::query::{DEFAULT_ALIGNMENT, Query, RawAttributeValue};
 use cubinder_node::trial::shapes::{self, Sizes};
 use toml::Table;
 
@@ -130,10 +130,10 @@ fn node(query: &Query) -> Table {
     said.map(|(name, table)| (name.to_owned(), table.into())).collect()
 }
 
-fn given_value(given: &Given) -> toml::Value {
+fn given_value(given: &RawAttributeValue) -> toml::Value {
     match given {
-        Given::Text(text) => text.as_str().into(),
-        Given::Value(value) => toml_value(value),
+        RawAttributeValue::Text(text) => text.as_str().into(),
+        RawAttributeValue::Value(value) => toml_value(value),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct Query {
     /// What shape inputs hold.
     pub values: Vec<(String, Vec<i64>)>,
     /// Values of attributes.
-    pub attributes: Vec<(String, Given)>,
+    pub attributes: Vec<(String, RawAttributeValue)>,
     /// Types of type parameters or of tensors.
     pub types: Vec<(String, String)>,
     /// Formats of format parameters or of tensors.
@@ -38,7 +38,7 @@ pub const DEFAULT_ALIGNMENT: u64 = 256;
 
 /// The value of an attribute, before its type is known.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
-pub enum Given {
+pub enum RawAttributeValue {
     /// As it was typed.
     Text(String),
     /// As a file has it.
@@ -159,7 +159,7 @@ impl Query {
             Part::Device => {
                 self.device.push((name, value.parse().map_err(|_| format!("`{value}` is no integer"))?));
             }
-            Part::Attribute => self.attributes.push((name, Given::Text(value.to_owned()))),
+            Part::Attribute => self.attributes.push((name, RawAttributeValue::Text(value.to_owned()))),
             Part::Type => self.types.push((name, value.to_owned())),
             Part::Format => self.formats.push((name, value.to_owned())),
             Part::Aligned => {
@@ -246,10 +246,10 @@ pub(crate) fn alignment(bytes: u64) -> Result<u64, String> {
 ///
 /// # Errors
 /// What was found and what was expected.
-pub(crate) fn attribute(ty: AttributeType, given: &Given) -> Result<Value, String> {
+pub(crate) fn attribute(ty: AttributeType, given: &RawAttributeValue) -> Result<Value, String> {
     let value = match given {
-        Given::Text(text) => typed(ty, text)?,
-        Given::Value(value) => coerce(ty, value),
+        RawAttributeValue::Text(text) => typed(ty, text)?,
+        RawAttributeValue::Value(value) => coerce(ty, value),
     };
     if !ty.admits(&value) {
         return Err(format!("{value} is no `{}`", ty.name()));
@@ -351,7 +351,7 @@ mod tests {
 
     #[test]
     fn attributes_are_read_by_their_type() {
-        let read = |name: &str, text: &str| attribute(ty(name), &Given::Text(text.to_owned()));
+        let read = |name: &str, text: &str| attribute(ty(name), &RawAttributeValue::Text(text.to_owned()));
         let ints = |values: &[i64]| Value::Array(values.iter().copied().map(Value::Int).collect());
         assert_eq!(read("i32[]", "1,-1, 2"), Ok(ints(&[1, -1, 2])));
         assert_eq!(read("i32[]", "[1, -1, 2]"), Ok(ints(&[1, -1, 2])));
@@ -410,7 +410,7 @@ mod tests {
         fn any_text_is_answered(text in ".*", name in 0..19_usize) {
             let _ = shape(&text);
             let ty = AttributeType::all().nth(name).unwrap();
-            let _ = attribute(ty, &Given::Text(text));
+            let _ = attribute(ty, &RawAttributeValue::Text(text));
         }
     }
 }

@@ -122,8 +122,8 @@ impl<'m> Edits<'m> {
     }
 
     /// The model with the changes, as it would be written; `reader` is the file that it was read from.
-    pub fn view<R: Read + Seek>(&self, reader: R) -> Changed<R> {
-        let mut changed = Changed { reader, pieces: Vec::new(), length: 0, at: 0 };
+    pub fn view<R: Read + Seek>(&self, reader: R) -> EditedModel<R> {
+        let mut changed = EditedModel { reader, pieces: Vec::new(), length: 0, at: 0 };
         let mut at = 0;
         for (old, new) in self.replacements() {
             changed.add(Piece::Kept(at..old.start));
@@ -166,7 +166,7 @@ impl<'m> Edits<'m> {
 
 /// A model with changes, as bytes: those of the file, with others in between.
 #[derive(Debug)]
-pub struct Changed<R> {
+pub struct EditedModel<R> {
     reader: R,
     /// Each with where it begins.
     pieces: Vec<(u64, Piece)>,
@@ -182,7 +182,7 @@ enum Piece {
     New(Vec<u8>),
 }
 
-impl<R> Changed<R> {
+impl<R> EditedModel<R> {
     fn add(&mut self, piece: Piece) {
         let bytes = match &piece {
             Piece::Kept(range) => range.end.saturating_sub(range.start),
@@ -195,7 +195,7 @@ impl<R> Changed<R> {
     }
 }
 
-impl<R: Read + Seek> Read for Changed<R> {
+impl<R: Read + Seek> Read for EditedModel<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let after = self.pieces.partition_point(|(start, _)| *start <= self.at);
         let Some((start, piece)) = after.checked_sub(1).and_then(|index| self.pieces.get(index)) else {
@@ -218,7 +218,7 @@ impl<R: Read + Seek> Read for Changed<R> {
     }
 }
 
-impl<R> Seek for Changed<R> {
+impl<R> Seek for EditedModel<R> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
         let place = match to {
             SeekFrom::Start(place) => Some(place),

@@ -25,7 +25,7 @@ pub mod proto {
     include!("generated/onnx.rs");
 }
 
-pub use edit::{Changed, Edits};
+pub use edit::{EditedModel, Edits};
 pub use error::Error;
 pub use model::{Graph, Model, Node, NodeId, Owner, Value};
 

@@ -15,7 +15,7 @@ use cubinder_manifest::config::Config;
 use cubinder_manifest::library_name::check_name;
 use cubinder_manifest::manifest::Route;
 use cubinder_model::{ArchSuffix, Bundle, Target, TargetKind};
-use cubinder_node::tuning::Changed;
+use cubinder_node::tuning::OutdatedMeasurement;
 use cubinder_nvrtc::installation::Installation;
 use cubinder_source::diagnostic::{Diagnostic, Severity};
 use cubinder_source::reported_path::ReportedPath;
@@ -307,7 +307,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
             "note: `{code}` has no machine code for {target}: the driver compiles its PTX for {ptx} when an engine is loaded\n"
         ));
     }
-    for Changed { plugin, device, points } in measured_otherwise {
+    for OutdatedMeasurement { plugin, device, points } in measured_otherwise {
         text.push_str(&format!(
             "note: `{plugin}` was measured on {device} with other code ({}): `cubinder tune` measures again\n",
             counted(*points as u64, "node")
@@ -350,7 +350,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         json!({"code": code, "target": target.to_string(), "ptx": ptx.to_string()})
     });
     let measured_otherwise = compiled.measured_otherwise.iter().map(
-        |Changed { plugin, device, points }| json!({"plugin": plugin, "device": device, "points": points}),
+        |OutdatedMeasurement { plugin, device, points }| json!({"plugin": plugin, "device": device, "points": points}),
     );
     let mut result = json!({
         "result": "compiled",

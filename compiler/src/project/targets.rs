@@ -13,7 +13,10 @@ impl Project {
     ///
     /// # Errors
     /// Every one that is not configured.
-    pub fn check_only<'p>(&self, plans: impl Iterator<Item = &'p Plan>) -> Result<(), Vec<Diagnostic>> {
+    pub fn check_target_selection<'p>(
+        &self,
+        plans: impl Iterator<Item = &'p Plan>,
+    ) -> Result<(), Vec<Diagnostic>> {
         let mut configured: Vec<Target> = Vec::new();
         for plan in plans {
             let all = plan.targets.iter().map(|planned| planned.target).chain(plan.left_out.iter().copied());

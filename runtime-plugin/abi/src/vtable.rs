@@ -31,7 +31,7 @@ pub use quick::{
 pub type This = *mut c_void;
 
 /// A call with the descriptions of inputs and outputs, each with its count.
-pub type OfTensors<R> =
+pub type TensorDescsFn<R> =
     unsafe extern "C" fn(This, *const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> R;
 
 /// The type of `getOutputShapes`.
@@ -137,7 +137,7 @@ pub struct BuildSlots {
     pub versioned: VersionedSlots,
     /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
     /// const* out, int32_t nbOutputs) noexcept`
-    pub configure_plugin: OfTensors<i32>,
+    pub configure_plugin: TensorDescsFn<i32>,
     /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
     /// int32_t nbInputs) const noexcept`
     pub get_output_data_types: unsafe extern "C" fn(This, *mut DataType, i32, *const DataType, i32) -> i32,
@@ -152,7 +152,7 @@ pub struct BuildSlots {
     pub get_nb_outputs: unsafe extern "C" fn(This) -> i32,
     /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
     /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
-    pub get_workspace_size: OfTensors<usize>,
+    pub get_workspace_size: TensorDescsFn<usize>,
     /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
     pub get_valid_tactics: unsafe extern "C" fn(This, *mut i32, i32) -> i32,
     /// `int32_t getNbTactics() noexcept`

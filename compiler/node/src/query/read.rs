@@ -5,7 +5,7 @@ use std::ops::Range;
 use cubinder_expr::Value;
 use toml::de::DeValue;
 
-use super::{Given, Part, Query, alignment, check_shape};
+use super::{Part, Query, RawAttributeValue, alignment, check_shape};
 use crate::errors::WrongValue;
 use crate::manifest::form::{Entry, Form, Section};
 
@@ -42,7 +42,9 @@ pub(crate) fn add(
         }
         Part::Device => query.device.extend(form.integer(entry).map(|fact| (name, fact))),
         Part::Attribute => {
-            query.attributes.extend(value(form, entry, true).map(|value| (name, Given::Value(value))));
+            query
+                .attributes
+                .extend(value(form, entry, true).map(|value| (name, RawAttributeValue::Value(value))));
         }
         Part::Type => query.types.extend(form.string(entry).map(|ty| (name, ty.value))),
         Part::Format => query.formats.extend(form.string(entry).map(|format| (name, format.value))),

@@ -9,7 +9,7 @@ use cubinder_model::{AUTO_TACTIC, Attribute, AttributeElement, Plugin, ShapeLimi
 use fastrand::Rng;
 
 use super::array::count;
-use crate::query::{DEFAULT_ALIGNMENT, Given, Query};
+use crate::query::{DEFAULT_ALIGNMENT, Query, RawAttributeValue};
 
 /// A node apart from its data.
 #[derive(Debug, Clone, PartialEq)]
@@ -270,7 +270,7 @@ impl Sizes {
         }
         let attributes = plugin.attributes.iter().zip(&self.attributes);
         query.attributes = attributes
-            .map(|(attribute, value)| (attribute.name.clone(), Given::Value(value.clone())))
+            .map(|(attribute, value)| (attribute.name.clone(), RawAttributeValue::Value(value.clone())))
             .collect();
         let Some(row) = plugin.variants.get(self.row) else { return query };
         let names =

@@ -13,7 +13,7 @@ use crate::eval::{Subject, SubjectOrigin, resolve_query};
 
 /// Points whose variants have other code by now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Changed {
+pub struct OutdatedMeasurement {
     /// The plugin, with its namespace.
     pub plugin: String,
     /// The GPU on which they were measured.
@@ -56,8 +56,8 @@ fn first(launch: &Launch, capability: ComputeCapability) -> Option<&CodeRef> {
 /// compiled for the GPU at hand alone, so a bundle that has only PTX for that GPU, or code of an older one, has other code in any case: that
 /// tells nothing of what became of it, and measuring again mends nothing.
 #[must_use]
-pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
-    let mut all: Vec<Changed> = Vec::new();
+pub fn changed(files: &[File], bundle: &Bundle) -> Vec<OutdatedMeasurement> {
+    let mut all: Vec<OutdatedMeasurement> = Vec::new();
     for plugin in &bundle.plugins {
         let name = plugin.full_name();
         let is_of_it =
@@ -72,7 +72,7 @@ pub fn changed(files: &[File], bundle: &Bundle) -> Vec<Changed> {
             });
             let (plugin, device, points) = (name.clone(), device.name.clone(), points.count());
             if points > 0 {
-                all.push(Changed { plugin, device, points });
+                all.push(OutdatedMeasurement { plugin, device, points });
             }
         }
     }

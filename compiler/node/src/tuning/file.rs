@@ -149,7 +149,7 @@ mod tests {
     use super::super::code::subject_of;
     use super::*;
     use crate::diagnostic::Source;
-    use crate::query::{Given, Query};
+    use crate::query::{Query, RawAttributeValue};
 
     fn device(name: &str, sms: u32) -> Device {
         let capability = ComputeCapability { major: 9, minor: 0 };
@@ -272,7 +272,8 @@ y = "y"
     fn a_node_is_the_same_however_it_is_written() {
         let with = |rows: i64, time: f64, attributes: &[(&str, Value)]| {
             let given = attributes.iter();
-            let given = given.map(|(name, value)| ((*name).to_owned(), Given::Value(value.clone())));
+            let given =
+                given.map(|(name, value)| ((*name).to_owned(), RawAttributeValue::Value(value.clone())));
             let mut point = point("b", "1", rows, time);
             point.query.attributes = given.collect();
             point

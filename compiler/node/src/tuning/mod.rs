@@ -42,7 +42,7 @@ use crate::diagnostic::{Source, Span};
 use crate::query::{Part, Query, read as query_read};
 
 pub use cases::{cases, cases_path};
-pub use code::{Changed, changed, code_of};
+pub use code::{OutdatedMeasurement, changed, code_of};
 pub use file::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
 pub use pack::{other_versions, pack};
 pub use read::read;

@@ -5,7 +5,7 @@ use cubinder_expr::Value;
 
 use super::*;
 use crate::diagnostic::{Colour, render};
-use crate::query::Given;
+use crate::query::RawAttributeValue;
 
 const TEXT: &str = r#"# By hand.
 schema = 1
@@ -64,7 +64,7 @@ fn every_key_is_read_and_written() {
     assert_eq!(file(&write(&read.tuning)).tuning.points.len(), 2);
     let point = &read.tuning.points[0];
     assert_eq!(point.ranking(), [6, 4, 10]);
-    let axes = Given::Value(Value::Array(vec![Value::Int(1), Value::Int(-1)]));
+    let axes = RawAttributeValue::Value(Value::Array(vec![Value::Int(1), Value::Int(-1)]));
     assert_eq!(point.query.attributes[1].1, axes);
     let at = |span: Span| TEXT[span.range].to_owned();
     assert_eq!(at(read.span(1, PointKey::Plugin)), "\"alone\"");
@@ -131,7 +131,7 @@ prop_compose! {
         names in (any::<String>(), any::<String>(), any::<Option<String>>(), any::<Option<String>>()),
         types in pairs(any::<String>()),
         formats in pairs(any::<String>()),
-        attributes in pairs(values().prop_map(Given::Value)),
+        attributes in pairs(values().prop_map(RawAttributeValue::Value)),
         shapes in pairs(proptest::collection::vec(0..i64::MAX, 0..4)),
         values in pairs(proptest::collection::vec(any::<i64>(), 0..3)),
         times in proptest::collection::btree_map(1..1000_i32, 0.0..1e9_f64, 1..5),

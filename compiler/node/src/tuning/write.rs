@@ -6,7 +6,7 @@ use cubinder_expr::Value;
 
 use super::{Point, SCHEMA, Tuning};
 use crate::manifest::form::is_identifier;
-use crate::query::Given;
+use crate::query::RawAttributeValue;
 
 const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
 
@@ -45,8 +45,8 @@ fn write_point(point: &Point, text: &mut String) {
     };
     let query = &point.query;
     let attributes = query.attributes.iter().map(|(name, given)| match given {
-        Given::Text(text) => pair(name, &string(text)),
-        Given::Value(it) => pair(name, &value(it)),
+        RawAttributeValue::Text(text) => pair(name, &string(text)),
+        RawAttributeValue::Value(it) => pair(name, &value(it)),
     });
     for (key, pairs) in [
         ("types", of_strings(&query.types)),

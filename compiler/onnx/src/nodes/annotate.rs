@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::calls::Calls;
 use super::check::{MOST_REPORTED, meant, shape_input_indices, unknown};
 use super::errors::{MappedTwice, NoMappedNode, NoMappedPlugin, NoMapping, SeveralMappedPlugins};
-use super::find::{AOT, Finder, Kin, NAMESPACE, Near, Nobody, SHAPE_INPUTS, VERSION, Whose};
+use super::find::{AOT, Finder, MatchKind, NAMESPACE, Near, NodeOwner, SHAPE_INPUTS, UnmatchedNode, VERSION};
 use super::names::{domain_text, full_op, graph_name, node_name, plural, quoted};
 use super::plugin_fields::{kind, reference};
 use super::plugins::Plugins;
@@ -141,7 +141,7 @@ fn parse_one(text: &str, plugins: &Plugins) -> Result<((String, String), usize),
 
 /// Which nodes become a plugin's, beside those that a [`Mapping`] names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Takes {
+pub enum AnnotationScope {
     /// Those that lack something, and say nothing that is another's.
     #[default]
     Lacking,
@@ -149,15 +149,20 @@ pub enum Takes {
     Named,
 }
 
-impl Takes {
+impl AnnotationScope {
     fn takes(self, near: Near) -> bool {
-        near.kin == Kin::Lacks || self == Takes::Named && near.kin == Kin::Same
+        near.kin == MatchKind::Lacks || self == AnnotationScope::Named && near.kin == MatchKind::Same
     }
 }
 
 /// Finds what is to be changed.
 #[must_use]
-pub fn annotate<'m>(model: &'m Model, plugins: &Plugins, mapping: &Mapping, takes: Takes) -> Annotated<'m> {
+pub fn annotate<'m>(
+    model: &'m Model,
+    plugins: &Plugins,
+    mapping: &Mapping,
+    takes: AnnotationScope,
+) -> Annotated<'m> {
     let finder = Finder::new(model, plugins);
     let calls = Calls::new(model);
     let mut done = Annotated { edits: Edits::new(model), nodes: Vec::new(), imports: Vec::new() };
@@ -165,11 +170,13 @@ pub fn annotate<'m>(model: &'m Model, plugins: &Plugins, mapping: &Mapping, take
     for (id, node) in model.nodes() {
         let mapped = mapping.0.get(&key(node)).copied();
         let resolved = calls.resolved(id, node);
-        let whose = if mapped.is_some() { Whose::Standard } else { finder.whose(&resolved) };
+        let whose = if mapped.is_some() { NodeOwner::Standard } else { finder.whose(&resolved) };
         let (found, becomes) = match (mapped, whose) {
             (Some(place), _) => (place, true),
-            (_, Whose::Plugin(place)) => (place, false),
-            (_, Whose::Nobody(Nobody { near: Some(near), .. })) if takes.takes(near) => (near.place, true),
+            (_, NodeOwner::Plugin(place)) => (place, false),
+            (_, NodeOwner::UnmatchedNode(UnmatchedNode { near: Some(near), .. })) if takes.takes(near) => {
+                (near.place, true)
+            }
             _ => continue,
         };
         let Some(plugin) = plugins.get(found).map(|subject| &subject.plugin) else { continue };

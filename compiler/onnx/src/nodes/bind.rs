@@ -17,7 +17,7 @@ use crate::diagnostic::{Diagnostic, suggest};
 
 /// What is given, by name.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Given {
+pub struct NetworkShapes {
     /// Shapes of tensors: of the network's inputs, or of any other.
     pub shapes: Vec<(String, Vec<i64>)>,
     /// What tensors of integers hold.
@@ -26,7 +26,7 @@ pub struct Given {
     pub dims: Vec<(String, i64)>,
 }
 
-impl Given {
+impl NetworkShapes {
     /// Names of dimensions from the command line's `NAME=INTEGER` pairs.
     ///
     /// # Errors
@@ -51,7 +51,7 @@ impl Given {
 pub(super) fn bind(
     model: &Model,
     tensors: &mut Tensors,
-    given: &Given,
+    given: &NetworkShapes,
 ) -> Result<Vec<(String, i64)>, Vec<Diagnostic>> {
     let mut errors = Vec::new();
     let names = tensors.dim_names();

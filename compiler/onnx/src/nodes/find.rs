@@ -38,7 +38,7 @@ pub(super) const UNSUPPORTED: &str = "unsupported_op";
 
 /// Whose a node is.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Whose {
+pub(super) enum NodeOwner {
     /// An operator of the standard, or another of TensorRT's own: none of ours.
     Standard,
     /// A function of the model.
@@ -46,12 +46,12 @@ pub(super) enum Whose {
     /// This plugin's.
     Plugin(usize),
     /// No plugin's as it is.
-    Nobody(Nobody),
+    UnmatchedNode(UnmatchedNode),
 }
 
 /// A node that TensorRT finds no plugin for, or takes for an operator of its own.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Nobody {
+pub(super) struct UnmatchedNode {
     /// Why.
     pub(super) finding: Finding,
     /// The plugin that was probably meant.
@@ -62,17 +62,17 @@ pub(super) struct Nobody {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Near {
     pub(super) place: usize,
-    pub(super) kin: Kin,
+    pub(super) kin: MatchKind,
 }
 
 /// How near it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kin {
+pub(super) enum MatchKind {
     /// The node lacks something, and says nothing that is another's.
     Lacks,
     /// The op type is the plugin's name, and the node says another namespace, domain or version.
     Same,
-    /// As [`Kin::Same`], and there are several such plugins.
+    /// As [`MatchKind::Same`], and there are several such plugins.
     Several,
     /// The op type looks like the plugin's name.
     Like,
@@ -123,7 +123,7 @@ impl<'a> Finder<'a> {
         Finder { plugins, functions, operators, beyond, lacked, meant, names }
     }
 
-    pub(super) fn whose(&self, node: &Node) -> Whose {
+    pub(super) fn whose(&self, node: &Node) -> NodeOwner {
         let (op, domain) = (node.op_type(), node.domain());
         let (namespace, version) = (TextAttribute::read(node, NAMESPACE), TextAttribute::read(node, VERSION));
         let named = |wanted: &str| {
@@ -144,26 +144,26 @@ impl<'a> Finder<'a> {
             TextAttribute::Nothing => None,
         };
         if let Some(place) = by_attribute {
-            return Whose::Plugin(place);
+            return NodeOwner::Plugin(place);
         }
         let is_lacked = self.lacked.contains(op);
         let is_operator = self.operators.contains(op) && !is_lacked;
         if is_operator && operators::is_domain(domain) {
-            return Whose::Standard;
+            return NodeOwner::Standard;
         }
         if self.functions.contains(&(node.proto.domain(), op)) {
-            return Whose::Function;
+            return NodeOwner::Function;
         }
         if is_operator || self.beyond.contains(op) {
             return self.shadowed(node, is_operator);
         }
         let without_namespace = if namespace == TextAttribute::Nothing { named("") } else { None };
         if let Some(place) = without_namespace.or_else(|| named(domain)) {
-            return Whose::Plugin(place);
+            return NodeOwner::Plugin(place);
         }
         let is_standard = operators::is_domain(domain) && operators::find(domain, op).is_some();
         if is_standard && !is_lacked {
-            return Whose::Standard;
+            return NodeOwner::Standard;
         }
         self.nobody(node, &namespace, &version)
     }
@@ -176,19 +176,19 @@ impl<'a> Finder<'a> {
         let lacking: Vec<usize> =
             named.iter().filter(|(_, plugin)| lacks(node, plugin)).map(|(place, _)| *place).collect();
         if let [place] = lacking.as_slice() {
-            return Some(Near { place: *place, kin: Kin::Lacks });
+            return Some(Near { place: *place, kin: MatchKind::Lacks });
         }
         // Those of the right namespace first, then those of the right version.
         named.sort_by_key(|(_, plugin)| {
             let is_near = is_found(node.domain(), &namespace, plugin);
             (!is_near, !version.is_version(&plugin.version))
         });
-        let kin = if named.len() > 1 { Kin::Several } else { Kin::Same };
+        let kin = if named.len() > 1 { MatchKind::Several } else { MatchKind::Same };
         named.first().map(|(place, _)| Near { place: *place, kin })
     }
 
     /// An operator of TensorRT's own that has the name of a node of another domain.
-    fn shadowed(&self, node: &Node, is_standard: bool) -> Whose {
+    fn shadowed(&self, node: &Node, is_standard: bool) -> NodeOwner {
         let (op, domain) = (node.op_type(), node.domain());
         let near = self.near(node);
         let found = near.and_then(|near| self.plugins.get(near.place)).map(|subject| &subject.plugin);
@@ -199,7 +199,7 @@ impl<'a> Finder<'a> {
         let Some(plugin) = found.filter(|plugin| is_meant(plugin)) else {
             // What TensorRT has beyond the standard is in domains that are nobody's.
             if !is_standard {
-                return Whose::Standard;
+                return NodeOwner::Standard;
             }
             let help = match found {
                 Some(plugin) => take_over(node, plugin),
@@ -208,30 +208,30 @@ impl<'a> Finder<'a> {
                 ),
             };
             let finding = ShadowedOperator { op, domain, help }.into();
-            return Whose::Nobody(Nobody { finding, near });
+            return NodeOwner::UnmatchedNode(UnmatchedNode { finding, near });
         };
         let is_named = TextAttribute::read(node, NAMESPACE).text() == Some(&plugin.namespace);
         let version = is_named.then_some(plugin.version.as_str());
         let help = match near.map(|near| near.kin) {
-            Some(Kin::Lacks) => format!(
+            Some(MatchKind::Lacks) => format!(
                 "give the node the attribute {NAMESPACE} = \"{}\": `cubinder onnx annotate` does",
                 plugin.namespace
             ),
             _ => take_over(node, plugin),
         };
         let finding = ShadowedPlugin { op, version, help }.into();
-        Whose::Nobody(Nobody { finding, near })
+        NodeOwner::UnmatchedNode(UnmatchedNode { finding, near })
     }
 
-    fn nobody(&self, node: &Node, namespace: &TextAttribute, version: &TextAttribute) -> Whose {
+    fn nobody(&self, node: &Node, namespace: &TextAttribute, version: &TextAttribute) -> NodeOwner {
         let domain = node.domain();
         let near = self.near(node);
         let found = near.and_then(|near| Some((near, &self.plugins.get(near.place)?.plugin)));
         let Some((kin, plugin)) = found.map(|(near, plugin)| (near.kin, plugin)) else {
-            return Whose::Nobody(self.unknown(node));
+            return NodeOwner::UnmatchedNode(self.unknown(node));
         };
         let mend = |name: &str, value: &str| match kin {
-            Kin::Lacks => format!("set {name} = {value:?}: `cubinder onnx annotate` does"),
+            MatchKind::Lacks => format!("set {name} = {value:?}: `cubinder onnx annotate` does"),
             _ => take_over(node, plugin),
         };
         if is_found(domain, namespace, plugin) {
@@ -245,7 +245,7 @@ impl<'a> Finder<'a> {
             };
             let help = mend(VERSION, &plugin.version);
             let finding = OtherVersion { found, version: &plugin.version, help }.into();
-            return Whose::Nobody(Nobody { finding, near });
+            return NodeOwner::UnmatchedNode(UnmatchedNode { finding, near });
         }
         let place = domain_text(domain);
         let found = match (namespace, node.attribute(NAMESPACE)) {
@@ -257,11 +257,11 @@ impl<'a> Finder<'a> {
         };
         let help = mend(NAMESPACE, &plugin.namespace);
         let finding = OtherNamespace { found, plugin: plugin.full_name(), help }.into();
-        Whose::Nobody(Nobody { finding, near })
+        NodeOwner::UnmatchedNode(UnmatchedNode { finding, near })
     }
 
     /// A name that nobody has.
-    fn unknown(&self, node: &Node) -> Nobody {
+    fn unknown(&self, node: &Node) -> UnmatchedNode {
         let (op, domain) = (node.op_type(), node.domain());
         let is_standard = operators::is_domain(domain);
         if is_standard && self.lacked.contains(op) && operators::find(domain, op).is_some() {
@@ -270,7 +270,7 @@ impl<'a> Finder<'a> {
             } else {
                 "there is no plugin of that name"
             };
-            return Nobody { finding: UnsupportedOperator { op, plugins }.into(), near: None };
+            return UnmatchedNode { finding: UnsupportedOperator { op, plugins }.into(), near: None };
         }
         let message = match () {
             () if op.is_empty() => "the node has no op type".to_owned(),
@@ -280,7 +280,8 @@ impl<'a> Finder<'a> {
             () => format!("there is no plugin `{op}`"),
         };
         let meant = self.meant(op, is_standard);
-        let near = meant.as_ref().and_then(|meant| meant.place).map(|place| Near { place, kin: Kin::Like });
+        let near =
+            meant.as_ref().and_then(|meant| meant.place).map(|place| Near { place, kin: MatchKind::Like });
         let (mut note, mut help) = (None, None);
         match &meant {
             Some(_) => {}
@@ -290,7 +291,7 @@ impl<'a> Finder<'a> {
             None => note = Some(format!("the plugins are {}", names(self.plugins))),
         }
         let meant = meant.map(|meant| meant.name);
-        Nobody { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
+        UnmatchedNode { finding: UnknownOperator { message, near: meant, note, help }.into(), near }
     }
 
     /// The plugin, or in the standard's domain also the operator, that a name was meant to be.

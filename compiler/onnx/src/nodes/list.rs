@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::calls::Calls;
 use super::check::{self, Checked};
 use super::errors::{OutputShapeDiffers, OutputTypeDiffers, StaleShape, StaleType};
-use super::find::{Finder, Kin, Nobody, UNSUPPORTED, Whose};
+use super::find::{Finder, MatchKind, NodeOwner, UNSUPPORTED, UnmatchedNode};
 use super::finding::Finding;
 use super::names::{full_op, graph_name, node_name, plural, short};
 use super::plugins::Plugins;
@@ -133,9 +133,9 @@ impl NodeReport {
 }
 
 /// A node of a plugin, or nobody's, with what is known of it.
-pub(super) struct Met<'a> {
+pub(super) struct VisitedNode<'a> {
     pub(super) id: NodeId,
-    pub(super) whose: Whose,
+    pub(super) whose: NodeOwner,
     /// The plugin, where it is one's.
     pub(super) subject: Option<&'a Subject>,
     pub(super) inputs: Vec<Tensor>,
@@ -144,7 +144,11 @@ pub(super) struct Met<'a> {
 
 /// Goes over the model so that each tensor is known before it is used, and gives the nodes that are for plugins or nobody's, in the file's
 /// order. `tensors` learns what the nodes give.
-pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Tensors) -> Vec<Met<'a>> {
+pub(super) fn walk<'a>(
+    model: &'a Model,
+    plugins: &'a Plugins,
+    tensors: &mut Tensors,
+) -> Vec<VisitedNode<'a>> {
     let finder = Finder::new(model, plugins);
     let calls = Calls::new(model);
     let mut producers = Producers::new(model);
@@ -160,15 +164,15 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
             let inputs: Vec<Tensor> = node.proto.input.iter().map(input).collect();
             let whose = finder.whose(node);
             let subject = match whose {
-                Whose::Plugin(place) => plugins.get(place),
+                NodeOwner::Plugin(place) => plugins.get(place),
                 _ => None,
             };
             let mut checked = match (&whose, subject) {
                 (_, Some(subject)) => check::check(&subject.plugin, node, &inputs),
-                (Whose::Standard, _) if node.domain().is_empty() => {
+                (NodeOwner::Standard, _) if node.domain().is_empty() => {
                     Checked { outputs: standard::outputs(node, &inputs), ..Checked::default() }
                 }
-                (Whose::Nobody(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
+                (NodeOwner::UnmatchedNode(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
                 _ => Checked::default(),
             };
             if let Some(subject) = subject {
@@ -192,8 +196,8 @@ pub(super) fn walk<'a>(model: &'a Model, plugins: &'a Plugins, tensors: &mut Ten
             for (name, tensor) in node.proto.output.iter().zip(&checked.outputs) {
                 tensors.found(graph, name, tensor.clone());
             }
-            if !matches!(whose, Whose::Standard | Whose::Function) {
-                met.push(Met { id, whose, subject, inputs, checked });
+            if !matches!(whose, NodeOwner::Standard | NodeOwner::Function) {
+                met.push(VisitedNode { id, whose, subject, inputs, checked });
             }
         }
     }
@@ -224,16 +228,18 @@ fn stale_input(name: &str, described: &Tensor, input: &Tensor) -> Option<Finding
 }
 
 /// What is wrong with a node that no plugin gets as it is: that, and what the plugin that was meant would refuse of it. What it gives is not known.
-fn of_nobody(nobody: &Nobody, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
+fn of_nobody(nobody: &UnmatchedNode, plugins: &Plugins, node: &Node, inputs: &[Tensor]) -> Checked {
     let mut findings = vec![nobody.finding.clone()];
     let near = nobody.near.filter(|_| nobody.finding.is_error());
     if let Some((near, subject)) = near.and_then(|near| Some((near, plugins.get(near.place)?))) {
         let plugin = &subject.plugin;
         let held = format!("as `{}` of version {} has it", plugin.full_name(), plugin.version);
         let more = check::check(plugin, node, inputs).findings;
-        let more = more.into_iter().filter(|_| near.kin != Kin::Several);
+        let more = more.into_iter().filter(|_| near.kin != MatchKind::Several);
         findings.extend(
-            more.map(|finding| if near.kin == Kin::Lacks { finding } else { finding.note(held.clone()) }),
+            more.map(
+                |finding| if near.kin == MatchKind::Lacks { finding } else { finding.note(held.clone()) },
+            ),
         );
     }
     // What TensorRT lacks of the standard is still what the standard says.
@@ -260,12 +266,12 @@ pub(super) fn report(
     model: &Model,
     plugins: &Plugins,
     tensors: &Tensors,
-    met: Met<'_>,
+    met: VisitedNode<'_>,
 ) -> Option<NodeReport> {
     let node = model.node(met.id)?;
     let near = match met.whose {
-        Whose::Nobody(nobody) => {
-            let near = nobody.near.filter(|near| near.kin != Kin::Like);
+        NodeOwner::UnmatchedNode(nobody) => {
+            let near = nobody.near.filter(|near| near.kin != MatchKind::Like);
             near.and_then(|near| plugins.get(near.place))
         }
         _ => met.subject,

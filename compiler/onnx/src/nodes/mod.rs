@@ -25,8 +25,8 @@ mod standard;
 mod tensors;
 mod write;
 
-pub use annotate::{Annotated, Change, Import, Mapping, NodeChanges, Takes, annotate, diff};
-pub use bind::Given;
+pub use annotate::{Annotated, AnnotationScope, Change, Import, Mapping, NodeChanges, annotate, diff};
+pub use bind::NetworkShapes;
 pub use finding::Finding;
 pub use list::{NodeReport, Report, TensorReport, list, table};
 pub use plugins::{Plugins, open_model};

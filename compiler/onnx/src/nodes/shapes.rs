@@ -11,10 +11,10 @@ use crate::Model;
 use cubinder_model::Plugin;
 use serde::Serialize;
 
-use super::bind::{Given, bind};
+use super::bind::{NetworkShapes, bind};
 use super::errors::{DeniedTensor, NoNode, Refused, UnknownShape};
 use super::finding::Finding;
-use super::list::{Met, NodeReport, folded, report, tensor_list, walk};
+use super::list::{NodeReport, VisitedNode, folded, report, tensor_list, walk};
 use super::names::{node_name, plural, quoted};
 use super::plugins::Plugins;
 use super::producers::Producers;
@@ -69,7 +69,7 @@ pub fn shapes(
     file: impl AsRef<Path>,
     model: &Model,
     plugins: &Plugins,
-    given: &Given,
+    given: &NetworkShapes,
     query: &Query,
     compiler: &Compiler,
 ) -> Result<ShapesReport, Vec<Diagnostic>> {
@@ -108,7 +108,7 @@ impl Evaluator<'_> {
     fn node(
         &mut self,
         model: &Model,
-        met: &Met<'_>,
+        met: &VisitedNode<'_>,
         origin: &mut dyn FnMut(&str) -> Option<String>,
     ) -> Outcome {
         let (Some(subject), Some(attributes)) = (met.subject, &met.checked.attributes) else {

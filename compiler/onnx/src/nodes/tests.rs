@@ -13,7 +13,7 @@ use crate::proto::AttributeProto;
 use crate::testing::{FLOAT, graph, int, ints, model, node, string, value};
 use crate::{Edits, Model, operators};
 
-use super::annotate::{Mapping, Takes, annotate};
+use super::annotate::{AnnotationScope, Mapping, annotate};
 use super::find::UNSUPPORTED;
 use super::list::{list, walk};
 use super::plugins::Plugins;
@@ -110,7 +110,7 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
             "{name}"
         );
         met.extend(lacked.into_iter().map(|node| node.op_type.clone()));
-        let annotated = annotate(&model, &plugins, &Mapping::default(), Takes::Named);
+        let annotated = annotate(&model, &plugins, &Mapping::default(), AnnotationScope::Named);
         assert!(annotated.edits.is_empty() && annotated.nodes.is_empty(), "{name}");
         let mut out = Vec::new();
         Edits::new(&model).write(Cursor::new(bytes), &mut out).unwrap();

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use cubinder_onnx::nodes::{self, Annotated, Import, Mapping, NodeChanges, Takes, open_model};
+use cubinder_onnx::nodes::{self, Annotated, AnnotationScope, Import, Mapping, NodeChanges, open_model};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     if !unused.is_empty() {
         return Err(unused);
     }
-    let takes = if arguments.force { Takes::Named } else { Takes::Lacking };
+    let takes = if arguments.force { AnnotationScope::Named } else { AnnotationScope::Lacking };
     let annotated = nodes::annotate(&model, &plugins, &mapping, takes);
     let mut diagnostics = plugins.warnings.clone();
     let from = &arguments.subject.model;

@@ -4,7 +4,7 @@ use clap::Args;
 use cubinder_model::Target;
 use cubinder_node::eval::{Compiler, Environment};
 use cubinder_node::query::{Part, Query};
-use cubinder_onnx::nodes::{self, Given};
+use cubinder_onnx::nodes::{self, NetworkShapes};
 use cubinder_source::diagnostic::Diagnostic;
 
 use super::{Answer, Subject, answer, format};
@@ -58,10 +58,10 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
         (Part::Values, &arguments.values),
         (Part::Device, &arguments.device),
     ])?;
-    let given = Given {
+    let given = NetworkShapes {
         shapes: std::mem::take(&mut query.shapes),
         values: std::mem::take(&mut query.values),
-        dims: Given::dims(&arguments.dims)?,
+        dims: NetworkShapes::dims(&arguments.dims)?,
     };
     let arch = arch(arguments.arch).map_err(|error| vec![error])?;
     let compiler = Compiler::new(Environment { arch, ..Environment::default() });

@@ -108,14 +108,14 @@ mod tests {
     #[test]
     fn jobs_come_through() {
         use cubinder_expr::Value;
-        use cubinder_node::query::Given;
+        use cubinder_node::query::RawAttributeValue;
         use cubinder_node::trial::{InputData, Number};
         let mut trial = Trial { name: "a".to_owned(), seed: 7, ..Trial::default() };
         trial
             .inputs
             .push(("x".to_owned(), InputData::Numbers(vec![Number::Float(f64::INFINITY), Number::Int(3)])));
         let list = Value::Array(vec![Value::Int(1)]);
-        trial.query.attributes.push(("k".to_owned(), Given::Value(list)));
+        trial.query.attributes.push(("k".to_owned(), RawAttributeValue::Value(list)));
         let job = Job { trial, case: Some(2), skip: vec![1] };
         let mut bytes = Vec::new();
         send(&mut bytes, &job).unwrap();

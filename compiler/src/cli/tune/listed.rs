@@ -2,7 +2,7 @@
 
 use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{self, SubjectOrigin, value_json};
-use cubinder_node::query::{Given, Query};
+use cubinder_node::query::{Query, RawAttributeValue};
 use cubinder_node::trial::Trial;
 use cubinder_node::tuning::{self, Point};
 use cubinder_source::diagnostic::Diagnostic;
@@ -126,7 +126,9 @@ fn point(node: &Shaped<'_>, case: &str) -> Point {
             .iter()
             .map(|it| (it.name.clone(), it.format.to_owned()))
             .collect(),
-        attributes: attributes.map(|(it, value)| (it.name.clone(), Given::Value(value.clone()))).collect(),
+        attributes: attributes
+            .map(|(it, value)| (it.name.clone(), RawAttributeValue::Value(value.clone())))
+            .collect(),
         shapes: inputs().zip(resolved.inputs.iter().cloned()).collect(),
         values: values.map(|(input, held)| (input.name.clone(), held.clone())).collect(),
         ..Query::default()
@@ -146,9 +148,9 @@ pub(super) fn point_json(point: &Point) -> Value {
         pairs.iter().map(|(name, it)| (name.clone(), value(it))).collect::<Map<_, _>>().into()
     }
     let Point { plugin, version, case, query, .. } = point;
-    let attribute = |given: &Given| match given {
-        Given::Text(text) => text.as_str().into(),
-        Given::Value(value) => value_json(value),
+    let attribute = |given: &RawAttributeValue| match given {
+        RawAttributeValue::Text(text) => text.as_str().into(),
+        RawAttributeValue::Value(value) => value_json(value),
     };
     json!({
         "case": case,

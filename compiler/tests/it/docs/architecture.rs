@@ -2,11 +2,12 @@
 
 use std::path::Path;
 
-const PAGES: [&str; 5] = [
+const PAGES: [&str; 6] = [
     "docs/architecture.md",
     "docs/contributing/compiler.md",
     "docs/contributing/engine-format.md",
     "docs/contributing/runtime.md",
+    "docs/contributing/testing.md",
     "docs/contributing/verification.md",
 ];
 

@@ -7,7 +7,7 @@
 
 use std::ffi::{c_char, c_void};
 
-use super::{GetOutputShapes, OfTensors, SLOT, This, VersionedSlots};
+use super::{GetOutputShapes, SLOT, TensorDescsFn, This, VersionedSlots};
 use crate::raw::{
     DataType, Dims, DimsExprs, DynamicPluginTensorDesc, IExprBuilder, IKernelLaunchParams, ISymExprs,
     PluginArgDataType, PluginArgType, PluginFieldCollection, PluginTensorDesc, QuickPluginCreationRequest,
@@ -55,7 +55,7 @@ pub struct QuickBuildSlots {
     pub get_output_shapes: GetOutputShapes,
     /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc const* out, int32_t
     /// nbOutputs) noexcept`
-    pub configure_plugin: OfTensors<i32>,
+    pub configure_plugin: TensorDescsFn<i32>,
     /// `int32_t getNbSupportedFormatCombinations(DynamicPluginTensorDesc const* inOut, int32_t nbInputs, int32_t nbOutputs) noexcept`
     pub get_nb_supported_format_combinations:
         unsafe extern "C" fn(This, *const DynamicPluginTensorDesc, i32, i32) -> i32,

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use cubinder_node::eval::{self, Compiler, Environment};
 use cubinder_node::query::Query;
-use cubinder_onnx::nodes::{self, Given, Mapping, Plugins, Takes};
+use cubinder_onnx::nodes::{self, AnnotationScope, Mapping, NetworkShapes, Plugins};
 use cubinder_onnx::proto::AttributeProto;
 use cubinder_onnx::{Edits, Model};
 use cubinder_source::diagnostic::Source;
@@ -64,7 +64,7 @@ fn written(edits: &Edits<'_>, bytes: &[u8]) -> Vec<u8> {
 fn annotate(model: &Model, bytes: &[u8]) {
     let mapping = Mapping::default();
     assert!(mapping.unused(model).is_empty());
-    for takes in [Takes::Lacking, Takes::Named] {
+    for takes in [AnnotationScope::Lacking, AnnotationScope::Named] {
         let annotated = nodes::annotate(model, &PLUGINS, &mapping, takes);
         show_table(&nodes::diff(&annotated, true));
         let out = written(&annotated.edits, bytes);
@@ -85,8 +85,11 @@ fn references(model: &Model) -> Vec<Vec<AttributeProto>> {
 }
 
 fn shapes(model: &Model) {
-    let given = Given { dims: vec![("batch".to_owned(), 2), ("n".to_owned(), 3)], ..Given::default() };
-    for given in [given, Given::default()] {
+    let given = NetworkShapes {
+        dims: vec![("batch".to_owned(), 2), ("n".to_owned(), 3)],
+        ..NetworkShapes::default()
+    };
+    for given in [given, NetworkShapes::default()] {
         let compiler = Compiler::new(Environment::default());
         match nodes::shapes("fuzz", model, &PLUGINS, &given, &Query::default(), &compiler) {
             Ok(report) => {

@@ -108,7 +108,7 @@ pub fn check(projects: &[Project], open: &Open<'_>) -> CheckReport {
     check_kernels(&plugins, report, open)
 }
 
-/// [`check`] for one project with these texts instead of its manifests.
+/// [`check()`] for one project with these texts instead of its manifests.
 #[must_use]
 pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &Open<'_>) -> CheckReport {
     let (plugins, report) = check_plans(vec![Plans::read(project, sources, Purpose::Check)]);
@@ -132,7 +132,7 @@ impl<'p> Plans<'p> {
     /// better. `open` reads a kernel's file.
     ///
     /// # Errors
-    /// What [`check`] reports, if it has an error.
+    /// What [`check()`] reports, if it has an error.
     pub fn check(self, open: &Open<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
         let tuning = self.tuning.clone();
         let (plugins, report) = check_plans(vec![self]);

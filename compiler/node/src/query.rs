@@ -1,6 +1,6 @@
 //! What is asked: shapes, attributes, types and alignments, by name.
 //!
-//! Owns how they are written on the command line and in files ([`read`]), and how a value becomes one of an attribute's type. Names are
+//! Owns how they are written on the command line and in files (`read`), and how a value becomes one of an attribute's type. Names are
 //! compared with a plugin's in [`crate::eval`].
 
 pub(crate) mod read;

@@ -54,7 +54,7 @@ struct InOut<'a> {
 
 impl<'a> InOut<'a> {
     /// # Safety
-    /// As for [`slice`] with both counts together.
+    /// As for [`slice()`] with both counts together.
     unsafe fn from_raw(
         in_out: *const DynamicPluginTensorDesc,
         input_count: i32,

@@ -148,9 +148,13 @@ impl Compiler {
             return LaunchCode { machine: machine.collect(), has_ptx, ..LaunchCode::default() };
         };
         let capability = ComputeCapability { major: arch.major, minor: arch.minor };
-        let targets: Vec<Target> = all.iter().map(|(target, _)| *target).collect();
-        for (code, facts) in fit::order(capability, &targets).into_iter().filter_map(|index| all.get(index)) {
-            match (fit::fit(capability, *code), facts) {
+        // Code that TensorRT launches itself is PTX, too.
+        let kind = |target: &Target| if target.kind.is_ptx() { TargetKind::Ptx } else { target.kind };
+        let targets: Vec<Target> =
+            all.iter().map(|(target, _)| Target { kind: kind(target), ..*target }).collect();
+        for index in fit::order(capability, &targets) {
+            let (Some((code, facts)), Some(target)) = (all.get(index), targets.get(index)) else { continue };
+            match (fit::fit(capability, *target), facts) {
                 (Fit::Exact | Fit::Compatible, Some(facts)) => {
                     let machine = vec![MachineCode { arch, code: *code, facts: facts.clone() }];
                     return LaunchCode { machine, ..LaunchCode::default() };
@@ -166,7 +170,7 @@ impl Compiler {
                 _ => {}
             }
         }
-        let has: Vec<String> = targets.iter().map(Target::to_string).collect();
+        let has: Vec<String> = all.iter().map(|(target, _)| target.to_string()).collect();
         let has = if has.is_empty() { "none".to_owned() } else { format!("for {}", has.join(", ")) };
         let why = format!("no code of `{kernel}` runs on sm_{arch}; there is {has}");
         LaunchCode { refused: Some(why), ..LaunchCode::default() }

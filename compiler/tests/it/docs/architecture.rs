@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-const PAGES: [&str; 6] = [
+const PAGES: [&str; 5] = [
     "docs/architecture.md",
     "docs/contributing/compiler.md",
     "docs/contributing/engine-format.md",
     "docs/contributing/runtime.md",
-    "docs/contributing/testing.md",
     "docs/contributing/verification.md",
 ];
 

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::sync::Arc;
 
 use cubinder_analysis::check::{self, Obligation};
-use cubinder_analysis::kernel_text::{self, Open, Unsure};
+use cubinder_analysis::kernel_text::{self, OpenSource, UncheckedKernel};
 use cubinder_analysis::precompiled::UncheckedPointers;
 use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
@@ -30,7 +30,7 @@ pub struct CheckReport {
     /// Conditions on every launch of the valid manifests.
     pub obligations: Vec<Obligation>,
     /// Kernels that only a compile can check.
-    pub unsure: Vec<Unsure>,
+    pub unsure: Vec<UncheckedKernel>,
     /// Pointers of precompiled code whose types only the manifest states.
     pub unchecked: Vec<UncheckedPointers>,
     /// The targets of all manifests.
@@ -102,7 +102,7 @@ pub type ManifestText = Result<Arc<Source>, Vec<Diagnostic>>;
 
 /// Checks all manifests of some projects and their kernels. `open` reads a kernel's file.
 #[must_use]
-pub fn check(projects: &[Project], open: &Open<'_>) -> CheckReport {
+pub fn check(projects: &[Project], open: &OpenSource<'_>) -> CheckReport {
     let plans = projects.iter().map(|project| Plans::read(project, manifests(project), Purpose::Check));
     let (plugins, report) = check_plans(plans.collect());
     check_kernels(&plugins, report, open)
@@ -110,7 +110,7 @@ pub fn check(projects: &[Project], open: &Open<'_>) -> CheckReport {
 
 /// [`check()`] for one project with these texts instead of its manifests.
 #[must_use]
-pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &Open<'_>) -> CheckReport {
+pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &OpenSource<'_>) -> CheckReport {
     let (plugins, report) = check_plans(vec![Plans::read(project, sources, Purpose::Check)]);
     check_kernels(&plugins, report, open)
 }
@@ -133,7 +133,7 @@ impl<'p> Plans<'p> {
     ///
     /// # Errors
     /// What [`check()`] reports, if it has an error.
-    pub fn check(self, open: &Open<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
+    pub fn check(self, open: &OpenSource<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
         let tuning = self.tuning.clone();
         let (plugins, report) = check_plans(vec![self]);
         if has_errors(&report.diagnostics) {
@@ -255,7 +255,7 @@ impl PlannedManifest {
                 let found = check::check_route(resolved, route.span.as_ref(), plan.lowest_ptx());
                 sink.report(reliable(found, *is_valid));
             }
-            let checked = check::check_for(resolved, &targets, route.route);
+            let checked = check::check(resolved, &targets, route.route);
             sink.report(reliable(checked.diagnostics, *is_valid));
             if *is_valid {
                 report.obligations = checked.obligations;
@@ -271,7 +271,7 @@ fn reliable(diagnostics: Vec<Diagnostic>, is_valid: bool) -> impl Iterator<Item 
     diagnostics.into_iter().filter(move |found| is_valid || found.severity == Severity::Error)
 }
 
-fn check_kernels(plugins: &[PlannedPlugin], mut report: CheckReport, open: &Open<'_>) -> CheckReport {
+fn check_kernels(plugins: &[PlannedPlugin], mut report: CheckReport, open: &OpenSource<'_>) -> CheckReport {
     let kernels = in_parallel(plugins.iter().collect(), |plugin| plugin.check_kernels(open));
     for (kernels, superseded) in kernels {
         report.diagnostics.retain(|earlier| !superseded.contains(earlier));
@@ -296,10 +296,10 @@ impl CheckReport {
 
 impl PlannedPlugin {
     /// The report on the kernels' texts, and the diagnostics about the manifest alone that it replaces.
-    fn check_kernels(&self, open: &Open<'_>) -> (CheckReport, Vec<Diagnostic>) {
+    fn check_kernels(&self, open: &OpenSource<'_>) -> (CheckReport, Vec<Diagnostic>) {
         let PlannedPlugin { resolved, plan, is_valid } = self;
         let targets = plan.targets();
-        let kernels = kernel_text::check_for(resolved, &targets, &plan.settings.options, open);
+        let kernels = kernel_text::check(resolved, &targets, &plan.settings.options, open);
         let mut report = CheckReport::default();
         let mut superseded = Vec::new();
         if *is_valid && !has_errors(&kernels.diagnostics) {

@@ -9,7 +9,7 @@ use crate::kernel_signature::Signature;
 
 /// What a file of code holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Loaded {
+pub struct LoadedCode {
     /// What it is for.
     pub target: Target,
     /// The code as the run time takes it: PTX has no NUL.
@@ -32,7 +32,7 @@ pub struct Loaded {
     pub is_alone: bool,
 }
 
-impl Loaded {
+impl LoadedCode {
     /// The code as a bundle has it.
     #[must_use]
     pub fn object(&self) -> CodeObject {

@@ -5,6 +5,7 @@ use std::path::Path;
 use toml::de::DeTable;
 
 use crate::diagnostic::Diagnostic;
+use crate::errors::OtherKindOfFile;
 use crate::path;
 
 /// What a TOML file can be.
@@ -26,7 +27,7 @@ impl Kind {
     pub fn detect(text: &str) -> Option<Kind> {
         let (table, _) = DeTable::parse_recoverable(text);
         let table = table.get_ref();
-        let has = |key: &str| table.iter().any(|(name, _)| name.get_ref() == key);
+        let has = |key| table.contains_key(key);
         match () {
             () if (has("points") || has("device")) && !has("plugin") => Some(Kind::Tuning),
             () if has("schema") || has("plugin") || has("launches") => Some(Kind::Manifest),
@@ -36,7 +37,7 @@ impl Kind {
         }
     }
 
-    fn name(self) -> &'static str {
+    const fn name(self) -> &'static str {
         match self {
             Kind::Manifest => "a manifest",
             Kind::Cases => "a file of cases",
@@ -70,8 +71,8 @@ pub fn expect(expected: Kind, path: &Path, text: &str) -> Result<(), Diagnostic>
     match Kind::detect(text) {
         Some(found) if found != expected => {
             let path = path::shown(path).display().to_string();
-            Err(Diagnostic::error(format!("`{path}` is {}, expected {}", found.name(), expected.name()))
-                .help(found.command(&path)))
+            let (command, expected, found) = (found.command(&path), expected.name(), found.name());
+            Err(OtherKindOfFile { path, found, expected, command }.into())
         }
         _ => Ok(()),
     }

@@ -1,6 +1,7 @@
 //! Parses manifests and `cubinder.toml`, and resolves manifests to drafts of plugins.
 
 pub mod config;
+mod errors;
 pub mod file_kind;
 pub mod library_name;
 pub mod manifest;

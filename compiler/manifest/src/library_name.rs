@@ -1,6 +1,7 @@
 //! The names of plugin libraries: `NAME` of `libNAME.so`.
 
 use crate::diagnostic::Diagnostic;
+use crate::errors::{FileAsLibraryName, NotLibraryName, RuntimeLibraryName};
 
 /// Checks a library's name, wherever it comes from: the command line, `cubinder.toml` or a manifest's file.
 ///
@@ -10,19 +11,14 @@ pub fn check_name(name: &str) -> Result<(), Diagnostic> {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '+');
     let starts = name.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
     if !starts || !name.chars().all(is_allowed) {
-        return Err(Diagnostic::error(format!("`{name}` cannot name a library")).note(
-            "expected ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a letter, a digit or `_`: the file is `lib<name>.so`",
-        ));
+        return Err(NotLibraryName { name }.into());
     }
     if let Some(stem) = name.strip_suffix(".so") {
         let stem = stem.strip_prefix("lib").filter(|stem| !stem.is_empty()).unwrap_or(stem);
-        return Err(Diagnostic::error(format!("`{name}` is the name of a file, expected that of a library"))
-            .note(format!("it would make `lib{name}.so`"))
-            .help(format!("the name `{stem}` makes `lib{stem}.so`")));
+        return Err(FileAsLibraryName { name, stem }.into());
     }
     if name == "cubinder" {
-        return Err(Diagnostic::error("a plugin library cannot be called `cubinder`")
-            .note("`libcubinder.so` is the library that runs engines"));
+        return Err(RuntimeLibraryName {}.into());
     }
     Ok(())
 }

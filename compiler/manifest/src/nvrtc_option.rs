@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::diagnostic::Diagnostic;
-use crate::rules;
+use crate::errors::{MacroOfHeader, NotAnOption, NotTheUsersOption, OldStandard};
 
 /// Options that Cubinder sets itself or that would change what kind of output there is. Long and short names of
 /// `nvrtc.h`, CUDA 13.0.
@@ -59,7 +59,7 @@ const PTXAS_READ_NO_FILE: &str = "
 /// # Errors
 /// Where Cubinder owns the option; without a place, which the caller knows.
 pub fn check_option(option: &str) -> Result<(), Diagnostic> {
-    let refuse = |why: &str| Err(not_the_users(option, why));
+    let refuse = |why| Err(NotTheUsersOption { option, why }.into());
     if option.chars().any(char::is_control) {
         return refuse("it holds a control character");
     }
@@ -70,7 +70,7 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
         return refuse("include folders are set with `include`");
     }
     if let Some(standard) = standard(option).filter(|standard| OLD_STANDARDS.contains(standard)) {
-        return Err(too_old(standard));
+        return Err(OldStandard { standard }.into());
     }
     let Some(name) = option.strip_prefix("--").or_else(|| option.strip_prefix('-')) else { return Ok(()) };
     let (name, value) = name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
@@ -86,12 +86,6 @@ pub fn check_option(option: &str) -> Result<(), Diagnostic> {
 
 const OPTIONS_IN_A_FILE: &str =
     "its options would be in a file that the cache of compiled code does not know of";
-
-fn not_the_users(option: &str, why: &str) -> Diagnostic {
-    Diagnostic::error(format!("the option `{option}` is not the user's to set"))
-        .code(rules::NVRTC_OPTION)
-        .note(why.to_owned())
-}
 
 /// Whether all of these options are known to read no file. They have passed [`check_options`].
 #[must_use]
@@ -126,22 +120,18 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
         names_standard = matches!(option, "--std" | "-std");
         let is_of_ptxas = std::mem::take(&mut names_ptxas);
         names_ptxas = is_named(option, &PTXAS) && !option.contains('=');
-        match check_option(option) {
+        let error = match check_option(option) {
             Ok(()) if is_of_ptxas && is_named(option, &PTXAS_FILES) => {
-                refused.push((index, not_the_users(option, OPTIONS_IN_A_FILE)));
+                Some(NotTheUsersOption { option, why: OPTIONS_IN_A_FILE }.into())
             }
             Ok(()) if is_standard && OLD_STANDARDS.contains(&option) => {
-                refused.push((index, too_old(option)));
+                Some(OldStandard { standard: option }.into())
             }
-            Err(error) => refused.push((index, error)),
-            Ok(()) if is_option || takes_value => {}
-            Ok(()) => refused.push((
-                index,
-                Diagnostic::error(format!("`{option}` is no option of NVRTC"))
-                    .code(rules::NVRTC_OPTION)
-                    .note("an option begins with `-`; a value may follow as an element of its own"),
-            )),
-        }
+            Err(error) => Some(error),
+            Ok(()) if is_option || takes_value => None,
+            Ok(()) => Some(NotAnOption { option }.into()),
+        };
+        refused.extend(error.map(|error| (index, error)));
         takes_value = is_option && !option.contains('=');
     }
     refused
@@ -149,14 +139,6 @@ pub fn check_options<'o>(options: impl IntoIterator<Item = &'o str>) -> Vec<(usi
 
 /// Standards of C++ that the generated header cannot be read by: a `constexpr` member function is `const` there.
 const OLD_STANDARDS: &[&str] = &["c++03", "c++11"];
-
-fn too_old(standard: &str) -> Diagnostic {
-    Diagnostic::error(format!(
-        "`{standard}` is older than what the generated header `cubinder.h` is written in"
-    ))
-    .code(rules::NVRTC_OPTION)
-    .help("take `--std=c++14` or later; without the option it is C++17")
-}
 
 /// The standard in an option such as `--std=c++17`.
 fn standard(option: &str) -> Option<&str> {
@@ -194,15 +176,11 @@ pub fn check_defined<'o>(
     of_manifest: &dyn Fn(&str) -> bool,
 ) -> Vec<(usize, Diagnostic)> {
     let taken = defined_names(options).into_iter().filter(|(_, name)| header.contains(*name));
-    taken
-        .map(|(index, name)| {
-            let what = if of_manifest(name) { "the manifest" } else { "the generated header `cubinder.h`" };
-            let error = Diagnostic::error(format!("the option defines `{name}`, which is a name of {what}"))
-                .code(rules::NVRTC_OPTION)
-                .note("a macro takes the place of the name wherever it stands, in the generated header too");
-            (index, error.help("give the macro another name, or leave it out"))
-        })
-        .collect()
+    let error = |(index, name)| {
+        let owner = if of_manifest(name) { "the manifest" } else { "the generated header `cubinder.h`" };
+        (index, MacroOfHeader { name, owner }.into())
+    };
+    taken.map(error).collect()
 }
 
 /// Whether this is one option of `ptxas` that reads no file. A value with a blank or a comma may be several options.

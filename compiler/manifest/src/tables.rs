@@ -5,10 +5,10 @@
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{MAX_TABLE_BYTES, TableData, TableType};
+use crate::errors::{NotTableFile, UnreadableTable};
+use crate::manifest::{MAX_TABLE_BYTES, TableType};
 use crate::path;
 use crate::resolve::{Resolved, Table, TableFile};
-use crate::rules;
 use crate::source;
 
 /// Reads the files of a plugin's tables into it. What is wrong with one leaves its table empty.
@@ -23,7 +23,7 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
     let filled = tables.iter().map(|table| match &table.file {
         None => table.clone(),
         Some(file) => match bytes(table, file) {
-            Ok(bytes) => Table { data: TableData { bytes }, ..table.clone() },
+            Ok(data) => Table { data, ..table.clone() },
             Err(error) => {
                 errors.push(error);
                 table.clone()
@@ -37,24 +37,17 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
 }
 
 fn bytes(table: &Table, file: &TableFile) -> Result<Vec<u8>, Diagnostic> {
-    let bytes = source::bytes(&file.path, MAX_TABLE_BYTES).map_err(|why| {
-        Diagnostic::error(why)
-            .code(rules::TABLE_FILE)
-            .at(file.span.clone(), "the manifest names it here")
-            .help(format!(
-                "the path is relative to the manifest's folder; a table has at most {MAX_TABLE_BYTES} bytes"
-            ))
-    })?;
+    let span = file.span.clone();
+    let bytes = match source::bytes(&file.path, MAX_TABLE_BYTES) {
+        Ok(bytes) => bytes,
+        Err(why) => return Err(UnreadableTable { why, most: MAX_TABLE_BYTES, span }.into()),
+    };
     match misfit(table.ty, &bytes) {
         None => Ok(bytes),
-        Some(why) => Err(Diagnostic::error(format!(
-            "`{}` is no table of `{}`",
-            path::shown(&file.path).display(),
-            table.ty.name()
-        ))
-        .code(rules::TABLE_FILE)
-        .at(file.span.clone(), why)
-        .help("the file holds the elements one after the other, little-endian, without a header")),
+        Some(why) => {
+            let path = path::shown(&file.path).display().to_string();
+            Err(NotTableFile { path, ty: table.ty.name(), why, span }.into())
+        }
     }
 }
 

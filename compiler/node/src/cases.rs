@@ -34,11 +34,11 @@ use cubinder_expr::Value;
 use cubinder_model::Plugin;
 
 use crate::diagnostic::{Severity, Source, harmless, suggest};
-use crate::eval::{Compiler, Evaluation, Outcome, ResolvedQuery, Subject, evaluate, resolve_query};
+use crate::eval::{Compiler, EvaluatedNode, Evaluation, ResolvedQuery, Subject, evaluate, resolve_query};
 use crate::query::read::Places;
 use crate::query::{Mistake, Query, check_shape};
 use crate::trial::{self, DataFile, InputData, Trial};
-use data::Data;
+use data::CaseData;
 
 pub use read::read;
 
@@ -52,7 +52,7 @@ pub struct Cases {
     /// The cases, in the file's order.
     pub list: Vec<Case>,
     /// The defaults of all cases.
-    data: Data,
+    data: CaseData,
 }
 
 /// A case.
@@ -67,7 +67,7 @@ pub struct Case {
     places: Places,
     expected: Vec<(Range<usize>, Expected)>,
     error: Option<(Range<usize>, String)>,
-    data: Data,
+    data: CaseData,
     /// What outputs are to hold.
     outputs: Vec<(String, DataFile)>,
 }
@@ -153,10 +153,8 @@ impl Cases {
     /// What is wrong with the data of a case.
     fn of_data(&self, case: &Case, plugin: &Plugin, resolved: &ResolvedQuery) -> Vec<Difference> {
         let Ok(trial) = self.trial(case) else { return Vec::new() };
-        trial::check(plugin, resolved, &trial)
-            .into_iter()
-            .map(|text| self.mistake(&case.range, text))
-            .collect()
+        let found = trial::check(plugin, resolved, &trial).into_iter();
+        found.map(|text| self.mistake(&case.range, text)).collect()
     }
 
     /// Expectations of tensors and variants that the plugin does not have.
@@ -281,7 +279,7 @@ pub fn mistaken(cases: &Cases, case: &Case, subject: &Subject) -> Vec<Difference
 }
 
 /// A refusal that is not expected, or another than is expected.
-fn refusal(case: &Case, outcome: &Outcome) -> Option<(Range<usize>, String)> {
+fn refusal(case: &Case, outcome: &EvaluatedNode) -> Option<(Range<usize>, String)> {
     let failed = outcome.diagnostics.iter().find(|found| found.severity == Severity::Error);
     if let Some(failed) = failed {
         return Some((case.range.clone(), format!("the kernel does not compile: {}", failed.message)));
@@ -389,7 +387,6 @@ pub fn table(verdicts: &[Verdict]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::form::Form;
 
     const PAGE: &str = include_str!("../../../docs/cases.md");
 
@@ -400,13 +397,17 @@ mod tests {
         let source = Source::new("cases.toml", example);
         let cases = read(&source).unwrap();
         assert_eq!(cases.list.iter().map(|case| case.expected.len()).sum::<usize>(), 7);
-        let mut form = Form::new(&source);
-        read::document(&mut form, &source).unwrap();
+        let wrong = "zzz = 1\n[[cases]]\nzzz = 1\n[cases.expect]\nzzz = 1\n";
+        let errors = read(&Source::new("cases.toml", wrong)).unwrap_err();
         for (heading, section) in
-            [("The file", ""), ("`[[cases]]`", "[[cases]]"), ("`expect`", "[cases.expect]")]
+            [("The file", "the file"), ("`[[cases]]`", "`[[cases]]`"), ("`expect`", "`[cases.expect]`")]
         {
-            let read = form.undescribed.iter().find(|read| read.name == section);
-            let read = read.unwrap_or_else(|| panic!("{section}: {:?}", form.undescribed));
+            let unknown = errors.iter().find(|it| it.message == format!("unknown key `zzz` in {section}"));
+            let keys: Vec<&str> = unknown.unwrap().notes[0].split('`').skip(1).step_by(2).collect();
+            let missing = errors.iter().filter_map(|it| {
+                it.message.strip_prefix(section)?.strip_prefix(" has no `")?.strip_suffix('`')
+            });
+            let missing: Vec<&str> = missing.collect();
             let part = PAGE.split(&format!("## {heading}\n")).nth(1).unwrap().split("\n## ").next().unwrap();
             let rows = part.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("` | "));
             let (mut named, mut required) = (Vec::new(), Vec::new());
@@ -420,8 +421,8 @@ mod tests {
             let sorted = |keys: &[&str]| {
                 keys.iter().map(|key| (*key).to_owned()).collect::<std::collections::BTreeSet<_>>()
             };
-            assert_eq!(sorted(&named), sorted(&read.keys), "{section}");
-            assert_eq!(sorted(&required), sorted(&read.required), "{section}");
+            assert_eq!(sorted(&named), sorted(&keys), "{section}");
+            assert_eq!(sorted(&required), sorted(&missing), "{section}");
         }
     }
 }

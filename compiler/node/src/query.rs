@@ -84,10 +84,6 @@ impl Part {
         self.names().0
     }
 
-    const fn example(self) -> &'static str {
-        self.names().1
-    }
-
     /// The key of a table in files of cases and of measured times.
     pub(crate) const fn key(self) -> &'static str {
         self.names().2
@@ -175,7 +171,7 @@ fn pair(text: &str, part: Part) -> Result<(&str, &str), Diagnostic> {
     match text.split_once('=') {
         Some((name, value)) if !name.trim().is_empty() => Ok((name.trim(), value.trim())),
         _ => {
-            let (option, example) = (part.option(), part.example());
+            let (option, example, _) = part.names();
             Err(Diagnostic::error(format!("`{option} {text}` is no `NAME=VALUE`"))
                 .help(format!("write it like `{option} {example}`")))
         }
@@ -195,9 +191,13 @@ pub(crate) fn shape(text: &str) -> Result<Vec<i64>, String> {
     if inner.is_empty() || inner == "scalar" {
         return Ok(Vec::new());
     }
-    let dims: Vec<i64> =
-        inner.split(['x', ',']).map(|dim| dimension(dim.trim())).collect::<Result<_, _>>()?;
-    check_shape(dims)
+    let dimension = |text: &str| {
+        text.trim().parse().map_err(|_| {
+            let text = text.trim();
+            format!("`{text}` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0")
+        })
+    };
+    check_shape(inner.split(['x', ',']).map(dimension).collect::<Result<_, _>>()?)
 }
 
 /// What a shape input holds: `4,8`, `[4, 8]`, one number, or nothing for none.
@@ -212,12 +212,6 @@ pub(crate) fn integers(text: &str) -> Result<Vec<i64>, String> {
     }
     let integer = |item: &str| item.trim().parse().map_err(|_| format!("`{}` is no integer", item.trim()));
     inner.split(',').map(integer).collect()
-}
-
-fn dimension(text: &str) -> Result<i64, String> {
-    text.parse().map_err(|_| {
-        format!("`{text}` is no dimension; shapes are written like `10x3x32x32`, and `scalar` for rank 0")
-    })
 }
 
 /// Holds a shape against what TensorRT can say.

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
-use cubinder_analysis::kernel_text::Unsure;
+use cubinder_analysis::kernel_text::UncheckedKernel;
 use cubinder_analysis::precompiled::UncheckedPointers;
 use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::{Project, ProjectOptions};
@@ -150,7 +150,7 @@ fn summary_json(report: &CheckReport, manifests: usize, started: Instant) -> Val
     result
 }
 
-fn unsure_json(unsure: &Unsure) -> Value {
+fn unsure_json(unsure: &UncheckedKernel) -> Value {
     let facts = json!({
         "kernel": unsure.kernel,
         "doubt": unsure.doubt.to_string(),

@@ -15,7 +15,7 @@ use cubinder_manifest::resolve::Unit;
 use cubinder_model::Target;
 use cubinder_model::provenance::Origin;
 use cubinder_nvrtc::codegen;
-use cubinder_nvrtc::nvrtc::{CompileMessage, Compiled, PreparedUnit, Session};
+use cubinder_nvrtc::nvrtc::{CompileMessage, CompiledKernel, PreparedUnit, Session};
 use cubinder_source::diagnostic::{Diagnostic, Label, Source, dedup};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
@@ -70,7 +70,7 @@ pub(super) struct CompiledJob<'j> {
     /// One for each of [`Plan::architectures`], in their order.
     pub(super) signatures: Vec<(Target, SignatureResult)>,
     /// One for each of the plan's targets, in their order.
-    pub(super) codes: Vec<(Target, Result<Compiled, Vec<CompileMessage>>)>,
+    pub(super) codes: Vec<(Target, Result<CompiledKernel, Vec<CompileMessage>>)>,
 }
 
 /// The kernel files, each read once.
@@ -193,7 +193,7 @@ enum Task<'j> {
 /// The result of a [`Task`].
 enum TaskResult {
     Signatures(Vec<(SignatureRequest, Option<Signature>)>),
-    Code(usize, Target, Box<Result<Compiled, Vec<CompileMessage>>>),
+    Code(usize, Target, Box<Result<CompiledKernel, Vec<CompileMessage>>>),
 }
 
 /// Compiles all jobs; the results are in their order.

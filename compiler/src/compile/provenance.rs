@@ -81,7 +81,7 @@ pub(super) fn of_source(
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
     for (table, file) in tables.filter_map(|table| Some((table, table.file.as_ref()?))) {
         // Its elements are the file's bytes.
-        let digest = Digest::of(&table.data.bytes);
+        let digest = Digest::of(&table.data);
         read.push(File { path: name(&file.path, root, &[]), digest });
     }
     let headers = session.found_headers(prepared);

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use cubinder_analysis::check::{self, Obligation, has_clusters};
-use cubinder_analysis::verify::{self, Bound};
+use cubinder_analysis::verify::{self, BoundArgs};
 use cubinder_analysis::{kernel_text, precompiled};
 use cubinder_code_object::cubin::{self, LaunchRules};
 use cubinder_code_object::kernel_signature::Signature;
@@ -16,7 +16,7 @@ use cubinder_import::foreign;
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::{Arg, Plugin, Target};
-use cubinder_nvrtc::nvrtc::{CompileMessage, Compiled, Session, merge_targets};
+use cubinder_nvrtc::nvrtc::{CompileMessage, CompiledKernel, Session, merge_targets};
 use cubinder_source::diagnostic::{Code, Diagnostic, Severity, Sink, dedup, has_errors};
 use cubinder_source::{rules, source};
 use indicatif::ProgressBar;
@@ -68,7 +68,7 @@ impl CompileJobs<'_> {
         let open = |path: &Path| self.sources.get(path).cloned().ok_or_else(Vec::new);
         for plugin in &self.plugins {
             let CheckedPlugin { resolved, plan } = plugin.plugin;
-            let text = kernel_text::check_for(resolved, &plan.targets(), &plan.settings.options, &open);
+            let text = kernel_text::check(resolved, &plan.targets(), &plan.settings.options, &open);
             let (text_errors, text_warnings): (Vec<_>, Vec<_>) =
                 text.diagnostics.into_iter().partition(|found| found.severity == Severity::Error);
             let is_of_text = |found: &Diagnostic| found.code.is_some_and(|code| OF_TEXT.contains(&code));
@@ -148,7 +148,7 @@ fn finish_plugin(
         let errors = if is_foreign { foreign::as_one(errors) } else { errors };
         return Err(errors);
     }
-    let compiled: Vec<check::Compiled<'_>> = units.iter().map(facts).collect();
+    let compiled: Vec<check::UnitCode<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(resolved, &plan.targets(), plan.route.route, &compiled);
     warnings.revise(|all| all.retain(|one| !checked.superseded.contains(one)));
     if has_errors(&checked.diagnostics) {
@@ -192,11 +192,11 @@ fn finish_precompiled(
 
 fn compiled_unit(
     unit: &Unit,
-    bound: Bound,
+    bound: BoundArgs,
     cluster: Option<[u32; 3]>,
     code: Vec<CompiledCode>,
 ) -> CompiledUnit {
-    let Bound { args, read_only, number_bytes } = bound;
+    let BoundArgs { args, read_only, number_bytes } = bound;
     CompiledUnit { variant: unit.variant, step: unit.step, args, read_only, number_bytes, cluster, code }
 }
 
@@ -218,7 +218,7 @@ fn finish_unit(
 ) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let CompiledJob { job, signatures, codes } = results;
     let plugin = &resolved.draft.plugin;
-    let mut compiled: Vec<(Target, &Compiled)> = Vec::new();
+    let mut compiled: Vec<(Target, &CompiledKernel)> = Vec::new();
     // Of every target, those without errors too: then it can be said where only some have one.
     let mut failed = Vec::new();
     for (target, result) in codes {
@@ -326,12 +326,12 @@ fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u3
 }
 
 /// What the rules that need the code look at.
-fn facts(unit: &CompiledUnit) -> check::Compiled<'_> {
+fn facts(unit: &CompiledUnit) -> check::UnitCode<'_> {
     let codes = unit.code.iter().filter_map(|CompiledCode { object, symbol, .. }| {
         Some((object.target, object.kernels.iter().find(|kernel| kernel.symbol == *symbol)?))
     });
     let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
-    check::Compiled { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
+    check::UnitCode { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
 }
 
 /// Checks a code object against its launch, and returns what it demands of the launch.
@@ -340,7 +340,7 @@ fn check_code(
     unit: &Unit,
     signatures: &[(Target, &Signature)],
     args: &[Arg],
-    code: &Compiled,
+    code: &CompiledKernel,
 ) -> Result<LaunchRules, Vec<Diagnostic>> {
     let launch = plugin.variants.get(unit.variant).and_then(|variant| variant.launch(unit.step));
     let (Some(launch), Some(kernel)) =
@@ -365,7 +365,7 @@ fn check_code(
 }
 
 /// What a code object demands of the launch.
-fn launch_rules(unit: &Unit, code: &Compiled) -> Result<LaunchRules, Vec<Diagnostic>> {
+fn launch_rules(unit: &Unit, code: &CompiledKernel) -> Result<LaunchRules, Vec<Diagnostic>> {
     let target = code.object.target;
     let unreadable = |error: &dyn std::fmt::Display| {
         let (span, label) = (unit.kernel_span.clone(), "compiled for this kernel");

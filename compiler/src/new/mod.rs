@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use cubinder_manifest::config::{self, FILE_NAME};
-use cubinder_manifest::manifest::form::is_identifier;
+use cubinder_manifest::manifest::toml_reader::is_identifier;
 use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;

@@ -96,7 +96,8 @@ fn codes_of_manifests(texts: &[&str]) -> BTreeSet<(String, String)> {
         match resolve::compile(&Source::new(format!("example{index}.toml"), *text)) {
             Ok(resolved) => {
                 found.extend(resolved.warnings.iter().cloned());
-                found.extend(analysis::check(&resolved).diagnostics);
+                let route = resolved.manifest.compile.route();
+                found.extend(analysis::check(&resolved, &[], route).diagnostics);
                 plugins.push(resolved);
             }
             Err(errors) => found.extend(errors),

@@ -5,7 +5,7 @@ use cubinder_launch::append;
 use cubinder_launch::proof::Case;
 use cubinder_model::ArgValue;
 
-use super::Compiled;
+use super::UnitCode;
 use super::claim::{Claim, Must, Predicate, Remedy, StepId, Term, When};
 use super::draft_view::DraftView;
 use super::formula::{Reads, binary, int, length, reads};
@@ -14,7 +14,7 @@ use crate::resolve::ArgDraftValue;
 use crate::rules;
 
 /// A claim for each number whose type can be too narrow, and for each array whose length is not plain.
-pub(super) fn claims(view: &DraftView<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
         for arg in compiled.args {
@@ -55,7 +55,7 @@ fn number(term: &Term, kind: &Kind, ty: ScalarType) -> Option<Claim> {
         Kind::Array(item) => **item == Kind::Int,
         kind => *kind == Kind::Int,
     };
-    if let (ScalarType::F32 | ScalarType::F64, Some(value)) = (ty, known(&term.expr)) {
+    if let (ScalarType::F32 | ScalarType::F64, Some(value)) = (ty, constant_value(&term.expr)) {
         let name = if ty == ScalarType::F32 { "float" } else { "double" };
         let exactly = if is_integer { " exactly" } else { "" };
         return Some(claim(format!("`{name}`{exactly}"), Predicate::Misfit(misfit(ty, &value)?), WIDER));
@@ -70,7 +70,7 @@ fn number(term: &Term, kind: &Kind, ty: ScalarType) -> Option<Claim> {
 }
 
 /// The value of an expression that reads nothing.
-fn known(expr: &Expr) -> Option<Value> {
+fn constant_value(expr: &Expr) -> Option<Value> {
     value(expr, &Case::default()).ok().filter(|_| reads(expr) == Reads::default())
 }
 

@@ -192,13 +192,3 @@ impl From<Verdict> for Settled {
         Settled { verdict, is_always_wrong: false, is_beyond: false, is_proved_for_taken: false }
     }
 }
-
-impl Settled {
-    /// A refuting case that TensorRT accepts.
-    pub(super) fn reportable(&self) -> Option<&Case> {
-        match &self.verdict {
-            Verdict::Refuted(case) if !self.is_beyond => Some(case),
-            _ => None,
-        }
-    }
-}

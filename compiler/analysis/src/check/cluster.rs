@@ -28,9 +28,11 @@ pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
         return Vec::new();
     }
     let newer = newer_without(&view.targets);
-    once_per_place(view.launches().filter_map(|launch| {
-        let span = view.span(launch.decl.cluster.iter().flatten().next()?);
-        let kernel = launch.decl.kernel.as_ref()?.value.trim().to_owned();
+    let places = view.launches().filter_map(|launch| {
+        let text = launch.decl.cluster.iter().flatten().next()?;
+        Some((view.span(text), (launch, launch.decl.kernel.as_ref()?.value.trim().to_owned())))
+    });
+    once_per_place(places, |span, (launch, kernel)| {
         if !needs_clusters(view, &launch) {
             return Some(TargetsWithoutClusters { targets: lacking.join(", "), kernel, span }.into());
         }
@@ -38,12 +40,9 @@ pub(super) fn targets(view: &DraftView<'_>) -> Vec<Diagnostic> {
             newer.iter().find(|(devices, _)| !is_of_one_block_on(view, &launch, *devices))?;
         let or_later = if devices.max > devices.min { " or later" } else { "" };
         let capability = format!("{}.{}{or_later}", devices.min / 10, devices.min % 10);
-        let exclusion = exclusion(&newer, devices.min);
-        Some(
-            NewerGpuWithoutClusters { target: target.to_string(), kernel, capability, exclusion, span }
-                .into(),
-        )
-    }))
+        let (target, exclusion) = (target.to_string(), exclusion(&newer, devices.min));
+        Some(NewerGpuWithoutClusters { target, kernel, capability, exclusion, span }.into())
+    })
 }
 
 /// How a guard leaves out GPUs of a compute capability, but no newer ones that have code of their own.
@@ -112,7 +111,7 @@ fn running<'s>(view: &'s DraftView<'_>, launch: &LaunchView<'_>) -> Domain<'s> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::check_for;
+    use super::super::check;
     use super::*;
     use crate::manifest::Route;
     use crate::rules;
@@ -133,7 +132,7 @@ mod tests {
              args = {{ x = \"x\", y = \"y\" }}\n"
         );
         let targets: Vec<Target> = targets.split_whitespace().map(|text| text.parse().unwrap()).collect();
-        let found = check_for(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
+        let found = check(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
         let of_rule = found.iter().filter(|found| found.code == Some(rules::FEATURE_OF_TARGET));
         let of_rule: Vec<_> = of_rule.collect();
         let notes = of_rule.iter().flat_map(|found| found.notes.iter().cloned()).collect();

@@ -8,7 +8,7 @@ use cubinder_launch::native::SHARED_BYTES;
 use cubinder_model::cuda_limits::MAX_THREADS;
 use cubinder_model::{KernelFacts, Target};
 
-use super::Compiled;
+use super::UnitCode;
 use super::claim::{Claim, Must, Predicate, Remedy, Term};
 use super::draft_view::{DraftView, LaunchView};
 use super::formula::{binary, device, int};
@@ -21,7 +21,7 @@ use crate::rules;
 struct Limit {
     rule: Code,
     remedy: Remedy,
-    bound: Bound,
+    bound: Maximum,
     /// Where it comes from: `the `__launch_bounds__` of `scale<T>``.
     reason: String,
     targets: Vec<Target>,
@@ -29,24 +29,24 @@ struct Limit {
 
 /// The most that something can be.
 #[derive(Clone, Copy, PartialEq)]
-enum Bound {
+enum Maximum {
     /// On every device.
     Fixed(i64),
     /// So many bytes less than a block of the device can have of shared memory.
     SharedBytesBut(i64),
 }
 
-impl std::fmt::Display for Bound {
+impl std::fmt::Display for Maximum {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Bound::Fixed(most) => write!(f, "{most}"),
-            Bound::SharedBytesBut(less) => write!(f, "`device.shared_bytes - {less}`"),
+            Maximum::Fixed(most) => write!(f, "{most}"),
+            Maximum::SharedBytesBut(less) => write!(f, "`device.shared_bytes - {less}`"),
         }
     }
 }
 
 /// A claim for each limit of each unit's code that is not known to be kept.
-pub(super) fn claims(view: &DraftView<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+pub(super) fn claims(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     let mut claims = Vec::new();
     for (unit, compiled) in view.units().iter().zip(compiled) {
         let Some(launch) = view.launch_of(unit) else { continue };
@@ -79,22 +79,16 @@ fn thread_limit(name: &str, kernel: &KernelFacts) -> Option<Limit> {
         }
         _ => return None,
     };
-    let remedy = Remedy::Limit(other_fix);
+    let (remedy, bound) = (Remedy::Limit(other_fix), Maximum::Fixed(most));
     // The limit of every GPU is another rule's.
-    (most < MAX_THREADS).then(|| Limit {
-        rule,
-        remedy,
-        bound: Bound::Fixed(most),
-        reason,
-        targets: Vec::new(),
-    })
+    (most < MAX_THREADS).then_some(Limit { rule, remedy, bound, reason, targets: Vec::new() })
 }
 
 fn shared_memory(
     view: &DraftView<'_>,
     launch: &LaunchView<'_>,
     kernel_name: &str,
-    compiled: &Compiled<'_>,
+    compiled: &UnitCode<'_>,
 ) -> Vec<Claim> {
     let Some(term) = launch.shared_bytes("the dynamic shared memory in bytes") else { return Vec::new() };
     // Constants are held against what the targets have, which is more than there is where nobody asks for it.
@@ -107,10 +101,10 @@ fn shared_memory(
         // Without static memory the limit was known before the compile: another rule's.
         let fixed = i64::from(kernel.shared_bytes.filter(|fixed| *fixed > 0)?);
         let (bound, remedy) = match (view.is_native(), follows) {
-            (true, _) => (Bound::Fixed(SHARED_BYTES - fixed), LIBRARY),
-            (false, true) => (Bound::SharedBytesBut(fixed), Remedy::Limit("")),
+            (true, _) => (Maximum::Fixed(SHARED_BYTES - fixed), LIBRARY),
+            (false, true) => (Maximum::SharedBytesBut(fixed), Remedy::Limit("")),
             (false, false) => {
-                (Bound::Fixed(i64::from(max_shared_bytes(target.arch)?) - fixed), FEWER_TARGETS)
+                (Maximum::Fixed(i64::from(max_shared_bytes(target.arch)?) - fixed), FEWER_TARGETS)
             }
         };
         let reason = format!("what `{kernel_name}` leaves beside {fixed} bytes of static shared memory");
@@ -128,7 +122,7 @@ fn shared_memory(
 }
 
 /// The limits of the codes, those that several targets share once.
-fn limits(compiled: &Compiled<'_>, limit: impl Fn(Target, &KernelFacts) -> Option<Limit>) -> Vec<Limit> {
+fn limits(compiled: &UnitCode<'_>, limit: impl Fn(Target, &KernelFacts) -> Option<Limit>) -> Vec<Limit> {
     let mut limits: Vec<Limit> = Vec::new();
     for (target, kernel) in &compiled.codes {
         let Some(limit) = limit(*target, kernel) else { continue };
@@ -141,7 +135,7 @@ fn limits(compiled: &Compiled<'_>, limit: impl Fn(Target, &KernelFacts) -> Optio
 }
 
 impl Limit {
-    fn claim(self, compiled: &Compiled<'_>, term: &Term) -> Claim {
+    fn claim(self, compiled: &UnitCode<'_>, term: &Term) -> Claim {
         let names: Vec<String> = self.targets.iter().map(|target| format!("`{target}`")).collect();
         let only = match self.targets.len() == compiled.codes.len() {
             true => String::new(),
@@ -149,8 +143,8 @@ impl Limit {
         };
         let must = Must::Be(format!("at most {}, {}{only}", self.bound, self.reason));
         let predicate = match self.bound {
-            Bound::Fixed(max) => Predicate::Within(Interval { min: i64::MIN, max }),
-            Bound::SharedBytesBut(less) => {
+            Maximum::Fixed(max) => Predicate::Within(Interval { min: i64::MIN, max }),
+            Maximum::SharedBytesBut(less) => {
                 let most = binary(BinaryOp::Sub, &device(DeviceFact::SharedBytes), &int(less));
                 Predicate::Holds(binary(BinaryOp::Le, &term.expr, &most))
             }

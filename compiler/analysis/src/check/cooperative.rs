@@ -31,21 +31,22 @@ pub(super) fn check(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> Vec<Di
             EarlyCooperativeLaunch { programmatic, cooperative }.into()
         })
     });
-    let follows_shapes = launches.iter().filter_map(|launch| {
+    let computed = launches.iter().filter_map(|launch| {
         let axes = launch.grid();
-        let span = axes.iter().find(|axis| axis.expr.constant().is_none())?.span.clone();
+        let computed = axes.iter().find(|axis| axis.expr.constant().is_none())?;
         let follows_device = axes.iter().any(|axis| reads(&axis.expr, DeviceFact::Sms));
-        let grid = launch.subject(GRID);
-        (!follows_device).then(|| GridFollowsShapes { grid, span }.into())
+        (!follows_device).then_some((computed.span.clone(), launch.subject(GRID)))
     });
-    let too_many = launches.iter().filter_map(|launch| {
+    let follows_shapes = once_per_place(computed, |span, grid| Some(GridFollowsShapes { grid, span }.into()));
+    let grids = launches.iter().filter_map(|launch| Some((launch.grid().first()?.span.clone(), launch)));
+    let too_many = once_per_place(grids, |span, launch| {
         let blocks = product(&launch.launch.grid)?;
         let (resident, threads) = most_resident(launch);
         let most = DeviceFact::Sms.range().1 * resident;
-        let (grid, span) = (launch.subject(GRID), launch.grid().first()?.span.clone());
+        let grid = launch.subject(GRID);
         (blocks > most).then(|| GridFitsNoDevice { grid, blocks, threads, most, span }.into())
     });
-    early.chain(once_per_place(follows_shapes)).chain(once_per_place(too_many)).collect()
+    early.chain(follows_shapes).chain(too_many).collect()
 }
 
 const GRID: &str = "the grid of a cooperative launch";

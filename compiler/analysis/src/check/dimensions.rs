@@ -2,7 +2,7 @@
 
 use cubinder_expr::interval::MAX_RANK;
 use cubinder_expr::{DataType, Expr, Interval, Node};
-use cubinder_model::Output;
+use cubinder_model::{Output, Variant};
 
 use super::claim::{Claim, Must, Predicate, Remedy, Term, When};
 use super::draft_view::{DraftView, OutputView};
@@ -16,7 +16,9 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     let most = Interval { min: 0, max: i64::from(MAX_RANK) };
     let outputs = view.outputs().filter(|it| !inexpressible.contains(&it.index));
     let mut claims = Vec::new();
-    for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(&it.shape)) {
+    // The shape of another tensor, or none at all.
+    let is_copied = |it: &Output| matches!(it.shape.nodes.as_slice(), [Node::Shape(_) | Node::Array(_)]);
+    for (output, decl) in outputs.map(|it| (it.output, it.decl)).filter(|(it, _)| !is_copied(it)) {
         let term = |subject, expr: &Expr| view.term(subject, expr, &decl.shape, When::BeforeOutputs);
         claims.extend(without_sizes(view, output).map(|(shape, but_for)| {
             let must = Must::HaveNo("dimension below 0");
@@ -70,7 +72,9 @@ pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
         let terms: Vec<Term> = terms.collect();
         let Some(upper) = terms.first() else { continue };
         claims.push(upper.within(rules::NEGATIVE_DIMENSION, Interval::ANY_SIZE, ""));
-        if is_narrow(view, view.plugin.inputs.len() + it.index) {
+        let tensor = view.plugin.inputs.len() + it.index;
+        let is_narrow = |variant: &Variant| variant.types.get(tensor) == Some(&DataType::I32);
+        if view.plugin.variants.iter().any(is_narrow) {
             let narrow = Predicate::Within(Interval { min: i64::MIN, max: i32::MAX.into() });
             let fits = upper.claim(rules::SIZE_TENSOR, Must::Fit("`i32`".to_owned()), narrow);
             claims.push(Claim { consequence, ..fits });
@@ -82,11 +86,6 @@ pub(super) fn sizes(view: &DraftView<'_>) -> Vec<Claim> {
         claims.push(Claim { remedy: OPT_TOO_LARGE, consequence, ..below });
     }
     claims
-}
-
-/// Whether a tensor holds 32-bit numbers in some row.
-fn is_narrow(view: &DraftView<'_>, tensor: usize) -> bool {
-    view.plugin.variants.iter().any(|variant| variant.types.get(tensor) == Some(&DataType::I32))
 }
 
 /// Limits of outputs whose shape depends on data that nobody could hold a size against: it is written when the limits have been asked.
@@ -122,14 +121,5 @@ fn literal_length(shape: &Expr) -> Option<i64> {
     match shape.nodes.last()? {
         Node::Array(items) => i64::try_from(items.len()).ok(),
         _ => None,
-    }
-}
-
-/// Whether it is the shape of another tensor, or without dimensions.
-fn is_copied(shape: &Expr) -> bool {
-    match shape.nodes.as_slice() {
-        [Node::Shape(_)] => true,
-        [Node::Array(items)] => items.is_empty(),
-        _ => false,
     }
 }

@@ -232,7 +232,7 @@ impl<'r> DraftView<'r> {
     }
 
     /// No output is empty, and nothing that a step is given. Else a grid of 0 is right.
-    pub(super) fn given(&self, step: StepId) -> Option<&Expr> {
+    pub(super) fn nothing_empty(&self, step: StepId) -> Option<&Expr> {
         self.steps.get(&step)?.given.as_ref()
     }
 
@@ -359,7 +359,7 @@ impl<'r> DraftView<'r> {
         };
         let axes = self.filled(step).iter().enumerate().filter(|(axis, _)| is_filled(*axis));
         all.extend(axes.filter_map(|(_, filled)| filled.as_ref()));
-        all.extend(self.given(step).filter(|_| matches!(when, When::Written(_))));
+        all.extend(self.nothing_empty(step).filter(|_| matches!(when, When::Written(_))));
         all
     }
 

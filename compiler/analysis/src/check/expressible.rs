@@ -51,7 +51,7 @@ impl Classifier<'_> {
         self.facts.get(id as usize).copied()
     }
 
-    fn all(&self, ids: &[NodeId]) -> Option<Facts> {
+    fn merged(&self, ids: &[NodeId]) -> Option<Facts> {
         ids.iter().try_fold(Facts::default(), |known, &id| Some(known.with(self.facts(id)?)))
     }
 
@@ -72,7 +72,7 @@ impl Classifier<'_> {
             Node::Size(_) => Facts { varies: true, ..Facts::default() },
             Node::Aligned { .. } | Node::Device(_) => return None,
             Node::Local(slot) => self.element(self.over(*slot)?, Facts::default())?,
-            Node::Array(items) => Facts { is_compound: true, ..self.all(items)? },
+            Node::Array(items) => Facts { is_compound: true, ..self.merged(items)? },
             Node::Unary(_, operand) => self.facts(*operand)?,
             Node::Binary(_, left, right) => {
                 let both = self.facts(*left)?.with(self.facts(*right)?);
@@ -104,7 +104,7 @@ impl Classifier<'_> {
     }
 
     fn call(&self, builtin: Builtin, args: &[NodeId]) -> Option<Facts> {
-        let all = self.all(args)?;
+        let all = self.merged(args)?;
         Some(match builtin {
             Builtin::Range if all.varies => return None,
             Builtin::Range => Facts { is_compound: true, ..all },
@@ -143,7 +143,7 @@ impl Classifier<'_> {
                 let kind = self.plugin.attributes.get(*index as usize)?.ty.kind();
                 !matches!(kind, Kind::Array(item) if matches!(*item, Kind::Int | Kind::Float | Kind::Bool))
             }
-            Node::Array(items) => self.all(items)?.is_compound,
+            Node::Array(items) => self.merged(items)?.is_compound,
             Node::Comprehension { body, .. } => self.facts(*body)?.is_compound,
             _ => true,
         })

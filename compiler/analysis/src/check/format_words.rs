@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use cubinder_expr::{BinaryOp, Syntax, SyntaxKind, parse};
 
 use super::draft_view::DraftView;
+use super::syntax::children;
 use crate::diagnostic::{Diagnostic, suggest};
 
 /// Says of each such word of the variant that `rows` are of which formats the tensor has.
@@ -43,25 +44,18 @@ fn comparisons(syntax: &Syntax) -> Vec<(&str, &str)> {
     let mut found = Vec::new();
     let mut left = vec![syntax];
     while let Some(syntax) = left.pop() {
-        match &syntax.kind {
+        let comparison = match &syntax.kind {
             SyntaxKind::Binary(BinaryOp::Eq | BinaryOp::Ne, one, other) => {
-                match of_format(one, other).or_else(|| of_format(other, one)) {
-                    Some(comparison) => found.push(comparison),
-                    None => left.extend([other.as_ref(), one.as_ref()]),
-                }
+                of_format(one, other).or_else(|| of_format(other, one))
             }
-            SyntaxKind::Binary(_, one, other) => left.extend([other.as_ref(), one.as_ref()]),
-            SyntaxKind::Unary(_, operand) => left.push(operand),
-            SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => {
-                left.extend(items.iter().rev());
-            }
-            SyntaxKind::Conditional { condition, then, otherwise } => {
-                left.extend([otherwise.as_ref(), condition.as_ref(), then.as_ref()]);
-            }
-            SyntaxKind::Index { array, index } => left.extend([index.as_ref(), array.as_ref()]),
+            _ => None,
+        };
+        match (comparison, &syntax.kind) {
+            (Some(comparison), _) => found.push(comparison),
             // A variable may have a tensor's name.
-            SyntaxKind::Comprehension { over, .. } => left.push(over),
-            _ => {}
+            (None, SyntaxKind::Comprehension { over, .. }) => left.push(over),
+            (None, SyntaxKind::Field { .. }) => {}
+            (None, _) => left.extend(children(syntax).into_iter().rev()),
         }
     }
     found
@@ -96,7 +90,7 @@ fn formats_of<'s>(view: &DraftView<'s>, rows: &[usize], tensor: &str) -> BTreeSe
 
 #[cfg(test)]
 mod tests {
-    use super::super::check_for;
+    use super::super::check;
     use crate::diagnostic::Diagnostic;
     use crate::manifest::Route;
     use crate::test_support::resolved;
@@ -110,7 +104,7 @@ mod tests {
              [[variants]]\nid = 1\nguard = \"{guard}\"\n[[variants]]\nid = 2\n\
              [[launches]]\nsource = \"k.cu\"\nkernel = \"k\"\ngrid = [128]\nblock = [256]\nargs = {{ x = \"x\", y = \"y\" }}\n"
         );
-        check_for(&resolved("m.toml", &text), &[], Route::Plugin).diagnostics
+        check(&resolved("m.toml", &text), &[], Route::Plugin).diagnostics
     }
 
     #[test]

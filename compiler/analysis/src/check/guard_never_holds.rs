@@ -21,9 +21,8 @@ pub(super) fn check(view: &DraftView<'_>, diagnostics: &mut Vec<Diagnostic>) -> 
         if let (Some(&first), Some(span)) = (broken.first(), span) {
             diagnostics.push(if others.is_empty() {
                 let diagnostic = format_words::explain(view, &rows, GuardNeverHolds { span }.into());
-                specialized(view, first)
-                    .into_iter()
-                    .fold(diagnostic, |diagnostic, (span, label)| diagnostic.related(span, label))
+                let related = |diagnostic: Diagnostic, (span, label)| diagnostic.related(span, label);
+                specialized(view, first).into_iter().fold(diagnostic, related)
             } else {
                 let (choices, help) = difference(view, &broken, &others);
                 let (variant, broken, rows) = (view.describe(first), broken.len(), rows.len());

@@ -3,11 +3,8 @@
 //! Seen in the parser of TensorRT-RTX 1.7: INT and INTS arrive as 32 bits, cut off without a word; FLOAT and FLOATS are single
 //! in ONNX itself. Strings and bytes arrive whole.
 
-use std::ops::Range;
-
 use cubinder_expr::{Interval, Value};
 use cubinder_model::AttributeElement;
-use toml::de::{DeTable, DeValue};
 
 use super::draft_view::DraftView;
 use super::errors::{InexactFloat, InexactInteger};
@@ -27,30 +24,25 @@ fn inexact(view: &DraftView<'_>, decl: &AttributeDecl) -> Option<Diagnostic> {
     let lists_only = |is_exact: fn(&Value) -> bool| {
         decl.one_of.as_ref().is_some_and(|one_of| one_of.value.iter().all(is_exact))
     };
-    let span = || {
-        let range = type_range(&view.resolved.source.text, &decl.name.value);
-        Span::new(&view.resolved.source, range.unwrap_or_else(|| decl.name.range.clone()))
+    let range_is = |is_exact: fn(&Value, &Value) -> bool| match decl.range.as_ref().map(|range| &range.value)
+    {
+        Some((Some(least), Some(most))) => is_exact(least, most),
+        _ => false,
     };
-    match decl.ty.element {
-        AttributeElement::I64 if !lists_only(is_carried) && !range_is_carried(decl) => {
-            Some(InexactInteger { attribute, span: span() }.into())
+    let span = Span::new(&view.resolved.source, decl.ty.range.clone());
+    match decl.ty.value.element {
+        AttributeElement::I64
+            if !lists_only(is_carried) && !range_is(|least, most| is_carried(least) && is_carried(most)) =>
+        {
+            Some(InexactInteger { attribute, span }.into())
         }
-        AttributeElement::F64 if !lists_only(is_single) && !is_one_single(decl) => {
-            Some(InexactFloat { attribute, span: span() }.into())
+        AttributeElement::F64
+            if !lists_only(is_single) && !range_is(|least, most| least == most && is_single(least)) =>
+        {
+            Some(InexactFloat { attribute, span }.into())
         }
         _ => None,
     }
-}
-
-fn range_is_carried(decl: &AttributeDecl) -> bool {
-    let Some((Some(least), Some(most))) = decl.range.as_ref().map(|range| &range.value) else { return false };
-    is_carried(least) && is_carried(most)
-}
-
-/// Whether the range leaves one number, which single precision has.
-fn is_one_single(decl: &AttributeDecl) -> bool {
-    let Some((Some(least), Some(most))) = decl.range.as_ref().map(|range| &range.value) else { return false };
-    least == most && is_single(least)
 }
 
 fn is_carried(value: &Value) -> bool {
@@ -61,12 +53,4 @@ fn is_single(value: &Value) -> bool {
     #[allow(clippy::cast_possible_truncation)]
     let single = |value: f64| f64::from(value as f32);
     matches!(value, Value::Float(value) if single(*value).total_cmp(value).is_eq())
-}
-
-/// Where the type of an attribute stands in the manifest.
-fn type_range(text: &str, name: &str) -> Option<Range<usize>> {
-    let document = DeTable::parse(text).ok()?;
-    let DeValue::Table(attributes) = document.get_ref().get("attributes")?.get_ref() else { return None };
-    let DeValue::Table(attribute) = attributes.get(name)?.get_ref() else { return None };
-    Some(attribute.get("type")?.span())
 }

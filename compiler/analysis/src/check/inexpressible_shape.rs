@@ -10,7 +10,8 @@ use std::ops::Range;
 
 use cubinder_expr::Value;
 use cubinder_expr::{
-    Environment, Expr, LowerError, NodeId, ShapeBuilder, ShapeOp, lower, lower_scalar, print_node,
+    Builtin, Environment, Expr, LowerError, Node, NodeId, ShapeBuilder, ShapeOp, Syntax, SyntaxKind, lower,
+    lower_scalar, parse, print_node,
 };
 use cubinder_launch::proof::{Case, Verdict};
 use cubinder_model::Plugin;
@@ -20,7 +21,8 @@ use super::draft_view::DraftView;
 use super::errors::InexpressibleShape;
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
-use super::{Checked, NamedCase, Obligation};
+use super::syntax::parts;
+use super::{CheckedDraft, NamedCase, Obligation};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
@@ -29,7 +31,7 @@ use crate::rules;
 const MOST_COMBINATIONS: usize = 729;
 
 /// The outputs, by index, whose shape cannot be expressed.
-pub(super) fn check(view: &DraftView<'_>, checked: &mut Checked) -> Vec<usize> {
+pub(super) fn check(view: &DraftView<'_>, checked: &mut CheckedDraft) -> Vec<usize> {
     let mut inexpressible = Vec::new();
     for output in view.outputs() {
         for (position, (part, expr, text)) in output.parts().into_iter().enumerate() {
@@ -137,17 +139,18 @@ fn combinations(plugin: &Plugin, tensors: &BTreeSet<u32>) -> Option<Vec<Vec<(u32
 }
 
 fn report(view: &DraftView<'_>, part: String, expr: &Expr, text: &Text, problem: &Problem) -> Diagnostic {
-    let node = print_node(expr, problem.node, view.plugin);
-    let (range, reason) = match locate(text, &node) {
+    let (range, reason) = match locate(text, expr, problem.node) {
         Some(range) => (range, problem.reason.to_owned()),
-        None => (text.range.clone(), format!("in `{node}`: {}", problem.reason)),
+        None => {
+            let node = print_node(expr, problem.node, view.plugin);
+            (text.range.clone(), format!("in `{node}`: {}", problem.reason))
+        }
     };
     let span = Span::new(&view.resolved.source, range);
     InexpressibleShape { part, span, reason, help: help(expr) }.into()
 }
 
 fn help(shape: &Expr) -> &'static str {
-    use cubinder_expr::{Builtin, Node};
     let is_float =
         |node: &Node| matches!(node, Node::Float(_) | Node::Call(Builtin::Int | Builtin::Float, _));
     if shape.nodes.iter().any(is_float) {
@@ -157,39 +160,44 @@ fn help(shape: &Expr) -> &'static str {
     }
 }
 
-/// Where a part of an expression stands in the manifest, if it is written as it prints, apart from blanks and from the names of
-/// what comprehensions run over.
-fn locate(text: &Text, part: &str) -> Option<Range<usize>> {
-    let (wanted, written) = (words(part), words(&text.value));
-    // A name that stands nowhere in the text was made up for printing.
-    let is_made_up =
-        |word: &str| word.starts_with(char::is_alphabetic) && written.iter().all(|(_, known)| *known != word);
-    let fits = |(wanted, written): (&(usize, &str), &(usize, &str))| {
-        wanted.1 == written.1 || is_made_up(wanted.1) && written.1.starts_with(char::is_alphabetic)
-    };
-    let mut windows = written.windows(wanted.len().max(1));
-    let found = windows.find(|window| wanted.iter().zip(*window).all(fits))?;
-    let ((first, _), (last, word)) = (found.first()?, found.last()?);
-    Some(text.locate(*first..last + word.len()))
+/// The place of a part of an expression, if the text has as many parts of its form as the expression: functions and constants are
+/// replaced in the expression.
+fn locate(text: &Text, expr: &Expr, part: NodeId) -> Option<Range<usize>> {
+    let syntax = parse(&text.value).ok()?;
+    let wanted = form(expr.nodes.get(part as usize)?)?;
+    let written = parts(&syntax).into_iter().filter(|part| written_form(part) == Some(wanted));
+    let written: Vec<&Syntax> = written.collect();
+    let alike = expr.nodes.iter().enumerate().filter(|(_, node)| form(node) == Some(wanted));
+    let alike: Vec<usize> = alike.map(|(index, _)| index).collect();
+    let position = alike.iter().position(|index| *index == part as usize)?;
+    let found = written.get(position).filter(|_| written.len() == alike.len())?;
+    Some(text.locate(found.span.clone()))
 }
 
-/// Names and numbers, and every other character for itself, without blanks; with where each begins.
-fn words(text: &str) -> Vec<(usize, &str)> {
-    let is_of_word = |c: char| c.is_alphanumeric() || c == '_';
-    let mut words: Vec<(usize, &str)> = Vec::new();
-    let mut at = 0;
-    while let Some(c) = text[at..].chars().next() {
-        let rest = &text[at..];
-        let length = match is_of_word(c) {
-            true => rest.find(|c| !is_of_word(c)).unwrap_or(rest.len()),
-            false => c.len_utf8(),
-        };
-        if !c.is_whitespace() {
-            words.push((at, &rest[..length]));
-        }
-        at += length;
+/// The operator or function of a node that computes something.
+fn form(node: &Node) -> Option<&'static str> {
+    match node {
+        Node::Call(builtin, _) => Some(builtin.name()),
+        Node::Unary(operator, _) => Some(operator.symbol()),
+        Node::Binary(operator, ..) => Some(operator.symbol()),
+        Node::Conditional { .. } => Some("if"),
+        Node::Comprehension { .. } => Some("for"),
+        Node::Index { .. } => Some("[]"),
+        _ => None,
     }
-    words
+}
+
+/// [`form`] of a part as it is written.
+fn written_form(part: &Syntax) -> Option<&str> {
+    match &part.kind {
+        SyntaxKind::Call { function, .. } => Some(function),
+        SyntaxKind::Unary(operator, _) => Some(operator.symbol()),
+        SyntaxKind::Binary(operator, ..) => Some(operator.symbol()),
+        SyntaxKind::Conditional { .. } => Some("if"),
+        SyntaxKind::Comprehension { .. } => Some("for"),
+        SyntaxKind::Index { .. } => Some("[]"),
+        _ => None,
+    }
 }
 
 /// A node's attributes and ranks, without shapes.

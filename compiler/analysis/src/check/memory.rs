@@ -16,7 +16,7 @@ use super::errors::{
 use super::formula::{divides, is_positive, joined};
 use super::remedy::ROUND_UP;
 use super::witness::{describe, value};
-use super::{Checked, Compiled};
+use super::{CheckedDraft, UnitCode};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::{FillDecl, Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
@@ -73,7 +73,7 @@ fn unwritten_outputs(view: &DraftView<'_>) -> Vec<Finding> {
 }
 
 /// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it.
-pub(super) fn compiled(view: &DraftView<'_>, compiled: &[Compiled<'_>], checked: &mut Checked) {
+pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>], checked: &mut CheckedDraft) {
     let rows = 0..view.plugin.variants.len();
     let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(view, row, Some(compiled))).collect();
     let is_read = |output: &usize| {
@@ -125,7 +125,7 @@ fn output_of(plugin: &Plugin, tensor: usize) -> Option<usize> {
 }
 
 /// What the steps of a row use, in order.
-fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[Compiled<'_>]>) -> Vec<Access> {
+fn accesses(view: &DraftView<'_>, row: usize, compiled: Option<&[UnitCode<'_>]>) -> Vec<Access> {
     let mut all = Vec::new();
     let inputs = view.plugin.inputs.len();
     let steps = view.variant(row).map_or(&[][..], |variant| &variant.steps);
@@ -186,7 +186,7 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
         return None;
     }
     let is_there = has_elements(view.plugin, index);
-    let Unmet { case, blamed } = unmet(view, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
+    let UndoneSteps { case, blamed } = unmet(view, row, &is_there.iter().collect::<Vec<_>>(), &writers)?;
     let first = blamed.first()?;
     let (known, refuted) = match first.is_condition {
         true => ("hold", "this does not hold"),
@@ -237,7 +237,8 @@ fn unwritten(view: &DraftView<'_>, row: usize, accesses: &[Access], index: usize
 
 /// Whether an axis of a grid may be 0 though nothing is empty, because a division leaves out the rest.
 fn rounds_down(view: &DraftView<'_>, row: usize, need: &Need<'_>) -> bool {
-    let Some(given) = view.given(need.step).filter(|_| !need.is_condition && divides(&need.enough)) else {
+    let Some(given) = view.nothing_empty(need.step).filter(|_| !need.is_condition && divides(&need.enough))
+    else {
         return false;
     };
     let domain = view.guard(row).into_iter().chain([given]).fold(view.domain(), Domain::assuming);
@@ -277,7 +278,7 @@ fn read_first(view: &DraftView<'_>, row: usize, accesses: &[Access], memory: Mem
         }
         let assumed = view.when(reader.step).into_iter().chain(view.filled(reader.step).iter().flatten());
         let assumed: Vec<&Expr> = assumed.chain(&is_there).collect();
-        let Some(Unmet { case, blamed }) = unmet(view, row, &assumed, &before) else { continue };
+        let Some(UndoneSteps { case, blamed }) = unmet(view, row, &assumed, &before) else { continue };
         let case = case.filter(|case| !case.is_empty()).map(|case| format!(", also for {case}"));
         let found = MayBeReadBeforeWrite { memory: name, read, case: case.unwrap_or_default() };
         let diagnostic = blamed.iter().fold(Diagnostic::from(found), |diagnostic, need| {
@@ -354,14 +355,14 @@ fn needs<'r>(view: &DraftView<'r>, step: StepId) -> Vec<Need<'r>> {
     let axes = view.filled(step).iter().enumerate().filter_map(|(axis, filled)| {
         // A grid of 0 where nothing is empty is refused, and so is one without a value.
         let enough = filled.clone()?;
-        let holds = joined(BinaryOp::Or, [view.given(step)?, &enough])?;
+        let holds = joined(BinaryOp::Or, [view.nothing_empty(step)?, &enough])?;
         Some(Need { step, text: texts.get(axis).or(texts.first())?, holds, enough, is_condition: false })
     });
     condition.into_iter().chain(axes).collect()
 }
 
 /// That none of some steps may do anything.
-struct Unmet<'r> {
+struct UndoneSteps<'r> {
     /// A case for that, for people, empty where it depends on nothing; none where no case is known.
     case: Option<String>,
     /// Of each step what is false then, or what is not known to hold.
@@ -369,7 +370,12 @@ struct Unmet<'r> {
 }
 
 /// Whether it is proved that one of some steps does something; else what is known. `assumed` holds beside the row's guard.
-fn unmet<'r>(view: &DraftView<'r>, row: usize, assumed: &[&Expr], steps: &[StepId]) -> Option<Unmet<'r>> {
+fn unmet<'r>(
+    view: &DraftView<'r>,
+    row: usize,
+    assumed: &[&Expr],
+    steps: &[StepId],
+) -> Option<UndoneSteps<'r>> {
     let needs: Vec<Vec<Need<'r>>> = steps.iter().map(|step| needs(view, *step)).collect();
     let any_of = |part: for<'n> fn(&'n Need<'r>) -> &'n Expr| {
         let whens = needs.iter().map(|needs| joined(BinaryOp::And, needs.iter().map(part)));
@@ -396,7 +402,7 @@ fn unmet<'r>(view: &DraftView<'r>, row: usize, assumed: &[&Expr], steps: &[StepI
         let at = needs.iter().position(is_blamed).unwrap_or(0);
         (at < needs.len()).then(|| needs.swap_remove(at))
     });
-    Some(Unmet { case, blamed: blamed.collect() })
+    Some(UndoneSteps { case, blamed: blamed.collect() })
 }
 
 /// The findings of all rows, each once: with the rows where these are not all.

@@ -31,6 +31,7 @@ mod require_is_constant;
 mod route;
 mod scratch;
 mod settle;
+mod syntax;
 mod timing;
 mod unreachable_variant;
 mod unsatisfiable;
@@ -49,18 +50,18 @@ pub use witness::NamedCase;
 use crate::diagnostic::{Code, Diagnostic, Span, has_errors, sort};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
-use crate::verify::Bound;
+use crate::verify::BoundArgs;
 use claim::{Claim, When};
 use draft_view::{DraftView, Pools};
 
 /// What came of the checks of one plugin.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Checked {
+pub struct CheckedDraft {
     /// What is wrong and what the author should look at, in order of place.
     pub diagnostics: Vec<Diagnostic>,
     /// Everything that must hold for every launch, in order of place.
     pub obligations: Vec<Obligation>,
-    /// Diagnostics of [`check_for`] that those of [`check_compiled`] replace, knowing more.
+    /// Diagnostics of [`check`] that those of [`check_compiled`] replace, knowing more.
     pub superseded: Vec<Diagnostic>,
 }
 
@@ -100,23 +101,17 @@ impl Obligation {
     }
 }
 
-/// Checks everything but arguments, which need the kernel's signature; for the targets and the route that the manifest names itself.
+/// Checks everything but arguments, which need the kernel's signature, for a plugin that is compiled for `targets` and launched on
+/// `route`; without any targets, for those that the manifest names. If there are none either, the limits are those of the largest GPUs.
 #[must_use]
-pub fn check(resolved: &Resolved) -> Checked {
-    check_for(resolved, &[], resolved.manifest.compile.route())
-}
-
-/// [`check`] for a plugin that is compiled for `targets` and launched on `route`, whatever its manifest names; without any targets, for those
-/// that the manifest names. Where there are none either it is held against what the largest GPUs have.
-#[must_use]
-pub fn check_for(resolved: &Resolved, targets: &[Target], route: Route) -> Checked {
+pub fn check(resolved: &Resolved, targets: &[Target], route: Route) -> CheckedDraft {
     check_within(resolved, targets, route, &Pools::new())
 }
 
-/// [`check_for`] with these steps.
-fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> Checked {
+/// [`check`] with these steps.
+fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &Pools) -> CheckedDraft {
     let view = DraftView::new(resolved, targets, route, pools);
-    let mut checked = Checked::default();
+    let mut checked = CheckedDraft::default();
     let inexpressible = inexpressible_shape::check(&view, &mut checked);
     let mut claims = value::claims(&view, &inexpressible);
     claims.extend(dimensions::claims(&view, &inexpressible));
@@ -164,7 +159,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
 
 /// What the compile of a unit told.
 #[derive(Debug, Clone)]
-pub struct Compiled<'a> {
+pub struct UnitCode<'a> {
     /// The arguments in the order of the kernel's parameters.
     pub args: &'a [Arg],
     /// The parameters that are pointers to `const`.
@@ -178,17 +173,17 @@ pub struct Compiled<'a> {
 }
 
 /// Checks what needs the compiled kernels: that arguments fit their parameters, and that launches keep to what the code can have.
-/// One item for each of the draft's units, in their order. `targets` and `route` are those of [`check_for`].
+/// One item for each of the draft's units, in their order. `targets` and `route` are those of [`check`].
 #[must_use]
 pub fn check_compiled(
     resolved: &Resolved,
     targets: &[Target],
     route: Route,
-    compiled: &[Compiled<'_>],
-) -> Checked {
+    compiled: &[UnitCode<'_>],
+) -> CheckedDraft {
     let pools = Pools::new();
     let view = DraftView::new(resolved, targets, route, &pools);
-    let mut checked = Checked::default();
+    let mut checked = CheckedDraft::default();
     let mut claims = arguments::claims(&view, compiled);
     claims.extend(code_limits::claims(&view, compiled));
     claims.extend(scratch::whole_numbers(&view, compiled));
@@ -198,33 +193,40 @@ pub fn check_compiled(
 }
 
 /// Checks that arguments fit the parameters whose types are known without a compile: one list for each of the draft's units, in their
-/// order. `targets` and `route` are those of [`check_for`].
+/// order. `targets` and `route` are those of [`check`].
 #[must_use]
-pub fn check_arguments(resolved: &Resolved, targets: &[Target], route: Route, bound: &[Bound]) -> Checked {
-    let compiled = bound.iter().map(|Bound { args, read_only, number_bytes }| Compiled {
+pub fn check_arguments(
+    resolved: &Resolved,
+    targets: &[Target],
+    route: Route,
+    bound: &[BoundArgs],
+) -> CheckedDraft {
+    let compiled = bound.iter().map(|BoundArgs { args, read_only, number_bytes }| UnitCode {
         args,
         read_only,
         number_bytes,
         cluster: None,
         codes: Vec::new(),
     });
-    let compiled: Vec<Compiled<'_>> = compiled.collect();
+    let compiled: Vec<UnitCode<'_>> = compiled.collect();
     check_compiled(resolved, targets, route, &compiled)
 }
 
-/// The first finding of each place: rows share the text of a launch.
-fn once_per_place(found: impl IntoIterator<Item = Diagnostic>) -> Vec<Diagnostic> {
-    let place = |one: &Diagnostic| one.primary.as_ref().map(|label| label.span.clone());
-    let mut kept: Vec<Diagnostic> = Vec::new();
-    for one in found {
-        if kept.iter().all(|known| place(known) != place(&one)) {
-            kept.push(one);
-        }
-    }
-    kept
+/// The first finding of each place: rows share the text of a launch. A place with a finding is not checked again.
+fn once_per_place<T>(
+    places: impl IntoIterator<Item = (Span, T)>,
+    check: impl Fn(Span, T) -> Option<Diagnostic>,
+) -> Vec<Diagnostic> {
+    let mut reported: Vec<Span> = Vec::new();
+    let found = places.into_iter().filter_map(|(span, part)| {
+        let found = if reported.contains(&span) { None } else { check(span.clone(), part) };
+        reported.extend(found.is_some().then_some(span));
+        found
+    });
+    found.collect()
 }
 
-fn finish(mut checked: Checked) -> Checked {
+fn finish(mut checked: CheckedDraft) -> CheckedDraft {
     sort(&mut checked.diagnostics);
     checked.obligations.sort_by_key(|obligation| obligation.span.range.start);
     checked

@@ -36,8 +36,11 @@ pub(super) fn oblige(view: &DraftView<'_>, group: Group<'_>) -> Obligation {
 /// Returns one message for each cause: it names all places that the same case refutes, and the first row that breaks a place. Rows that
 /// are always wrong take precedence over rows that are wrong for some cases.
 pub(super) fn report(view: &DraftView<'_>, groups: &[Group<'_>]) -> Vec<Diagnostic> {
-    let refuted: Vec<(&Group<'_>, &Case)> =
-        groups.iter().filter_map(|group| Some((group, group.settled.reportable()?))).collect();
+    let refuted = groups.iter().filter_map(|group| match &group.settled.verdict {
+        Verdict::Refuted(case) if !group.settled.is_beyond => Some((group, case)),
+        _ => None,
+    });
+    let refuted: Vec<(&Group<'_>, &Case)> = refuted.collect();
     let is_same_place = |one: &Group<'_>, other: &Group<'_>| {
         one.claim.term.span == other.claim.term.span && one.claim.rule == other.claim.rule
     };

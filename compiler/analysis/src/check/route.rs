@@ -26,15 +26,14 @@ pub fn check_route(
     lowest_ptx: Option<Target>,
 ) -> Vec<Diagnostic> {
     let variants = || 0..plugin.draft.plugin.variants.len();
-    let mut problems: Vec<Problem<'_>> = Vec::new();
+    let mut problems: Vec<Problem> = Vec::new();
     for problem in variants().flat_map(|index| self::problems(plugin, lowest_ptx, index)) {
         if !problems.contains(&problem) {
             problems.push(problem);
         }
     }
     if !problems.is_empty() {
-        let errors =
-            problems.iter().map(|problem| error(plugin, asked_at, problem.to_string(), problem.help()));
+        let errors = problems.into_iter().map(|Problem { text, help }| error(plugin, asked_at, text, help));
         return errors.collect();
     }
     let (chosen, left_out): (Vec<usize>, Vec<usize>) =
@@ -77,78 +76,42 @@ fn error(plugin: &Resolved, asked_at: Option<&Span>, obstacle: String, help: &'s
     NoNativeRoute { plugin, obstacle, help, span, label }.into()
 }
 
-/// What keeps a variant from the route.
-#[derive(Debug, PartialEq)]
-enum Problem<'a> {
-    Obstacle(Obstacle),
-    NoPtx { code: &'a str, target: Target },
-    ParameterOrder { code: &'a str, misfit: String },
-    ConditionOfCode(&'a str),
-    GridOfCodeMayBeEmpty(&'a str),
-    Inexpressible(Role),
+/// What keeps a variant from the route, and what would have to change.
+#[derive(PartialEq)]
+struct Problem {
+    text: String,
+    help: &'static str,
 }
 
-impl std::fmt::Display for Problem<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Problem::Obstacle(obstacle) => write!(f, "{obstacle}"),
-            Problem::NoPtx { code, target } => write!(f, "there is no PTX of `{code}` for `{target}`"),
-            Problem::ParameterOrder { code, misfit } => {
-                write!(f, "`{code}` comes from another compiler and is launched as it is: {misfit}")
-            }
-            Problem::ConditionOfCode(code) => {
-                write!(
-                    f,
-                    "`{code}` comes from another compiler and cannot leave at once where `when` does not hold"
-                )
-            }
-            Problem::GridOfCodeMayBeEmpty(code) => write!(
-                f,
-                "`{code}` comes from another compiler, and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once"
-            ),
-            Problem::Inexpressible(role) => {
-                write!(f, "{role} is not plainly made of what TensorRT's operations can say")
-            }
-        }
+impl Problem {
+    fn of_code(code: &str, problem: impl std::fmt::Display, help: &'static str) -> Problem {
+        Problem { text: format!("`{code}` comes from another compiler {problem}"), help }
     }
 }
 
-impl Problem<'_> {
-    fn help(&self) -> &'static str {
-        match self {
-            Problem::Obstacle(obstacle) => help(obstacle),
-            Problem::NoPtx { .. } => {
-                "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route"
-            }
-            Problem::ParameterOrder { .. } => {
-                "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs"
-            }
-            Problem::ConditionOfCode(_) => "have the manifest say it in the guards of variants",
-            Problem::GridOfCodeMayBeEmpty(_) => "say in `require` that no tensor is empty: `numel(x) > 0`",
-            Problem::Inexpressible(_) => {
-                "compute it with integers, without arrays whose length depends on shapes"
-            }
-        }
+impl From<Obstacle> for Problem {
+    fn from(obstacle: Obstacle) -> Problem {
+        Problem { text: obstacle.to_string(), help: help(&obstacle) }
     }
 }
 
-fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<Problem<'_>> {
+fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<Problem> {
     let draft = &plugin.draft;
     let Some(variant) = draft.plugin.variants.get(index) else { return Vec::new() };
     let obstacles = obstacles(&draft.plugin, variant).into_iter();
     let obstacles = obstacles.filter(|obstacle| !matches!(obstacle, Obstacle::Guard(_)));
-    let mut found: Vec<Problem<'_>> = obstacles.map(Problem::Obstacle).collect();
+    let mut found: Vec<Problem> = obstacles.map(Problem::from).collect();
     for unit in draft.units_of(index) {
         if let Some(code) = &unit.foreign {
-            found.extend(of_code(&draft.plugin, variant, lowest_ptx, unit, code));
+            found.extend(problems_of_code(&draft.plugin, variant, lowest_ptx, unit, code));
         }
         // Arguments are not in the model yet.
         found.extend(unit.args.iter().filter_map(|arg| {
             let ArgDraftValue::Expr { expr, kind } = &arg.value else { return None };
             let role = Role::Argument(arg.name.clone());
             match binding_time(expr) {
-                BindingTime::Shape if has_floats(kind) => Some(Problem::Obstacle(Obstacle::Float(role))),
-                BindingTime::Launch | BindingTime::Run => Some(Problem::Obstacle(Obstacle::RunTime(role))),
+                BindingTime::Shape if has_floats(kind) => Some(Obstacle::Float(role).into()),
+                BindingTime::Launch | BindingTime::Run => Some(Obstacle::RunTime(role).into()),
                 _ => None,
             }
         }));
@@ -158,16 +121,19 @@ fn problems(plugin: &Resolved, lowest_ptx: Option<Target>, index: usize) -> Vec<
 }
 
 /// What keeps precompiled code from it: TensorRT launches it as it is.
-fn of_code<'a>(
+fn problems_of_code(
     plugin: &Plugin,
     variant: &Variant,
     lowest_ptx: Option<Target>,
-    unit: &'a Unit,
-    code: &'a ForeignCode,
-) -> Vec<Problem<'a>> {
+    unit: &Unit,
+    code: &ForeignCode,
+) -> Vec<Problem> {
     let name = code.name.as_str();
     let lacking = lowest_ptx.filter(|target| foreign::serving(code, *target, true).is_none());
-    let no_ptx = lacking.map(|target| Problem::NoPtx { code: name, target });
+    let no_ptx = lacking.map(|target| Problem {
+        text: format!("there is no PTX of `{name}` for `{target}`"),
+        help: "name PTX of it in `[[code]]`: TensorRT takes no machine code on this route",
+    });
     let mut rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
     let has_clusters = rules.any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters);
     let bound = precompiled::check(plugin, unit).bound;
@@ -178,12 +144,21 @@ fn of_code<'a>(
     let is_never_empty = variant.launch(unit.step).is_some_and(|launch| {
         launch.grid.iter().all(|extent| domain.within(extent, some) == Verdict::Proved)
     });
+    const ORDER: &str =
+        "have the kernel take the inputs in the manifest's order, then numbers of 4 bytes, then the outputs";
+    const CONDITION: &str = "and cannot leave at once where `when` does not hold";
+    const EMPTY: &str = "and it is not proved that its grid is never 0: TensorRT launches one block then, which would not leave at once";
+    let order = misfit.map(|misfit| format!("and is launched as it is: {misfit}"));
     let found = [
         no_ptx,
-        has_clusters.then_some(Problem::Obstacle(Obstacle::Clusters)),
-        misfit.map(|misfit| Problem::ParameterOrder { code: name, misfit: misfit.to_string() }),
-        has_condition.then_some(Problem::ConditionOfCode(name)),
-        (!is_never_empty).then_some(Problem::GridOfCodeMayBeEmpty(name)),
+        has_clusters.then(|| Obstacle::Clusters.into()),
+        order.map(|order| Problem::of_code(name, order, ORDER)),
+        has_condition
+            .then(|| Problem::of_code(name, CONDITION, "have the manifest say it in the guards of variants")),
+        (!is_never_empty).then(|| {
+            let code = format!("`{name}` comes from another compiler, ");
+            Problem { text: code + EMPTY, help: "say in `require` that no tensor is empty: `numel(x) > 0`" }
+        }),
     ];
     found.into_iter().flatten().collect()
 }
@@ -197,7 +172,7 @@ fn has_floats(kind: &Kind) -> bool {
 }
 
 /// The parts of a launch of which it is not plain that TensorRT's operations can say them. Floats are another obstacle.
-fn inexpressible<'a>(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem<'a>> {
+fn inexpressible(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Problem> {
     let Some(launch) = variant.launch(unit.step) else { return Vec::new() };
     let axes = ['x', 'y', 'z'];
     let grid = launch.grid.iter().zip(axes).map(|(expr, axis)| (Role::Grid(axis), expr));
@@ -210,7 +185,11 @@ fn inexpressible<'a>(plugin: &Plugin, variant: &Variant, unit: &Unit) -> Vec<Pro
     });
     let parts = grid.chain(block).chain([(Role::SharedBytes, &launch.shared_bytes)]).chain(args);
     let is_wrong = |expr: &Expr| binding_time(expr) == BindingTime::Shape && !is_expressible(expr, plugin);
-    parts.filter(|(_, expr)| is_wrong(expr)).map(|(role, _)| Problem::Inexpressible(role)).collect()
+    let problem = |role: Role| Problem {
+        text: format!("{role} is not plainly made of what TensorRT's operations can say"),
+        help: "compute it with integers, without arrays whose length depends on shapes",
+    };
+    parts.filter(|(_, expr)| is_wrong(expr)).map(|(role, _)| problem(role)).collect()
 }
 
 /// What would have to change.

@@ -8,7 +8,7 @@ use super::claim::{Claim, Must, Predicate, Remedy, Term, When};
 use super::draft_view::DraftView;
 use super::errors::EmptyScratch;
 use super::formula::{int, is_multiple};
-use super::{Compiled, once_per_place};
+use super::{UnitCode, once_per_place};
 use crate::diagnostic::Diagnostic;
 use crate::resolve::{ArgDraft, ArgDraftValue};
 use crate::rules;
@@ -35,7 +35,7 @@ pub(super) fn claims(view: &DraftView<'_>) -> Vec<Claim> {
 
 /// A claim for each scratch buffer whose size is refuted to be a multiple of the numbers that a kernel's pointer points to. No run checks
 /// this, so open claims are left out.
-pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[Compiled<'_>]) -> Vec<Claim> {
+pub(super) fn whole_numbers(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Claim> {
     const WHOLE_NUMBERS: Remedy = Remedy::Fix(
         "give it the bytes of the type in the kernel, such as `8 * n` for `n` of `double`; for bytes of anything take `void*` in the kernel",
     );
@@ -75,14 +75,15 @@ pub(super) fn check(view: &DraftView<'_>) -> Vec<Diagnostic> {
         let mut all = rows().flat_map(|row| view.scratch(row)).filter(|(scratch, _)| scratch.name == buffer);
         all.all(|(scratch, _)| scratch.bytes.constant() == Some(0))
     };
-    let empty = rows().flat_map(|row| view.scratch(row).enumerate().map(move |found| (row, found)));
-    let empty = empty.filter_map(|(row, (index, (scratch, text)))| {
+    let buffers = rows().flat_map(|row| {
+        let buffers = view.scratch(row).enumerate();
+        buffers.map(move |(index, (scratch, text))| (view.span(text), (row, index, &scratch.name)))
+    });
+    once_per_place(buffers, |span, (row, index, buffer)| {
         let is_passed =
             |arg: &&ArgDraft| matches!(arg.value, ArgDraftValue::Scratch(passed) if passed as usize == index);
         let units = view.resolved.draft.units_of(row);
         let argument = units.iter().flat_map(|unit| &unit.args).find(is_passed)?.value_span.clone();
-        let (buffer, span) = (scratch.name.clone(), view.span(text));
-        is_empty(&buffer).then(|| EmptyScratch { buffer, span, argument }.into())
-    });
-    once_per_place(empty)
+        is_empty(buffer).then(|| EmptyScratch { buffer: buffer.clone(), span, argument }.into())
+    })
 }

@@ -14,7 +14,7 @@ use super::formula::{ExprKey, element_is_within, is_there, is_within};
 use super::report::{oblige, report};
 use super::volume::{is_beyond, taken};
 use super::witness::outside;
-use super::{Checked, Obligation};
+use super::{CheckedDraft, Obligation};
 
 /// The cases of claims: guards and other conditions that are alike are one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,7 +40,7 @@ impl<'p> Domains<'p> {
 
 /// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
 /// Of rows that no node can have nothing is claimed: it would be proved and tell nothing.
-pub(super) fn settle(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut Checked) {
+pub(super) fn settle(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
     claims.retain(|claim| claim.conditioned_row().is_none_or(|row| !view.has_no_node(row)));
     let (mut groups, cases) = grouped(view, &claims);
     let mut order: Vec<(Cases, usize)> = cases.into_iter().zip(0..).collect();

@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 
 use super::draft_view::Pools;
-use super::{Checked, Verdict, check_within};
+use super::{CheckedDraft, Verdict, check_within};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
 use crate::test_support::resolved;
 
 /// How many steps a check took, and what came of it.
-fn spent(resolved: &Resolved) -> (usize, Checked) {
+fn spent(resolved: &Resolved) -> (usize, CheckedDraft) {
     let pools = Pools::new();
     let left = || pools.proofs.left() + pools.advice.left() + pools.beyond.left();
     let before = left();
@@ -81,7 +81,7 @@ fn what_steps_do_not_suffice_for_is_open() {
     let whole = check_within(&manifest, &[], Route::Plugin, &Pools::new());
     let little = check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(20_000, 0, 0));
     assert_eq!(little, check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(20_000, 0, 0)));
-    let places = |checked: &Checked| -> Vec<String> {
+    let places = |checked: &CheckedDraft| -> Vec<String> {
         checked.obligations.iter().map(|obligation| obligation.statement.clone()).collect()
     };
     assert_eq!(places(&whole), places(&little));

@@ -6,9 +6,7 @@ use cubinder_expr::ScalarType;
 use cubinder_model::{Arg, ArgValue, KernelFacts, Target};
 
 use super::draft_view::{DraftView, Pools};
-use super::{
-    Checked, Compiled, Obligation, Verdict, check, check_arguments, check_compiled, check_for, scratch,
-};
+use super::{CheckedDraft, Obligation, UnitCode, Verdict, check_arguments, check_compiled, scratch};
 use crate::diagnostic::{Colour, Source, render};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
@@ -22,11 +20,15 @@ fn manifest(launch: &str, input: &str) -> Resolved {
     resolved("m.toml", &of_input(&sample, input).replacen(grid, "", 1))
 }
 
+fn check(resolved: &Resolved) -> CheckedDraft {
+    super::check(resolved, &[], resolved.manifest.compile.route())
+}
+
 fn of_input(sample: &Sample<'_>, input: &str) -> String {
     sample.text().replace("rank = \"1..=8\"", if input.is_empty() { "rank = \"1..=8\"" } else { input })
 }
 
-fn shown(checked: &Checked) -> String {
+fn shown(checked: &CheckedDraft) -> String {
     let verdict = |obligation: &Obligation| match (&obligation.verdict, obligation.is_beyond) {
         (Verdict::Proved, _) => "proved",
         (Verdict::Open, _) => "open",
@@ -117,7 +119,7 @@ fn of_code(launch: &str, codes: &[(&str, KernelFacts)]) -> String {
             &resolved,
             &[],
             Route::Plugin,
-            &[Compiled { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes }]
+            &[UnitCode { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes }]
         ))
     )
 }
@@ -155,7 +157,7 @@ fn numbers_that_do_not_fit_their_parameters() {
             &resolved,
             &[],
             Route::Plugin,
-            &[Compiled { args: &args, read_only: &[], number_bytes: &[], cluster: None, codes: Vec::new() }],
+            &[UnitCode { args: &args, read_only: &[], number_bytes: &[], cluster: None, codes: Vec::new() }],
         );
         format!("# {value} as {ty:?}; {input}\n{}", shown(&checked))
     };
@@ -271,7 +273,7 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
         let sample = Sample { args: &format!("x = \"x\"\ny = \"y\"\nn = \"{value}\""), ..Sample::PLAIN };
         let resolved = resolved("m.toml", &sample.text());
         let source = Source::new("k.cu", kernel);
-        let kernels = crate::kernel_text::check(&resolved, &|_| Ok(Arc::clone(&source)));
+        let kernels = crate::kernel_text::check(&resolved, &[], &[], &|_| Ok(Arc::clone(&source)));
         assert!(kernels.diagnostics.is_empty(), "{}", render(&kernels.diagnostics, Colour::Plain));
         format!(
             "# {kernel}, {value}\n{}",
@@ -314,7 +316,7 @@ fn devices_are_those_of_the_targets() {
     let told = |launch: &str, tables: &str, targets: &[&str]| {
         let resolved = resolved("m.toml", &Sample { launch, tables, ..Sample::PLAIN }.text());
         let targets: Vec<Target> = targets.iter().map(|target| target.parse().unwrap()).collect();
-        let codes = check_for(&resolved, &targets, Route::Plugin).diagnostics;
+        let codes = super::check(&resolved, &targets, Route::Plugin).diagnostics;
         codes.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
     };
     let shared = "block = [256]\nshared_bytes = \"device.shared_bytes\"";
@@ -342,7 +344,7 @@ fn devices_are_those_of_the_targets() {
         let text = Sample { launch: &grid(launch), ..Sample::PLAIN }.text();
         let text = text.replacen("grid = [\"ceil_div(numel(y), 256)\"]\n", "", 1);
         let targets = ["sm_80", "sm_90"].map(|target| target.parse::<Target>().unwrap());
-        let found = check_for(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
+        let found = super::check(&resolved("m.toml", &text), &targets, Route::Plugin).diagnostics;
         found.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
     };
     assert_eq!(clusters(whole), [""; 0]);
@@ -376,7 +378,7 @@ fn what_comes_of_it_where_tensorrt_launches_itself() {
             assert!(text.contains(what), "{text}");
             text = text.replacen(what, by, 1);
         }
-        let found = check_for(&resolved("m.toml", &text), &[], Route::Native);
+        let found = super::check(&resolved("m.toml", &text), &[], Route::Native);
         let told = render(&found.diagnostics, Colour::Plain);
         assert!(!found.diagnostics.is_empty() && !told.contains("run time"), "{told}");
         assert!(found.obligations.iter().all(|one| one.route == Route::Native));
@@ -416,7 +418,7 @@ fn nothing_is_said_of_clusters_and_cooperative_launches_where_there_are_none() {
     let resolved = resolved("m.toml", &Sample { launch, ..Sample::PLAIN }.text());
     let targets = ["sm_80".parse::<Target>().unwrap()];
     let codes = |route| {
-        let found = check_for(&resolved, &targets, route).diagnostics;
+        let found = super::check(&resolved, &targets, route).diagnostics;
         found.iter().filter_map(|one| one.code.map(|code| code.0)).collect::<Vec<_>>()
     };
     assert_eq!(codes(Route::Plugin), ["C0314", "C0313", "C0605"]);
@@ -431,7 +433,7 @@ fn shared_memory_that_nobody_asks_for_is_less() {
         let resolved = manifest(&launch, "rank = 1\nlimits = { dims = \"..=40\" }");
         let facts = code(None, 32, fixed);
         let codes = vec![("sm_90".parse::<Target>().unwrap(), &facts)];
-        let compiled = Compiled { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes };
+        let compiled = UnitCode { args: &[], read_only: &[], number_bytes: &[], cluster: None, codes };
         shown(&check_compiled(&resolved, &[], route, &[compiled]))
     };
     for bytes in ["40960", "\"x.shape[0] * 1024\""] {
@@ -477,7 +479,7 @@ fn scratch_memory_that_is_no_whole_number_of_elements_is_claimed_once() {
         let resolved = resolved("m.toml", &Sample { tables: &tables, args: &args, ..Sample::PLAIN }.text());
         let number_bytes: Vec<(String, u32)> =
             bytes.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
-        let compiled = Compiled {
+        let compiled = UnitCode {
             args: &[],
             read_only: &[],
             number_bytes: &number_bytes,

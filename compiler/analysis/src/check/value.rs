@@ -57,25 +57,10 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
     terms.map(|term| term.claim(rules::MAY_HAVE_NO_VALUE, must(), Predicate::HasValue)).collect()
 }
 
-/// Whether anything in it can fail: what only names things, lists them or counts them cannot.
+/// Whether anything in it can fail: operations can, what only names things, lists them or counts them cannot.
 fn can_fail(expr: &Expr) -> bool {
-    expr.nodes.iter().any(|node| {
-        !matches!(
-            node,
-            Node::Int(_)
-                | Node::Float(_)
-                | Node::Bool(_)
-                | Node::Str(_)
-                | Node::Attribute(_)
-                | Node::Shape(_)
-                | Node::Numel(_)
-                | Node::Rank(_)
-                | Node::Aligned { .. }
-                | Node::Device(_)
-                | Node::Values(_)
-                | Node::Size(_)
-                | Node::Local(_)
-                | Node::Array(_)
-        )
-    })
+    use Node::{Binary, Call, Comprehension, Conditional, Index, Unary};
+    let computes = |node: &Node| matches!(node, Unary(..) | Binary(..) | Call(..) | Index { .. });
+    let chooses = |node: &Node| matches!(node, Conditional { .. } | Comprehension { .. });
+    expr.nodes.iter().any(|node| computes(node) || chooses(node))
 }

@@ -26,22 +26,21 @@ impl NamedCase {
     pub(super) fn new(plugin: &Plugin, case: &Case) -> NamedCase {
         let attributes = plugin.attributes.iter().map(|attribute| attribute.name.clone());
         let tensors = (0..).map_while(|index| plugin.tensor_name(index).map(str::to_owned));
+        let shape_inputs = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
+        let values =
+            shape_inputs.map(|(index, input)| (input.name.clone(), held_values(case, index).to_vec()));
         NamedCase {
             attributes: attributes.zip(case.attributes.iter().cloned()).collect(),
             shapes: tensors.zip(case.shapes.iter().cloned()).collect(),
-            values: shape_inputs(plugin, case)
-                .map(|(name, values)| (name.to_owned(), values.to_vec()))
-                .collect(),
+            values: values.collect(),
             device: facts(case).map(|(fact, value)| (fact.to_string(), value)).collect(),
         }
     }
 }
 
-/// The names of the shape inputs and what they hold.
-fn shape_inputs<'c>(plugin: &'c Plugin, case: &'c Case) -> impl Iterator<Item = (&'c str, &'c [i64])> {
-    let inputs = plugin.inputs.iter().enumerate().filter(|(_, input)| input.values.is_some());
-    let held = |index: usize| case.values.get(index).map_or(&[][..], Vec::as_slice);
-    inputs.map(move |(index, input)| (input.name.as_str(), held(index)))
+/// The values of a shape input in a case.
+fn held_values(case: &Case, input: usize) -> &[i64] {
+    case.values.get(input).map_or(&[], Vec::as_slice)
 }
 
 /// What is known of the device.
@@ -50,9 +49,9 @@ fn facts(case: &Case) -> impl Iterator<Item = (DeviceFact, i64)> {
 }
 
 /// A case as expressions see it. Addresses are not known.
-struct World<'c>(&'c Case);
+struct CaseEnvironment<'c>(&'c Case);
 
-impl Environment for World<'_> {
+impl Environment for CaseEnvironment<'_> {
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.0.attributes.get(index as usize)
     }
@@ -67,7 +66,7 @@ impl Environment for World<'_> {
 
     fn values(&self, tensor: u32) -> Option<&[i64]> {
         // None is held where nothing holds any.
-        Some(self.0.values.get(tensor as usize).map_or(&[][..], Vec::as_slice))
+        Some(held_values(self.0, tensor as usize))
     }
 
     fn size(&self, tensor: u32) -> Option<i64> {
@@ -77,7 +76,7 @@ impl Environment for World<'_> {
 
 /// What an expression comes to in a case.
 pub(super) fn value(expr: &Expr, case: &Case) -> Result<Value, EvalError> {
-    evaluate(expr, &World(case))
+    evaluate(expr, &CaseEnvironment(case))
 }
 
 /// The first number that is not allowed: its index where it is an element of an array, and what it is.
@@ -99,10 +98,7 @@ pub(super) fn describe(plugin: &Plugin, case: &Case, exprs: &[&Expr]) -> String 
     let shapes = tensors.iter().filter_map(|&tensor| {
         let input = plugin.inputs.get(tensor)?;
         Some(match input.values {
-            Some(_) => {
-                let held = case.values.get(tensor).map_or(&[][..], Vec::as_slice);
-                format!("{}.values = {held:?}", input.name)
-            }
+            Some(_) => format!("{}.values = {:?}", input.name, held_values(case, tensor)),
             None => format!("{} = {:?}", input.name, case.shapes.get(tensor)?),
         })
     });

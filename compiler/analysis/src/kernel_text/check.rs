@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use cubinder_model::{Plugin, Target};
 
-use super::source::{Open, open_source};
+use super::source::{OpenSource, open_source};
 use super::undeclared;
 use crate::cuda::lookup::{KernelLookup, find, missing_in, template_misfit};
-use crate::cuda::name::{self, Argument, Meanings};
+use crate::cuda::name::{self, Argument, TemplateContext};
 use crate::cuda::{self, Doubt, Kernel, Kernels, lex, read, word};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::directives::includes_only_cuda_headers;
@@ -21,25 +21,25 @@ use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
 use crate::precompiled::{self, UncheckedPointers};
 use crate::resolve::{Resolved, Unit};
-use crate::verify::{self, Bound};
+use crate::verify::{self, BoundArgs};
 
 /// What came of a check.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Checked {
+pub struct CheckedText {
     /// What is wrong for certain, and what the author should look at; in order of place.
     pub diagnostics: Vec<Diagnostic>,
     /// The kernels about which nothing could be said, each once.
-    pub unsure: Vec<Unsure>,
+    pub unsure: Vec<UncheckedKernel>,
     /// What the manifest alone says of pointers of code that is there already, each once.
     pub unchecked: Vec<UncheckedPointers>,
     /// The arguments whose parameters' types are certain: one item for each of the draft's units, in their order. Empty after
     /// an error.
-    pub args: Vec<Bound>,
+    pub args: Vec<BoundArgs>,
 }
 
 /// A kernel that only a compile can check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unsure {
+pub struct UncheckedKernel {
     /// The kernel as the manifest names it, for one row of types.
     pub kernel: String,
     /// Where the manifest names it.
@@ -50,33 +50,29 @@ pub struct Unsure {
     pub doubt: Doubt,
 }
 
-/// Checks every launch of a plugin against the text of its kernel: that file and kernel are there, that the template
-/// arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file. The targets and NVRTC's options are those
-/// that the manifest names itself.
+/// Checks every launch of a plugin, compiled for `targets` with `options` of NVRTC, against the text of its kernel: that file and
+/// kernel are there, that the template arguments fit, and the arguments by name and, where it is plain, by kind. `open` reads a file.
 #[must_use]
-pub fn check(resolved: &Resolved, open: &Open<'_>) -> Checked {
-    let compile = &resolved.manifest.compile;
-    let targets: Vec<Target> = compile.targets.iter().map(|target| target.value).collect();
-    let options: Vec<String> = compile.options.iter().map(|option| option.value.clone()).collect();
-    check_for(resolved, &targets, &options, open)
-}
-
-/// [`check`] for a plugin that is compiled for `targets` with `options`, whatever its manifest names.
-#[must_use]
-pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], open: &Open<'_>) -> Checked {
+pub fn check(
+    resolved: &Resolved,
+    targets: &[Target],
+    options: &[String],
+    open: &OpenSource<'_>,
+) -> CheckedText {
     let plugin = &resolved.draft.plugin;
     let mut files: HashMap<&Path, Option<(Arc<Source>, Kernels)>> = HashMap::new();
-    let mut checked = Checked::default();
+    let mut checked = CheckedText::default();
     let mut rows: Vec<(String, Vec<Diagnostic>)> = Vec::new();
-    let mut bound: Vec<Bound> = Vec::new();
+    let mut bound: Vec<BoundArgs> = Vec::new();
     for unit in &resolved.draft.units {
         let row = verify::row_name(plugin, unit);
         if unit.foreign.is_some() {
             let code = precompiled::check(plugin, unit);
             bound.push(code.bound.unwrap_or_default());
             let is_new = |one: &UncheckedPointers| {
-                let mut known = checked.unchecked.iter();
-                known.all(|known| (&known.code, &known.params) != (&one.code, &one.params))
+                let is_same =
+                    |known: &UncheckedPointers| (&known.code, &known.params) == (&one.code, &one.params);
+                !checked.unchecked.iter().any(is_same)
             };
             let unchecked = code.unchecked.filter(is_new);
             checked.unchecked.extend(unchecked);
@@ -92,28 +88,27 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
             Some((source, kernels))
         });
         let Some((source, kernels)) = file.as_ref().filter(|_| !unit.kernel.is_empty()) else { continue };
+        let only = |found: Diagnostic| Ok((vec![found], BoundArgs::default()));
         let found = match (find(kernels, &unit.kernel), defined_by_options(options, unit, kernels, source)) {
             (KernelLookup::Unsure(doubt), _) => Err(doubt),
             (_, Some(name)) => Err(Doubt::Macro(name)),
             (KernelLookup::Kernel(kernel, arguments), None) => {
                 let undeclared = undeclared::find(resolved, &arguments, kernel, kernels, source);
                 let own_types = &kernels.own_types;
-                Ok(match undeclared {
-                    Some(name) => {
-                        (vec![undeclared::report(resolved, unit, &name, source, kernel)], Bound::default())
-                    }
+                match undeclared {
+                    Some(name) => only(undeclared::report(resolved, unit, &name, source, kernel)),
                     None => {
-                        Check { unit, targets, options, source, kernel, arguments, own_types }.run(plugin)
+                        let check = Check { unit, targets, options, source, kernel, arguments, own_types };
+                        Ok(check.run(plugin))
                     }
-                })
+                }
             }
             (KernelLookup::Missing, None) => {
                 let file = source.path.display().to_string();
-                Ok((vec![missing_in(&unit.kernel, &unit.kernel_span, &file, kernels)], Bound::default()))
+                only(missing_in(&unit.kernel, &unit.kernel_span, &file, kernels))
             }
             (KernelLookup::TemplateMisfit(kernel, problem), None) => {
-                let misfit = template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem);
-                Ok((vec![misfit], Bound::default()))
+                only(template_misfit(&unit.kernel, &unit.kernel_span, source, kernel, &problem))
             }
         };
         match found {
@@ -122,10 +117,11 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
                 rows.push((row, found));
             }
             Err(doubt) => {
-                bound.push(Bound::default());
-                checked.unsure.push(Unsure {
-                    kernel: unit.kernel.clone(),
-                    kernel_span: unit.kernel_span.clone(),
+                bound.push(BoundArgs::default());
+                let (kernel, kernel_span) = (unit.kernel.clone(), unit.kernel_span.clone());
+                checked.unsure.push(UncheckedKernel {
+                    kernel,
+                    kernel_span,
                     source: unit.source.clone(),
                     doubt,
                 });
@@ -146,7 +142,7 @@ pub fn check_for(resolved: &Resolved, targets: &[Target], options: &[String], op
 /// The warnings about type parameters and constants that neither the manifest nor a kernel uses; nothing where a file cannot be
 /// read or includes another, which may use all of them. `open` reads a file.
 #[must_use]
-pub fn unused_names(resolved: &Resolved, open: &Open<'_>) -> Vec<Diagnostic> {
+pub fn unused_names(resolved: &Resolved, open: &OpenSource<'_>) -> Vec<Diagnostic> {
     if resolved.unused_names.is_empty() {
         return Vec::new();
     }
@@ -191,8 +187,8 @@ pub(super) struct Check<'a> {
 
 impl Check<'_> {
     /// What is wrong, and the arguments whose parameters' types are certain.
-    fn run(&self, plugin: &Plugin) -> (Vec<Diagnostic>, Bound) {
-        let meanings = Meanings {
+    fn run(&self, plugin: &Plugin) -> (Vec<Diagnostic>, BoundArgs) {
+        let meanings = TemplateContext {
             kernel: self.kernel,
             arguments: &self.arguments,
             types: &self.unit.types,
@@ -216,7 +212,7 @@ impl Check<'_> {
         let names = names.into_iter();
         let mut found: Vec<Diagnostic> =
             names.map(|diagnostic| diagnostic.related(list.clone(), "the kernel's parameters")).collect();
-        let mut args = Bound::default();
+        let mut args = BoundArgs::default();
         let params = self.kernel.params.iter().zip(&resolved).zip(&signature.params);
         for ((param, resolved), bound) in params.filter(|((_, resolved), _)| resolved.ty.is_some()) {
             // Of several arguments with one name the first counts.
@@ -237,7 +233,7 @@ impl Check<'_> {
             let place = Span::new(self.source, param.range.clone());
             found.extend(reported.map(|diagnostic| diagnostic.related(place.clone(), "the parameter")));
         }
-        found.extend(self.text_findings(plugin));
+        found.extend(self.without_wait(plugin).into_iter().chain(self.restricted(plugin)));
         if has_errors(&found) {
             // A warning may follow from the mistakes: of two arguments that have changed places one is an input.
             found.retain(|diagnostic| diagnostic.severity == Severity::Error);

@@ -6,8 +6,8 @@ mod source;
 mod undeclared;
 mod waits_and_aliases;
 
-pub use check::{Checked, Unsure, check, check_for, unused_names};
-pub use source::{Open, open_source};
+pub use check::{CheckedText, UncheckedKernel, check, unused_names};
+pub use source::{OpenSource, open_source};
 
 #[cfg(test)]
 mod tests;

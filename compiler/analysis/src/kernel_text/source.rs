@@ -10,13 +10,13 @@ use crate::resolve::Unit;
 use crate::rules;
 
 /// How a file is read: its text, or why it cannot be had.
-pub type Open<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
+pub type OpenSource<'a> = dyn Fn(&Path) -> Result<Arc<Source>, Vec<Diagnostic>> + Sync + 'a;
 
 /// Opens the file of a unit's kernel with `open`.
 ///
 /// # Errors
 /// What `open` says, at the place where the manifest names the file, with the CUDA files that are beside it.
-pub fn open_source(unit: &Unit, open: &Open<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
+pub fn open_source(unit: &Unit, open: &OpenSource<'_>) -> Result<Arc<Source>, Vec<Diagnostic>> {
     open(&unit.source).map_err(|found| {
         let located = |error: Diagnostic| not_found(error, &unit.source, &unit.source_span);
         found.into_iter().map(located).collect()

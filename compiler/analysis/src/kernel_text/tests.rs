@@ -18,10 +18,10 @@ fn plugin(kernel: &str, args: &str) -> Resolved {
     resolved("/srv/p/m.toml", &Sample { element: "T", tables, kernel, launch, args, ..Sample::PLAIN }.text())
 }
 
-fn checked(text: &str, kernel: &str, args: &str) -> Checked {
+fn checked(text: &str, kernel: &str, args: &str) -> CheckedText {
     let resolved = plugin(kernel, args);
     let source = Source::new("/srv/p/k.cu", text);
-    check(&resolved, &|path: &Path| {
+    check(&resolved, &[], &[], &|path: &Path| {
         assert_eq!(path, Path::new("/srv/p/k.cu"));
         Ok(Arc::clone(&source))
     })
@@ -173,7 +173,7 @@ fn what_options_define_may_be_declared_nowhere_else() {
     let source = Source::new("k.cu", "template <typename T, int K> __global__ void k(const T* x, T* y) {}");
     let found = |options: &[&str]| {
         let options: Vec<String> = options.iter().map(|option| (*option).to_owned()).collect();
-        check_for(&resolved, &[], &options, &|_| Ok(Arc::clone(&source)))
+        check(&resolved, &[], &options, &|_| Ok(Arc::clone(&source)))
     };
     assert!(has_errors(&found(&[]).diagnostics));
     for options in [&["-DKK=3"][..], &["--define-macro", "KK=3"]] {
@@ -186,7 +186,7 @@ fn what_options_define_may_be_declared_nowhere_else() {
 fn a_file_that_is_not_there_is_told_once() {
     let resolved = plugin("k", TENSORS);
     let missing = |path: &Path| Err(vec![Diagnostic::error(format!("cannot read `{}`", path.display()))]);
-    let checked = check(&resolved, &missing);
+    let checked = check(&resolved, &[], &[], &missing);
     assert_eq!(checked.diagnostics.len(), 1);
     assert_eq!(checked.diagnostics[0].code, Some(crate::rules::SOURCE_NOT_FOUND));
     let folder = tempfile::tempdir().unwrap();
@@ -211,7 +211,7 @@ fn any_text_is_checked() {
     let resolved = plugin("k<T, N>", TENSORS);
     proptest::proptest!(|(text in cuda_pieces())| {
         let source = Source::new("k.cu", text);
-        let checked = check(&resolved, &|_: &Path| Ok(Arc::clone(&source)));
+        let checked = check(&resolved, &[], &[], &|_: &Path| Ok(Arc::clone(&source)));
         let _ = render(&checked.diagnostics, Colour::Plain);
     });
 }
@@ -242,7 +242,7 @@ fn what_is_certain_is_what_the_compiler_says() {
     let arguments = name::parse(&unit.kernel).unwrap().arguments.unwrap();
     let own_types = &kernels.own_types;
     let (types, constants) = (&unit.types, &unit.constants);
-    let meanings = name::Meanings { kernel, arguments: &arguments, types, constants, own_types };
+    let meanings = name::TemplateContext { kernel, arguments: &arguments, types, constants, own_types };
     assert_eq!(kernel.params.len(), signature.params.len());
     let mut certain = 0;
     for (param, told) in kernel.params.iter().zip(&signature.params) {
@@ -273,7 +273,7 @@ fn the_wait_is_shown_with_what_older_targets_need() {
     let source = Source::new("k.cu", "__global__ void k(const float* x, float* y) {}");
     let help = |targets: &[&str]| {
         let targets: Vec<_> = targets.iter().map(|target| target.parse().unwrap()).collect();
-        let found = check_for(&resolved, &targets, &[], &|_| Ok(Arc::clone(&source))).diagnostics;
+        let found = check(&resolved, &targets, &[], &|_| Ok(Arc::clone(&source))).diagnostics;
         let found = found.into_iter().find(|one| one.code == Some(rules::NO_DEPENDENCY_WAIT)).unwrap();
         found.help.unwrap_or_default()
     };
@@ -283,6 +283,6 @@ fn the_wait_is_shown_with_what_older_targets_need() {
     // Any mention of a wait may be one.
     for wait in ["cudaGridDependencySynchronize();", "cuda::ptx::griddepcontrol_wait();"] {
         let source = Source::new("k.cu", format!("{}\n__device__ void wait() {{ {wait} }}", source.text));
-        assert_eq!(check_for(&resolved, &[], &[], &|_| Ok(Arc::clone(&source))).diagnostics, []);
+        assert_eq!(check(&resolved, &[], &[], &|_| Ok(Arc::clone(&source))).diagnostics, []);
     }
 }

@@ -20,13 +20,8 @@ fn may_wait(text: &str) -> bool {
 }
 
 impl Check<'_> {
-    /// All of them.
-    pub(super) fn text_findings(&self, plugin: &Plugin) -> impl Iterator<Item = Diagnostic> {
-        self.without_wait(plugin).into_iter().chain(self.restricted(plugin))
-    }
-
     /// The kernel may begin before the step before it has ended, and nothing in its text waits for that.
-    fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
+    pub(super) fn without_wait(&self, plugin: &Plugin) -> Option<Diagnostic> {
         let launch = plugin.variants.get(self.unit.variant)?.launch(self.unit.step)?;
         let text = &self.source.text;
         // A name anywhere in the file or in an option counts as a wait, and so does any file that it includes.
@@ -40,13 +35,12 @@ impl Check<'_> {
         });
         let (condition, kernel) = (without.unwrap_or_default(), self.kernel.path());
         let in_kernel = Span::new(self.source, self.kernel.name_range.clone());
-        Some(
-            NoDependencyWait { kernel, condition, launched: self.unit.kernel_span.clone(), in_kernel }.into(),
-        )
+        let launched = self.unit.kernel_span.clone();
+        Some(NoDependencyWait { kernel, condition, launched, in_kernel }.into())
     }
 
     /// Two names of one memory, of which a parameter says that it is the only one.
-    fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
+    pub(super) fn restricted(&self, plugin: &Plugin) -> Option<Diagnostic> {
         // Of several arguments with one name the first counts.
         let argument = |name: &str| self.unit.args.iter().find(|arg| arg.name == name);
         let memory = |value: &ArgDraftValue| match value {
@@ -54,15 +48,11 @@ impl Check<'_> {
             ArgDraftValue::Scratch(index) => Some(Shared::Scratch(*index)),
             ArgDraftValue::Expr { .. } => None,
         };
-        let passed: Vec<(&Param, &ArgDraft, Shared)> = self
-            .kernel
-            .params
-            .iter()
-            .filter_map(|param| {
-                let arg = argument(&param.name).filter(|arg| arg.broken.is_none())?;
-                Some((param, arg, memory(&arg.value)?))
-            })
-            .collect();
+        let passed = self.kernel.params.iter().filter_map(|param| {
+            let arg = argument(&param.name).filter(|arg| arg.broken.is_none())?;
+            Some((param, arg, memory(&arg.value)?))
+        });
+        let passed: Vec<(&Param, &ArgDraft, Shared)> = passed.collect();
         let pairs = passed.iter().enumerate().flat_map(|(at, one)| {
             let others = passed.iter().take(at);
             others.filter(move |other| other.2 == one.2).map(move |other| (other, one))

@@ -12,9 +12,9 @@ use super::parameter_facts::{Check, FactSource, ParameterFact, parameter_facts};
 use crate::cubin::{self, PtxParam};
 use crate::diagnostic::{Diagnostic, Label, Span, has_errors};
 use crate::kernel_signature::{ParamType, Signature};
-use crate::loaded::Loaded;
+use crate::loaded::LoadedCode;
 use crate::resolve::{ArgDraftValue, ForeignCode, ForeignFile, Unit};
-use crate::verify::{self, Bound};
+use crate::verify::{self, BoundArgs};
 
 /// The result of comparing a launch with its code.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub struct CheckedCode {
     /// What is wrong, and what the author should look at.
     pub diagnostics: Vec<Diagnostic>,
     /// The arguments; none where anything is wrong.
-    pub bound: Option<Bound>,
+    pub bound: Option<BoundArgs>,
     /// The clusters that the code asks for, where the launch does not say them.
     pub cluster: Option<[u32; 3]>,
     /// The pointers that no file describes.
@@ -43,7 +43,7 @@ pub struct UncheckedPointers {
 /// A file that has the kernel of the unit.
 struct KernelFile<'a> {
     file: &'a ForeignFile,
-    loaded: &'a Loaded,
+    loaded: &'a LoadedCode,
     kernel: &'a KernelFacts,
     facts: Option<(FactSource, Vec<ParameterFact>)>,
 }
@@ -133,7 +133,7 @@ pub fn check(plugin: &Plugin, unit: &Unit) -> CheckedCode {
     addresses(&mut found, plugin, unit, code, &args, &files);
     let mut diagnostics = found.reported;
     diagnostics.extend(verify::writable_inputs(plugin, unit, &code.signature));
-    let bound = (!has_errors(&diagnostics)).then(|| Bound {
+    let bound = (!has_errors(&diagnostics)).then(|| BoundArgs {
         args,
         read_only: verify::read_only(&code.signature),
         number_bytes: verify::number_bytes(&code.signature),

@@ -3,7 +3,7 @@
 use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::foreign::as_one;
-use crate::loaded::Loaded;
+use crate::loaded::LoadedCode;
 use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
 use crate::toolkit::drivers::{self, Release};
@@ -52,7 +52,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
 }
 
 /// The oldest driver that loads a file, if it is known.
-fn oldest(loaded: &Loaded) -> Option<DriverVersion> {
+fn oldest(loaded: &LoadedCode) -> Option<DriverVersion> {
     if let Some((version, _)) = &loaded.ptx {
         return release_of_ptx(*version).and_then(drivers::oldest_for_ptx);
     }
@@ -61,7 +61,7 @@ fn oldest(loaded: &Loaded) -> Option<DriverVersion> {
     drivers::oldest_for_cubins((i32::try_from(major).ok()?, i32::try_from(minor).ok()?).max((11, 0)))
 }
 
-fn describe(loaded: &Loaded) -> String {
+fn describe(loaded: &LoadedCode) -> String {
     match (&loaded.ptx, loaded.release) {
         (Some(((major, minor), _)), _) => format!("PTX of version {major}.{minor}"),
         (None, Some((major, minor))) => format!("a cubin of CUDA {major}.{minor}"),

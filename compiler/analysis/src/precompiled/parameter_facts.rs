@@ -10,8 +10,8 @@ use super::errors::ParameterContradicted;
 use crate::diagnostic::Diagnostic;
 use crate::foreign::mangled as symbols;
 use crate::kernel_signature::{Leaf, Param, ParamType};
-use crate::loaded::{Argument, Function, Loaded};
-use crate::manifest::form::list;
+use crate::loaded::{Argument, Function, LoadedCode};
+use crate::manifest::toml_reader::list;
 use crate::resolve::{ArgDraft, ArgDraftValue, ForeignCode, Unit, element};
 use crate::verify;
 
@@ -77,7 +77,7 @@ impl FactSource {
 
 /// What a file tells of the parameters of its kernel, each; nothing where it tells none.
 pub(super) fn parameter_facts(
-    loaded: &Loaded,
+    loaded: &LoadedCode,
     kernel: &KernelFacts,
 ) -> Option<(FactSource, Vec<ParameterFact>)> {
     let fits = |all: &Vec<ParameterFact>| all.len() == kernel.params.len();
@@ -94,7 +94,7 @@ pub(super) fn parameter_facts(
     of_debug().or_else(of_symbol).or_else(of_triton)
 }
 
-fn of_debug(loaded: &Loaded, kernel: &KernelFacts) -> Option<Vec<ParameterFact>> {
+fn of_debug(loaded: &LoadedCode, kernel: &KernelFacts) -> Option<Vec<ParameterFact>> {
     let signature = loaded.signatures.get(&kernel.symbol)?;
     let fact = |param: &Param| match &param.ty {
         ParamType::Pointer { pointee_size, is_const, leaf, pointee } => ParameterFact::Pointer(Pointer {

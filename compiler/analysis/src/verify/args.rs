@@ -6,7 +6,7 @@ use cubinder_model::{Arg, ArgValue, Output, Plugin, Variant};
 use crate::diagnostic::{Diagnostic, suggest};
 use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest::keys::LAUNCH;
-use crate::resolve::{ArgDraft, ArgDraftValue, Unit};
+use crate::resolve::{ArgDraft, ArgDraftValue, Unit, with_article};
 
 use super::errors::{
     ArgumentMisfit, ConstOutput, ElementMisfit, MissingArguments, NamelessParameters, SharedParameterName,
@@ -50,7 +50,7 @@ pub fn bind_args(plugin: &Plugin, unit: &Unit, signature: &Signature) -> Result<
 
 /// Arguments in the order of their parameters.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Bound {
+pub struct BoundArgs {
     /// The arguments.
     pub args: Vec<Arg>,
     /// The parameters that are pointers to `const`: see [`read_only`].
@@ -287,23 +287,12 @@ impl Values<'_> {
         }
         if let Some(reason) = pointee::misfit(*ty, *pointee_size, *leaf) {
             let size = pointee_size.map(|size| format!(" of {}", bytes(size))).unwrap_or_default();
+            let pointee = format!("`{pointee}`{size}");
             let element =
                 ty.size().map_or("two elements per byte".to_owned(), |it| bytes(it) + " per element");
-            let (parameter, spelling, cuda_name) = (&param.name, &param.spelling, ty.cuda_name());
-            let ty = ty.name();
-            return Err(ElementMisfit {
-                name,
-                ty,
-                parameter,
-                spelling,
-                element,
-                cuda_name,
-                pointee,
-                size,
-                reason,
-                span,
-            }
-            .into());
+            let (param, spelling, cuda, ty) = (&param.name, &param.spelling, ty.cuda_name(), ty.name());
+            let found = ElementMisfit { name, ty, param, spelling, element, cuda, pointee, reason, span };
+            return Err(found.into());
         }
         Ok(if *is_const { ArgValue::ReadTensor(tensor) } else { ArgValue::Tensor(tensor) })
     }
@@ -332,7 +321,7 @@ impl Values<'_> {
 
 /// An expression is passed by value.
 fn expression(expr: &Expr, kind: &Kind, arg: &ArgDraft, param: &Param) -> Result<ArgValue, Diagnostic> {
-    let value = format!("the value is {}", with_article(kind));
+    let value = format!("the value is {}", with_article(&kind.to_string()));
     let (label, help) = match (&param.ty, kind) {
         (ParamType::Pointer { .. }, _) => (
             value,
@@ -378,12 +367,6 @@ fn misfit(arg: &ArgDraft, param: &Param, label: String, help: Option<String>) ->
     ArgumentMisfit { spelling, parameter, label, help, span }.into()
 }
 
-fn with_article(kind: &Kind) -> String {
-    let name = kind.to_string();
-    let article = if name.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
-    format!("{article} {name}")
-}
-
 /// What a number is passed as.
 pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
@@ -401,17 +384,10 @@ pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
 /// float: the launch refuses one that the float does not hold exactly.
 fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
     match (kind, ty) {
-        (
-            Kind::Int,
-            ScalarType::Int { .. }
-            | ScalarType::UInt { .. }
-            | ScalarType::Natural { .. }
-            | ScalarType::F32
-            | ScalarType::F64,
-        )
+        (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),
+        (Kind::Int, _)
         | (Kind::Float, ScalarType::F32 | ScalarType::F64)
         | (Kind::Bool, ScalarType::Bool) => None,
-        (Kind::Int | Kind::Float, ScalarType::Bool) => Some("compare it: `n != 0`"),
         (Kind::Float, _) => Some("convert it with `int(...)`, which cuts towards zero"),
         (Kind::Bool, ScalarType::F32 | ScalarType::F64) => Some("choose the numbers: `1.0 if c else 0.0`"),
         (Kind::Bool, _) => Some("choose the numbers: `1 if c else 0`"),

@@ -46,10 +46,8 @@ const MAX_PARAM_BYTES: (u32, u32) = (4096, 32_764);
 /// # Errors
 /// Every disagreement, at the kernel's name in the manifest.
 pub fn check_code(check: &CodeCheck<'_>) -> Result<(), Vec<Diagnostic>> {
-    let problems: Vec<Diagnostic> = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads]
-        .into_iter()
-        .filter_map(|of| of(check))
-        .collect();
+    let checks = [parameters, parameter_bytes, shared, cluster, cluster_rank, threads];
+    let problems: Vec<Diagnostic> = checks.into_iter().filter_map(|of| of(check)).collect();
     if problems.is_empty() { Ok(()) } else { Err(problems) }
 }
 

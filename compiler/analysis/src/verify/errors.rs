@@ -67,13 +67,13 @@ diagnostics! {
 
     /// A tensor of another element type than the parameter points to.
     pub(super) struct ElementMisfit<'a> {
-        name: &'a str, ty: &'a str, parameter: &'a str, spelling: &'a str, element: String, cuda_name: &'a str,
-        pointee: &'a str, size: String, reason: String, span: Span
+        name: &'a str, ty: &'a str, param: &'a str, spelling: &'a str, element: String, cuda: &'a str,
+        pointee: String, reason: String, span: Span
     }
-    error(ARGUMENT_MISFIT) "`{name}` holds `{ty}`, but the parameter `{parameter}` is a `{spelling}`" {
-        at span: "{element}, `{cuda_name}` in CUDA";
-        note: "the kernel takes pointers to `{pointee}`{size}: {reason}";
-        help: "take `{cuda_name}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that holds several elements such as `uint4`, or `void*`";
+    error(ARGUMENT_MISFIT) "`{name}` holds `{ty}`, but the parameter `{param}` is a `{spelling}`" {
+        at span: "{element}, `{cuda}` in CUDA";
+        note: "the kernel takes pointers to {pointee}: {reason}";
+        help: "take `{cuda}*` or a vector of it, integers of the same width for its bits, a vector of other numbers that holds several elements such as `uint4`, or `void*`";
     }
 
     pub(super) struct ParameterCountDiffers { code: usize, manifest: usize }

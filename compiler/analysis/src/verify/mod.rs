@@ -12,7 +12,8 @@ mod rows;
 mod targets;
 
 pub use args::{
-    Bound, bind_args, bind_argument, check_names, number_bytes, read_only, writable_input, writable_inputs,
+    BoundArgs, bind_args, bind_argument, check_names, number_bytes, read_only, writable_input,
+    writable_inputs,
 };
 pub use code::{CodeCheck, check_code, no_shared};
 pub(crate) use pointee::misfit;
@@ -25,5 +26,7 @@ pub(crate) fn bytes(count: u32) -> String {
     if count == 1 { "1 byte".to_owned() } else { format!("{count} bytes") }
 }
 
+#[cfg(test)]
+mod code_tests;
 #[cfg(test)]
 mod tests;

@@ -4,7 +4,7 @@ use cubinder_model::{Arg, Plugin, Target};
 
 use super::args::scalar_of;
 use super::errors::SignatureDiffers;
-use super::{Bound, bind_args, number_bytes, read_only};
+use super::{BoundArgs, bind_args, number_bytes, read_only};
 use crate::diagnostic::Diagnostic;
 use crate::kernel_signature::{Leaf, ParamType, Signature};
 use crate::nvrtc::merge_targets;
@@ -20,7 +20,7 @@ pub fn bind_targets(
     plugin: &Plugin,
     unit: &Unit,
     signatures: &[(Target, &Signature)],
-) -> Result<Bound, Vec<Diagnostic>> {
+) -> Result<BoundArgs, Vec<Diagnostic>> {
     let bind =
         |signature: &Signature| bind_args(plugin, unit, signature).map(|args| (args, read_only(signature)));
     let Some((first, rest)) = signatures.split_first() else {
@@ -43,7 +43,7 @@ pub fn bind_targets(
         signatures.iter().flat_map(|(_, found)| number_bytes(found)).collect();
     bytes.sort();
     bytes.dedup();
-    Ok(Bound { args, read_only, number_bytes: bytes })
+    Ok(BoundArgs { args, read_only, number_bytes: bytes })
 }
 
 fn different(unit: &Unit, one: &(Target, &Signature), other: &(Target, &Signature)) -> Diagnostic {

@@ -71,7 +71,7 @@ pub struct Resolved {
 
 /// What names stand for in one row of the table of variants.
 #[derive(Debug, Clone, Copy)]
-pub struct Meanings<'a> {
+pub struct TemplateContext<'a> {
     /// The kernel, with its template parameters.
     pub kernel: &'a Kernel,
     /// What they are.
@@ -84,7 +84,7 @@ pub struct Meanings<'a> {
     pub own_types: &'a [String],
 }
 
-impl Meanings<'_> {
+impl TemplateContext<'_> {
     fn of_template(&self, name: &str) -> Option<String> {
         let params = self.kernel.template.as_deref().unwrap_or_default();
         let position = params.iter().position(|param| param.name == name && !name.is_empty())?;
@@ -102,7 +102,7 @@ impl Meanings<'_> {
 }
 
 /// What a kernel's parameter is in a row.
-pub fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
+pub fn resolve(ty: &Type, meanings: TemplateContext<'_>) -> Resolved {
     let own_types = meanings.own_types;
     let pointee = |name: &str| element(name).filter(|_| !own_types.iter().any(|own| own == name));
     let base = put_in(&ty.base, meanings);
@@ -136,7 +136,7 @@ pub fn resolve(ty: &Type, meanings: Meanings<'_>) -> Resolved {
 }
 
 /// A type with what template parameters and `manifest::` names stand for in their places.
-fn put_in(base: &str, meanings: Meanings<'_>) -> String {
+fn put_in(base: &str, meanings: TemplateContext<'_>) -> String {
     let tokens = lex(base).tokens;
     let at = |index: usize| word(base, tokens.get(index));
     let (mut out, mut copied, mut index) = (String::new(), 0, 0);

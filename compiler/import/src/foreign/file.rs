@@ -10,9 +10,9 @@ use super::errors::{UnreadableFile, UnusableFile};
 use super::ttir;
 use crate::cubin::{self, CubinError};
 use crate::diagnostic::Diagnostic;
-use crate::loaded::{Function, Loaded};
+use crate::loaded::{Function, LoadedCode};
 use crate::manifest::CodeKind;
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::path;
 use crate::signature;
 use crate::source;
@@ -28,10 +28,10 @@ const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 ///
 /// # Errors
 /// Why it cannot be used, without a place.
-pub fn load(path: &Path, kind: CodeKind) -> Result<Loaded, Diagnostic> {
+pub fn load(path: &Path, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
     let loaded = loaded(&path::shown(path).display().to_string(), bytes, kind)?;
-    Ok(Loaded { triton: beside(path), ..loaded })
+    Ok(LoadedCode { triton: beside(path), ..loaded })
 }
 
 /// What Triton says of a kernel beside its code. A text that is not there, or that is not understood, says nothing.
@@ -44,7 +44,7 @@ fn beside(path: &Path) -> Option<Function> {
 ///
 /// # Errors
 /// Why they cannot be used, without a place.
-pub fn loaded(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Diagnostic> {
+pub fn loaded(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     parse(bytes, kind).map_err(|why| {
         let fix = why.fix();
         let is_libdevice =
@@ -127,7 +127,7 @@ const ELF: &[u8] = b"\x7fELF";
 /// How archives begin.
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
-fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<Loaded, Unusable> {
+fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
     if bytes.is_empty() {
         return Err(Unusable::Empty);
     }
@@ -161,7 +161,7 @@ fn completed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Unusable> {
+fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let bytes = completed(bytes);
     let facts = cubin::read(&bytes)?;
     let origin = cubin::cubin_origin(&bytes)?;
@@ -175,7 +175,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Unusable> {
     let arch =
         arch(facts.arch, origin.suffix.unwrap_or(unknown)).ok_or(Unusable::Architecture(facts.arch))?;
     let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
-    Ok(Loaded {
+    Ok(LoadedCode {
         target: Target { kind: TargetKind::Cubin, arch },
         // What cannot be read tells nothing.
         signatures: signature::read_cubin(&bytes, &symbols).unwrap_or_default(),
@@ -190,7 +190,7 @@ fn read_cubin(bytes: Vec<u8>) -> Result<Loaded, Unusable> {
     })
 }
 
-fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Unusable> {
+fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let facts = cubin::read_ptx(&bytes)?;
     let origin = cubin::ptx_origin(&bytes)?;
     if origin.address_bits != 64 {
@@ -203,7 +203,7 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<Loaded, Unusable> {
     while bytes.last() == Some(&0) {
         bytes.pop();
     }
-    Ok(Loaded {
+    Ok(LoadedCode {
         target,
         kernels: facts.kernels,
         rules: facts.rules,

@@ -21,7 +21,7 @@ use names::Unclear;
 pub use targets::{FromPtx, from_ptx, given, lacks_files, serving, unserved};
 
 use crate::diagnostic::{Code, Diagnostic, fold, suggest};
-use crate::loaded::Loaded;
+use crate::loaded::LoadedCode;
 use crate::manifest::CodeKind;
 use crate::resolve::{ForeignCode, ForeignFile, Resolved};
 use crate::rules;
@@ -29,7 +29,7 @@ use crate::rules;
 /// Reads the files of a plugin's code into it, and settles which kernel of them is launched. A unit of which something is wrong keeps what
 /// could be read.
 pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
-    let mut known: HashMap<(PathBuf, CodeKind), Result<Arc<Loaded>, Diagnostic>> = HashMap::new();
+    let mut known: HashMap<(PathBuf, CodeKind), Result<Arc<LoadedCode>, Diagnostic>> = HashMap::new();
     let mut errors: Vec<Diagnostic> = Vec::new();
     let mut tell = |error: Diagnostic| {
         if !errors.contains(&error) {
@@ -85,7 +85,7 @@ pub fn as_one(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
 
 /// Files that are for the same GPUs: it would be chance which of them runs.
 fn twice(code: &ForeignCode) -> Vec<Diagnostic> {
-    let loaded: Vec<(&ForeignFile, &Loaded)> =
+    let loaded: Vec<(&ForeignFile, &LoadedCode)> =
         code.files.iter().filter_map(|file| Some((file, file.loaded.as_deref()?))).collect();
     let mut found = Vec::new();
     for (index, (file, second)) in loaded.iter().enumerate() {
@@ -146,6 +146,6 @@ fn symbol(code: &ForeignCode) -> Result<Option<String>, Vec<Diagnostic>> {
     if missing.is_empty() { Ok(Some(symbol.to_owned())) } else { Err(missing) }
 }
 
-fn symbols(loaded: &Loaded) -> impl Iterator<Item = &str> {
+fn symbols(loaded: &LoadedCode) -> impl Iterator<Item = &str> {
     loaded.kernels.iter().map(|kernel| kernel.symbol.as_str())
 }

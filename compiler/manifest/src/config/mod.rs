@@ -11,13 +11,14 @@ use cubinder_model::Target;
 use serde_json::json;
 
 use crate::diagnostic::{Diagnostic, Source, Span};
+use crate::errors::{NoConfig, UnmatchedPattern};
 use crate::file_kind::{self, Kind};
 use crate::library_name::check_name;
 use crate::manifest::Located;
 use crate::manifest::description::Kinds;
 use crate::manifest::errors::{BadPattern, EmptyArray, EmptyPath, NoLibrary, OutsideOfLibrary};
-use crate::manifest::form::{Entry, Form, Section};
 use crate::manifest::keys::parse_targets;
+use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::manifest::value_type::{Debug, Declaration, Row, TableOf, table, value_types};
 use crate::nvrtc_option::check_options;
 use crate::{rules, source};
@@ -64,7 +65,7 @@ value_types! {
     /// Targets, each once.
     Targets -> Vec<Located<Target>>: "array of strings", strings(), targets;
     /// Folders.
-    Folders -> Vec<Located<String>>: "array of strings", strings(), Form::strings;
+    Folders -> Vec<Located<String>>: "array of strings", strings(), TomlReader::strings;
     /// Options of NVRTC.
     Options -> Vec<String>: "array of strings", strings(), options;
     /// A folder.
@@ -112,12 +113,7 @@ pub fn escaped(path: &Path) -> String {
 /// When there is none.
 pub fn find(start: &Path) -> Result<PathBuf, Vec<Diagnostic>> {
     let found = start.ancestors().map(|folder| folder.join(FILE_NAME)).find(|path| path.is_file());
-    found.ok_or_else(|| {
-        let diagnostic =
-            Diagnostic::error(format!("no `{FILE_NAME}` in `{}` or a folder above it", start.display()))
-                .help(format!("write one, or name it: `--config path/to/{FILE_NAME}`"));
-        vec![diagnostic]
-    })
+    found.ok_or_else(|| NoConfig { name: FILE_NAME, folder: start.display().to_string() }.into())
 }
 
 /// Reads the file at `path`.
@@ -135,19 +131,18 @@ pub fn load(path: &Path) -> Result<Config, Vec<Diagnostic>> {
 /// # Errors
 /// Every mistake.
 pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
-    let mut form = Form::new(source);
-    let document = form.parse(Some(&FILE));
+    let (mut toml, document) = TomlReader::parse(source, Some(&FILE));
     let config = document.and_then(|document| {
-        let mut root = form.root(document.get_ref(), &FILE);
+        let mut root = toml.root(document.get_ref(), &FILE);
         if !root.has("library") {
-            form.report(NoLibrary { place: form.span(0..0) });
+            toml.report(NoLibrary { place: toml.span(0..0) });
         }
         root.allow_missing();
-        report_root_keys(&mut form, &mut root);
-        let ConfigFile { library } = Row::read_all(&mut form, root);
+        report_root_keys(&mut toml, &mut root);
+        let ConfigFile { library } = Row::read_all(&mut toml, root);
         library
     });
-    let diagnostics = form.into_diagnostics();
+    let diagnostics = toml.into_diagnostics();
     match config {
         Some(config) if diagnostics.is_empty() => Ok(config),
         _ => Err(diagnostics),
@@ -155,9 +150,9 @@ pub fn read(source: &Arc<Source>) -> Result<Config, Vec<Diagnostic>> {
 }
 
 /// Reports keys of `[library]` that are outside of it.
-fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
+fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| LIBRARY.key(&entry.key).is_some()) {
-        form.report(OutsideOfLibrary { key: entry.key.clone(), place: form.span(entry.key_range) });
+        toml.report(OutsideOfLibrary { key: entry.key.clone(), place: toml.span(entry.key_range) });
         root.set_reported(&entry.key);
     }
 }
@@ -165,10 +160,10 @@ fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
 impl Declaration for Config {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&LIBRARY], but_for: None };
 
-    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<Config> {
-        let source = Arc::clone(form.source);
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<Config> {
+        let source = Arc::clone(&toml.source);
         let folder = source.path.parent().map(Path::to_path_buf).unwrap_or_default();
-        let row: Library<'_> = Row::read_all(form, section);
+        let row: Library<'_> = Row::read_all(toml, section);
         let all = || vec![Located { value: "manifests/*.toml".to_owned(), range: name.range }];
         let include = row.include.unwrap_or_default().into_iter();
         Some(Config {
@@ -188,61 +183,61 @@ impl Declaration for Config {
     }
 }
 
-fn library_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let name = form.string(entry)?;
+fn library_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let name = toml.string(entry)?;
     if let Err(error) = check_name(&name.value) {
-        form.report(error.code(rules::BAD_NAME).at(form.span(name.range), "this name"));
+        toml.report(error.code(rules::BAD_NAME).at(toml.span(name.range), "this name"));
         return None;
     }
     Some(name.value)
 }
 
-fn manifest_patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
-    let patterns = patterns(form, entry)?;
+fn manifest_patterns(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let patterns = patterns(toml, entry)?;
     if patterns.is_empty() {
         let (message, label) = ("`manifests` names no manifest", "expected at least one path or pattern");
-        let place = form.span(entry);
-        form.report(EmptyArray { message: message.to_owned(), label, place, note: None });
+        let place = toml.span(entry);
+        toml.report(EmptyArray { message: message.to_owned(), label, place, note: None });
     }
     Some(patterns)
 }
 
-fn patterns(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
-    let patterns = form.strings(entry)?;
+fn patterns(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let patterns = toml.strings(entry)?;
     for pattern in &patterns {
         if let Err(error) = glob::Pattern::new(&pattern.value) {
-            let place = form.span(pattern);
-            form.report(BadPattern { pattern: pattern.value.clone(), why: error.msg, place });
+            let place = toml.span(pattern);
+            toml.report(BadPattern { pattern: pattern.value.clone(), why: error.msg, place });
         }
     }
     Some(patterns)
 }
 
-fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<Target>>> {
-    let names = form.strings(entry)?;
+fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Target>>> {
+    let names = toml.strings(entry)?;
     if names.is_empty() {
         let label = "expected at least one target, such as `\"sm_80\"`";
-        let (message, place) = ("`targets` is empty".to_owned(), form.span(entry));
-        form.report(EmptyArray { message, label, place, note: None });
+        let (message, place) = ("`targets` is empty".to_owned(), toml.span(entry));
+        toml.report(EmptyArray { message, label, place, note: None });
     }
-    let targets = parse_targets(form, names);
-    Some(form.each_once(targets, |target| format!("the target `{target}` is listed twice")))
+    let targets = parse_targets(toml, names);
+    Some(toml.each_once(targets, |target| format!("the target `{target}` is listed twice")))
 }
 
-fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<String>> {
-    let options = form.strings(entry)?;
+fn options(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<String>> {
+    let options = toml.strings(entry)?;
     for (index, refused) in check_options(options.iter().map(|option| option.value.as_str())) {
         let range = options.get(index).map_or(0..0, |option| option.range.clone());
-        form.report(refused.at(form.span(range), "leave it out"));
+        toml.report(refused.at(toml.span(range), "leave it out"));
     }
     Some(options.into_iter().map(|option| option.value).collect())
 }
 
-fn output(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let output = form.string(entry)?;
+fn output(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let output = toml.string(entry)?;
     if output.value.is_empty() {
         let (key, what) = (entry.key.clone(), "a folder");
-        form.report(EmptyPath { key, what, place: form.span(&output), help: None });
+        toml.report(EmptyPath { key, what, place: toml.span(&output), help: None });
     }
     Some(output.value)
 }
@@ -315,9 +310,8 @@ impl Config {
 
     fn matches_nothing(&self, pattern: &Located<String>, what: &str) -> Diagnostic {
         let folder = if self.folder.as_os_str().is_empty() { Path::new(".") } else { &self.folder };
-        Diagnostic::error(format!("no {what} matches `{}`", pattern.value))
-            .at(Span::new(&self.source, pattern.range.clone()), "nothing was found")
-            .note(format!("paths are relative to `{}`", folder.display()))
+        let (folder, place) = (folder.display().to_string(), Span::new(&self.source, pattern.range.clone()));
+        UnmatchedPattern { what, pattern: &pattern.value, place, folder }.into()
     }
 }
 

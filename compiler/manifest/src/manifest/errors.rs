@@ -3,6 +3,15 @@
 use crate::diagnostic::Span;
 
 cubinder_source::diagnostics! {
+    pub(crate) struct NotToml { cause: String, place: Span, label: String }
+    error(NOT_TOML) "not valid TOML: {cause}" { at place: "{label}"; }
+
+    pub(crate) struct KeyTwice { key: String, second: Span, first: Option<Span>, misspelt: Option<Span>, help: Option<String> }
+    error(DECLARED_TWICE) "the key `{key}` is given twice" {
+        at second: "the second time"; related first ?first: "the first time";
+        related misspelt ?misspelt: "no key of a manifest"; help ?help: "{help}";
+    }
+
     pub(crate) struct UnknownKey { key: String, table: String, place: Span, note: Option<String>, help: Option<String> }
     error(UNKNOWN_KEY) "unknown key `{key}` in {table}" {
         at place: "not a key of this table"; note ?note: "{note}"; help ?help: "{help}";

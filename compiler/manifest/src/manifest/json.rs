@@ -40,15 +40,11 @@ pub(crate) fn rules(path: &str) -> Option<Value> {
 pub(crate) fn of_type(ty: AttributeType) -> Value {
     let single = single(ty.element);
     let value = if ty.list { json!({ "type": "array", "items": single }) } else { single.clone() };
-    let number = ty.element.integers().is_some() || ty.element.is_float();
-    let range = match (number, ty.element.is_float()) {
-        (false, _) => json!(false),
-        (true, false) => {
-            json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": range(INTEGER) }] })
-        }
-        (true, true) => {
-            json!({ "anyOf": [{ "type": "number" }, { "type": "string", "pattern": range(FLOAT) }] })
-        }
+    let ends = |ty: &str, number: &str| json!({ "anyOf": [{ "type": ty }, { "type": "string", "pattern": range(number) }] });
+    let range = match (ty.element.is_float(), ty.element.integers()) {
+        (true, _) => ends("number", FLOAT),
+        (false, Some(_)) => ends("integer", INTEGER),
+        (false, None) => json!(false),
     };
     let is_discrete = ty.element.integers().is_some() || ty.element == AttributeElement::Bool;
     let can_specialize = is_discrete && !ty.list;

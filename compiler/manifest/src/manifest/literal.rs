@@ -36,33 +36,25 @@ impl Text {
         Text { value, range, pieces }
     }
 
+    /// A text that a value of another type stands for.
+    pub fn stands_for(range: Range<usize>, value: String) -> Text {
+        Text::new("", range, value)
+    }
+
     /// The bytes of the file behind a part of the value. Where they are not known: the whole literal.
     #[must_use]
     pub fn locate(&self, part: Range<usize>) -> Range<usize> {
-        let start = self.start_of(part.start);
-        match start {
-            Some(start) if part.is_empty() => start..start,
-            Some(start) => start..self.end_of(part.end).unwrap_or(self.range.end).max(start),
-            None => self.range.clone(),
-        }
-    }
-
-    fn start_of(&self, at: usize) -> Option<usize> {
-        let last = self.pieces.last()?;
-        match self.pieces.iter().find(|piece| piece.value.contains(&at)) {
-            Some(piece) if piece.escaped => Some(piece.file.start),
-            Some(piece) => Some(piece.file.start + (at - piece.value.start)),
-            None => Some(last.file.end),
-        }
-    }
-
-    fn end_of(&self, at: usize) -> Option<usize> {
-        let last = self.pieces.last()?;
-        match self.pieces.iter().find(|piece| piece.value.start < at && at <= piece.value.end) {
-            Some(piece) if piece.escaped => Some(piece.file.end),
-            Some(piece) => Some(piece.file.start + (at - piece.value.start)),
-            None => Some(last.file.end),
-        }
+        let Some(last) = self.pieces.last() else { return self.range.clone() };
+        // The boundary beside a byte of the value: its start or its end.
+        let boundary =
+            |byte: usize, is_end: usize| match self.pieces.iter().find(|it| it.value.contains(&byte)) {
+                Some(piece) if piece.escaped => [piece.file.start, piece.file.end][is_end],
+                Some(piece) => piece.file.start + (byte + is_end - piece.value.start),
+                None => last.file.end,
+            };
+        let start = boundary(part.start, 0);
+        let end = if part.is_empty() { start } else { boundary(part.end - 1, 1) };
+        start..end.max(start)
     }
 }
 
@@ -72,21 +64,12 @@ impl From<&Text> for Range<usize> {
     }
 }
 
-impl Text {
-    /// A text that a value of another type stands for.
-    pub fn stands_for(range: Range<usize>, value: String) -> Text {
-        Text::new("", range, value)
-    }
-}
-
 /// What a literal says and where its parts stand; nothing where it is no string this reader understands. The caller
 /// compares the value with the TOML reader's, so a misreading costs only precision.
 fn decode(literal: &str, offset: usize) -> Option<(String, Vec<Piece>)> {
-    let (quotes, escapes) = ["\"\"\"", "'''", "\"", "'"]
-        .into_iter()
-        .find(|quotes| literal.starts_with(quotes) && literal.len() >= 2 * quotes.len())
-        .map(|quotes| (quotes, quotes.starts_with('"')))?;
-    let multi_line = quotes.len() == 3;
+    let is_quoted = |quotes: &&str| literal.starts_with(*quotes) && literal.len() >= 2 * quotes.len();
+    let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(is_quoted)?;
+    let (escapes, multi_line) = (quotes.starts_with('"'), quotes.len() == 3);
     let body = literal.strip_prefix(quotes)?.strip_suffix(quotes)?;
     let mut position = offset + quotes.len();
     let mut rest = body;

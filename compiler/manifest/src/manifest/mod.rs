@@ -6,7 +6,6 @@
 mod compile;
 pub(crate) mod description;
 pub(crate) mod errors;
-pub mod form;
 pub(crate) mod json;
 pub mod json_schema;
 pub mod keys;
@@ -14,6 +13,7 @@ mod literal;
 mod section;
 mod syntax;
 mod table;
+pub mod toml_reader;
 pub(crate) mod value_type;
 
 use std::ops::Range;
@@ -29,7 +29,7 @@ pub(crate) use keys::no_tensors_of;
 pub(crate) use keys::tables::size_error as table_size_error;
 pub use literal::Text;
 pub(crate) use table::MAX_TABLE_BYTES;
-pub use table::{TableData, TableType};
+pub use table::TableType;
 
 /// The newest schema edition that [`read`] understands.
 pub const NEWEST_SCHEMA: i64 = 1;
@@ -122,7 +122,7 @@ pub struct AttributeDecl {
     /// Its name.
     pub name: Located<String>,
     /// Its type.
-    pub ty: AttributeType,
+    pub ty: Located<AttributeType>,
     /// Its default, of that type and within what follows.
     pub default: Option<Value>,
     /// How many elements or bytes it may have.
@@ -317,8 +317,8 @@ pub struct TableDecl {
 /// The elements of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TableValues {
-    /// They are listed.
-    Listed(TableData),
+    /// They are listed; their bytes, little-endian.
+    Listed(Vec<u8>),
     /// An expression makes them: an array of numbers or booleans.
     Computed(Text),
     /// They are in this file, named relative to the manifest's folder.
@@ -479,9 +479,9 @@ pub struct ArgDecl {
     pub value: Option<Text>,
 }
 
-/// What came of reading: a tree as whole as could be, and every mistake of form.
+/// A manifest as far as it could be read, and every error of its form.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Read {
+pub struct ReadManifest {
     /// The tree; absent where the text is no TOML, its schema edition is not known or a whole section is something else.
     /// Where there are errors it lacks what they are about, and serves only to look for more of them.
     pub manifest: Option<Manifest>,
@@ -491,41 +491,40 @@ pub struct Read {
 
 /// Reads a manifest.
 #[must_use]
-pub fn read(source: &Arc<Source>) -> Read {
-    let mut form = form::Form::new(source);
-    let document = form.parse(Some(&keys::ROOT));
+pub fn read(source: &Arc<Source>) -> ReadManifest {
+    let (mut toml, document) = toml_reader::TomlReader::parse(source, Some(&keys::ROOT));
     let manifest = document.and_then(|document| {
-        let root = form.root(document.get_ref(), &keys::ROOT);
-        schema(&mut form, &root)?;
-        keys::read(&mut form, root)
+        let root = toml.root(document.get_ref(), &keys::ROOT);
+        schema(&mut toml, &root)?;
+        keys::read(&mut toml, root)
     });
-    let manifest = manifest.filter(|_| form.is_whole());
-    Read { manifest, diagnostics: form.into_diagnostics() }
+    let manifest = manifest.filter(|_| !toml.section_lost);
+    ReadManifest { manifest, diagnostics: toml.into_diagnostics() }
 }
 
 /// The schema edition, if this version knows it.
-fn schema(form: &mut form::Form<'_>, root: &form::Section<'_>) -> Option<i64> {
+fn schema(toml: &mut toml_reader::TomlReader, root: &toml_reader::Section<'_>) -> Option<i64> {
     let note = format!("this version of cubinder understands `schema = {NEWEST_SCHEMA}`");
     let Some(entry) = root.entry("schema") else {
         let near = root.entries().into_iter().find(|entry| suggest(&entry.key, ["schema"]).is_some());
-        form.report(match near {
+        toml.report(match near {
             Some(entry) => {
-                let (place, label) = (form.span(entry.key_range), "no key of the file");
+                let (place, label) = (toml.span(entry.key_range), "no key of the file");
                 errors::NoSchema { place, label, note, near: Some("schema") }
             }
             None => {
                 let label = "expected `schema = 1` before the first table";
-                errors::NoSchema { place: form.span(0..0), label, note, near: None }
+                errors::NoSchema { place: toml.span(0..0), label, note, near: None }
             }
         });
         return None;
     };
-    let edition = form.integer(&entry)?;
+    let edition = toml.integer(&entry)?;
     if (1..=NEWEST_SCHEMA).contains(&edition) {
         return Some(edition);
     }
     let help = (edition > NEWEST_SCHEMA).then_some("a newer version of cubinder may understand it");
-    form.report(errors::UnknownSchema { edition, place: form.span(&entry), note, help });
+    toml.report(errors::UnknownSchema { edition, place: toml.span(&entry), note, help });
     None
 }
 

@@ -1,5 +1,6 @@
 //! Tables and values of a TOML file, with their places and the description of their keys.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use toml::Spanned;
@@ -18,8 +19,6 @@ pub struct Section<'t> {
     pub(crate) value_range: Range<usize>,
     pub(super) table: &'t DeTable<'t>,
     pub(super) known: Vec<&'static str>,
-    /// Keys that must be there, of a table without a description.
-    pub(super) required: Vec<&'static str>,
     /// Keys that are not there and must be, with an example.
     pub(super) missing: Vec<(&'static str, String)>,
     /// Unknown keys that were reported.
@@ -41,7 +40,8 @@ pub struct Entry<'t> {
     pub range: Range<usize>,
     /// The example of the key's description.
     pub(crate) example: &'static str,
-    pub(super) value: &'t DeValue<'t>,
+    /// The value as TOML.
+    pub value: &'t DeValue<'t>,
 }
 
 impl<'t> Section<'t> {
@@ -53,7 +53,6 @@ impl<'t> Section<'t> {
             value_range: 0..0,
             table,
             known: Vec::new(),
-            required: Vec::new(),
             missing: Vec::new(),
             reported: Vec::new(),
             description: None,
@@ -83,7 +82,7 @@ impl<'t> Section<'t> {
 
     /// Whether there is such a key, known or not.
     pub fn has(&self, key: &str) -> bool {
-        self.table.iter().any(|(name, _)| name.get_ref() == key)
+        self.table.contains_key(key)
     }
 
     /// How errors call it.
@@ -99,15 +98,12 @@ impl<'t> Section<'t> {
 
     /// The value of a key, known or not.
     pub fn entry(&self, key: &str) -> Option<Entry<'t>> {
-        let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
-        Some(entry(name, value))
+        self.table.get_key_value(key).map(entry)
     }
 
     /// All keys and values in the file's order.
     pub fn entries(&self) -> Vec<Entry<'t>> {
-        let mut entries: Vec<Entry<'t>> = self.table.iter().map(|(name, value)| entry(name, value)).collect();
-        entries.sort_by_key(|entry| entry.key_range.start);
-        entries
+        entries(self.table)
     }
 }
 
@@ -117,7 +113,13 @@ impl From<&Entry<'_>> for Range<usize> {
     }
 }
 
-fn entry<'t>(name: &Spanned<std::borrow::Cow<'t, str>>, value: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
+fn entries<'t>(table: &'t DeTable<'t>) -> Vec<Entry<'t>> {
+    let mut entries: Vec<Entry<'t>> = table.iter().map(entry).collect();
+    entries.sort_by_key(|entry| entry.key_range.start);
+    entries
+}
+
+fn entry<'t>((name, value): (&Spanned<Cow<'t, str>>, &'t Spanned<DeValue<'t>>)) -> Entry<'t> {
     Entry {
         key: name.get_ref().clone().into_owned(),
         key_range: name.span(),
@@ -133,34 +135,34 @@ impl<'t> Entry<'t> {
         Located { value: self.key.clone(), range: self.key_range.clone() }
     }
 
-    /// What the value is, for errors.
+    /// Describes the value for errors.
     pub fn found(&self) -> String {
-        describe(self.value)
-    }
-
-    /// The value as TOML.
-    pub fn value(&self) -> &'t DeValue<'t> {
-        self.value
+        match self.value {
+            DeValue::String(text) if text.len() <= 40 => format!("the string `{text}`"),
+            DeValue::String(_) => "a string".to_owned(),
+            DeValue::Integer(integer) => format!("the integer `{integer}`"),
+            DeValue::Float(float) => format!("the float `{float}`"),
+            DeValue::Boolean(value) => format!("the boolean `{value}`"),
+            DeValue::Datetime(_) => "a date or time".to_owned(),
+            DeValue::Array(_) => "an array".to_owned(),
+            DeValue::Table(_) => "a table".to_owned(),
+        }
     }
 
     /// The lines in the file's order, where the value is a table.
     pub fn lines(&self) -> Option<Vec<Entry<'t>>> {
-        let DeValue::Table(table) = self.value else { return None };
-        let mut entries: Vec<Entry<'t>> = table.iter().map(|(name, value)| entry(name, value)).collect();
-        entries.sort_by_key(|entry| entry.key_range.start);
-        Some(entries)
+        self.value.as_table().map(entries)
     }
 
     /// The elements, where the value is an array.
     pub fn items(&self) -> Option<Vec<Entry<'t>>> {
-        match self.value {
-            DeValue::Array(items) => Some(items.iter().map(|item| self.element(item)).collect()),
-            _ => None,
-        }
-    }
-
-    fn element(&self, item: &'t Spanned<DeValue<'t>>) -> Entry<'t> {
-        Entry { key_range: item.span(), range: item.span(), value: item.get_ref(), ..self.clone() }
+        let element = |item: &'t Spanned<DeValue<'t>>| Entry {
+            key_range: item.span(),
+            range: item.span(),
+            value: item.get_ref(),
+            ..self.clone()
+        };
+        Some(self.value.as_array()?.iter().map(element).collect())
     }
 }
 
@@ -180,17 +182,4 @@ pub fn is_identifier(name: &str) -> bool {
     let mut bytes = name.bytes();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-}
-
-pub(super) fn describe(value: &DeValue<'_>) -> String {
-    match value {
-        DeValue::String(text) if text.len() <= 40 => format!("the string `{text}`"),
-        DeValue::String(_) => "a string".to_owned(),
-        DeValue::Integer(integer) => format!("the integer `{integer}`"),
-        DeValue::Float(float) => format!("the float `{float}`"),
-        DeValue::Boolean(value) => format!("the boolean `{value}`"),
-        DeValue::Datetime(_) => "a date or time".to_owned(),
-        DeValue::Array(_) => "an array".to_owned(),
-        DeValue::Table(_) => "a table".to_owned(),
-    }
 }

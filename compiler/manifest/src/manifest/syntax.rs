@@ -6,43 +6,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::description::{Key, Nested, Table};
+use super::errors::{KeyTwice, NotToml};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
-use crate::rules;
 
 /// How many repeated keys are reported; looking for the first of each takes time.
 const MAX_REPORTED: usize = 32;
 
-/// Something that is open at some place of the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Open {
+/// A bracket, brace or string that is not closed before some place of the text.
+#[derive(Debug, Clone, Copy)]
+struct Unclosed {
     at: usize,
-    delimiter: Delimiter,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Delimiter {
-    Bracket,
-    Brace,
-    /// A string, with its quotes.
-    Quote(&'static str),
-}
-
-impl Delimiter {
-    const fn opener(self) -> &'static str {
-        match self {
-            Delimiter::Bracket => "[",
-            Delimiter::Brace => "{",
-            Delimiter::Quote(quotes) => quotes,
-        }
-    }
-
-    const fn closer(self) -> &'static str {
-        match self {
-            Delimiter::Bracket => "]",
-            Delimiter::Brace => "}",
-            Delimiter::Quote(quotes) => quotes,
-        }
-    }
+    /// `[`, `{` or the quotes of a string.
+    opener: &'static str,
 }
 
 /// The messages for what the TOML reader found; none where it found nothing.
@@ -71,10 +46,12 @@ impl Explainer<'_> {
         &self.source.text
     }
 
-    fn error(&self, message: impl AsRef<str>, range: Range<usize>, label: impl Into<String>) -> Diagnostic {
-        Diagnostic::error(format!("not valid TOML: {}", message.as_ref()))
-            .code(rules::NOT_TOML)
-            .at(Span::new(self.source, range), label)
+    fn span(&self, range: Range<usize>) -> Span {
+        Span::new(self.source, range)
+    }
+
+    fn error(&self, cause: impl Into<String>, range: Range<usize>, label: impl Into<String>) -> Diagnostic {
+        NotToml { cause: cause.into(), place: self.span(range), label: label.into() }.into()
     }
 
     fn syntax(&self, error: &toml::de::Error) -> Diagnostic {
@@ -87,36 +64,27 @@ impl Explainer<'_> {
             return unclosed;
         }
         let found = self.text().get(range.start..).unwrap_or_default();
-        match cause {
-            "invalid boolean" | "string values must be quoted" => return self.word(&range),
-            // `nan` and `inf` are floats, so their first letters promise one; `1.0.0` begins as one.
-            "invalid float" if expected == "`nan`" || expected == "`inf`" || found.starts_with('.') => {
-                return self.word(&range);
-            }
-            _ => {}
+        // `nan` and `inf` are floats, so their first letters promise one; `1.0.0` begins as one.
+        let is_word_as_float = matches!(expected, "`nan`" | "`inf`") || found.starts_with('.');
+        if matches!(cause, "invalid boolean" | "string values must be quoted")
+            || cause == "invalid float" && is_word_as_float
+        {
+            return self.word(&range);
         }
         if let Some(quote) = self.string_before(&range).filter(|_| found.starts_with(is_word)) {
             let end = range.start + found.find(|c: char| !is_word(c)).unwrap_or(found.len());
             let word = self.text().get(range.start..end).unwrap_or_default();
             let inner = if quote == '"' { '\'' } else { '"' };
-            return self
-                .error(
-                    "text behind the end of a string",
-                    range.start..end,
-                    "the string has ended before this",
-                )
-                .help(format!(
-                    "write strings inside of strings with the other quotes: `{inner}{word}{inner}`"
-                ));
+            let label = "the string has ended before this";
+            let diagnostic = self.error("text behind the end of a string", range.start..end, label);
+            let help = "write strings inside of strings with the other quotes";
+            return diagnostic.help(format!("{help}: `{inner}{word}{inner}`"));
         }
         if found.starts_with("//") {
-            let diagnostic = self.error("`//` begins no comment", range.start..range.start + 2, "not TOML");
-            return diagnostic.help("a comment begins with `#`");
+            return self.slashes(range.start).help("a comment begins with `#`");
         }
         if found.starts_with(';') {
-            let diagnostic =
-                self.error("a line does not end with `;`", range.start..range.start + 1, "not TOML");
-            return diagnostic.help("leave it out: the end of the line ends a value");
+            return self.semicolon(range.start);
         }
         if let Some(curly) = found.chars().next().filter(|&c| is_curly(c)) {
             return self.curly(range.start..range.start + curly.len_utf8());
@@ -135,6 +103,15 @@ impl Explainer<'_> {
             expected => format!("expected {expected}"),
         };
         self.error(cause, range, label)
+    }
+
+    fn semicolon(&self, at: usize) -> Diagnostic {
+        let diagnostic = self.error("a line does not end with `;`", at..at + 1, "not TOML");
+        diagnostic.help("leave it out: the end of the line ends a value")
+    }
+
+    fn slashes(&self, at: usize) -> Diagnostic {
+        self.error("`//` begins no comment", at..at + 2, "not TOML")
     }
 
     /// A word where a value belongs: what is missing is quotes, or it is no value of TOML's.
@@ -157,27 +134,23 @@ impl Explainer<'_> {
             return self.curly(place);
         }
         if let Some(value) = value.strip_suffix(';') {
-            let end = place.start + value.len();
-            return self
-                .error("a line does not end with `;`", end..end + 1, "not TOML")
-                .help("leave it out: the end of the line ends a value");
+            return self.semicolon(place.start + value.len());
         }
         if let Some((number, _)) = value.split_once("//")
             && is_plain(number.trim())
         {
-            let at = place.start + number.len();
-            return self
-                .error("`//` begins no comment", at..at + 2, "not TOML")
-                .help("a comment begins with `#`; an expression stands in quotes");
+            let diagnostic = self.slashes(place.start + number.len());
+            return diagnostic.help("a comment begins with `#`; an expression stands in quotes");
         }
         let lower = value.to_ascii_lowercase();
         if matches!(lower.as_str(), "true" | "false") {
-            return self
-                .error("a word is no value", place, "expected `true`, `false`, or a string in quotes")
-                .help(format!("write `{lower}`"));
+            let expected = "expected `true`, `false`, or a string in quotes";
+            return self.error("a word is no value", place, expected).help(format!("write `{lower}`"));
         }
-        let expected = if digit { "a number" } else { "`true`, `false`" };
-        let message = if digit { "this is no number" } else { "a word is no value" };
+        let (message, expected) = match digit {
+            true => ("this is no number", "a number"),
+            false => ("a word is no value", "`true`, `false`"),
+        };
         let diagnostic = self.error(message, place, format!("expected {expected}, or a string in quotes"));
         let count = |c: char| value.matches(c).count();
         if count('(') != count(')') {
@@ -197,19 +170,17 @@ impl Explainer<'_> {
         let text = self.text();
         let line = text.get(range.start..self.line_of(range.start).end).map_or("", without_comment);
         let mut depth = 0_usize;
-        for (at, c) in line.char_indices() {
+        let is_end = |c: char| {
             match c {
                 '(' => depth += 1,
                 ')' => depth = depth.saturating_sub(1),
-                ',' | ']' | '}' if depth == 0 => {
-                    let length = line.get(..at).unwrap_or_default().trim_end().len();
-                    return length.saturating_sub(range.len());
-                }
-                '"' | '\'' => return 0,
                 _ => {}
             }
-        }
-        0
+            matches!(c, '"' | '\'') || depth == 0 && matches!(c, ',' | ']' | '}')
+        };
+        let (call, end) = line.find(is_end).map_or(("", ""), |end| line.split_at(end));
+        let length = if end.starts_with(['"', '\'']) { 0 } else { call.trim_end().len() };
+        length.saturating_sub(range.len())
     }
 
     fn curly(&self, range: Range<usize>) -> Diagnostic {
@@ -228,32 +199,27 @@ impl Explainer<'_> {
             return None;
         }
         let open = open_at(text, at).pop()?;
-        let is_string = matches!(open.delimiter, Delimiter::Quote(_));
-        if is_string != in_string {
+        let end = open.at + open.opener.len();
+        let (what, closer) = match open.opener {
+            "[" => ("an array", "]"),
+            "{" => ("an inline table", "}"),
+            quotes if in_string => {
+                let end = if quotes.len() == 1 { self.line_of(open.at).end.max(end) } else { end };
+                let label = format!("expected `{quotes}` behind it");
+                return Some(self.error("this string does not end", open.at..end, label));
+            }
+            _ => return None,
+        };
+        if in_string {
             return None;
         }
-        let end = open.at + open.delimiter.opener().len();
-        let closer = open.delimiter.closer();
-        if is_string {
-            let line = self.line_of(open.at);
-            let end = if open.delimiter.opener().len() == 1 { line.end.max(end) } else { end };
-            return Some(self.error(
-                "this string does not end",
-                open.at..end,
-                format!("expected `{closer}` behind it"),
-            ));
-        }
-        let what = if open.delimiter == Delimiter::Bracket { "an array" } else { "an inline table" };
-        let diagnostic = self.error(
-            format!("{what} is not closed"),
-            open.at..end,
-            format!("`{closer}` is missing for this"),
-        );
+        let label = format!("`{closer}` is missing for this");
+        let diagnostic = self.error(format!("{what} is not closed"), open.at..end, label);
         if at_end {
             return Some(diagnostic);
         }
         let start = at + (line.len() - line.trim_start().len());
-        Some(diagnostic.related(Span::new(self.source, start..at + line.trim_end().len()), "before this"))
+        Some(diagnostic.related(self.span(start..at + line.trim_end().len()), "before this"))
     }
 
     /// Keys that are given twice. A table that is, is most often meant as one of several.
@@ -268,48 +234,42 @@ impl Explainer<'_> {
             let line = self.line_of(range.start);
             let is_header =
                 self.text().get(line.clone()).is_some_and(|line| line.trim_start().starts_with('['));
-            let diagnostic = Diagnostic::error(format!("the key `{key}` is given twice"))
-                .code(rules::DECLARED_TWICE)
-                .at(Span::new(self.source, range.clone()), "the second time");
-            // What stands in a table that is there twice is read as more lines of the first.
-            if !is_header && tables.iter().any(|table| table.contains(&range.start)) {
-                continue;
+            let second = self.span(range.clone());
+            let twice = KeyTwice { key: key.to_owned(), second, first: None, misspelt: None, help: None };
+            if is_header {
+                tables.push(line.end..self.next_header(line.end));
+                let first = self.first_header(key, line.start);
+                reported.push(self.table_twice(key, twice, first).into());
+            } else if !tables.iter().any(|table| table.contains(&range.start)) {
+                // The lines of a table that is there twice are read as more lines of the first.
+                reported.push(twice.into());
             }
-            if !is_header {
-                reported.push(diagnostic);
-                continue;
-            }
-            tables.push(line.end..self.next_header(line.end));
-            let diagnostic = match self.first_header(key, line.start) {
-                Some(first) => self.table_twice(key, diagnostic, first),
-                None => diagnostic,
-            };
-            reported.push(diagnostic);
         }
         reported
     }
 
-    fn table_twice(&self, key: &str, diagnostic: Diagnostic, first: Range<usize>) -> Diagnostic {
+    fn table_twice(&self, key: &str, twice: KeyTwice, first: Option<Range<usize>>) -> KeyTwice {
+        let Some(first) = first else { return twice };
         let header = self.text().get(first.clone()).unwrap_or_default();
         // Its parts are then read as a table of that name.
         let misspelt = self.header_before(first.start).filter(|range| {
             let name = self.text().get(range.clone()).unwrap_or_default().trim_matches(['[', ']']).trim();
             self.key(name).is_none() && suggest(name, [key]).is_some()
         });
-        let diagnostic = diagnostic.related(Span::new(self.source, first), "the first time");
+        let twice = KeyTwice { first: Some(self.span(first.clone())), ..twice };
         if !self.key(key).is_some_and(|key| matches!(key.nested, Nested::Array(_))) {
-            return diagnostic;
+            return twice;
         }
-        match header.trim_matches(['[', ']']).split_once('.') {
-            Some((table, _)) if table.trim() == key => match misspelt {
-                Some(misspelt) => diagnostic
-                    .related(Span::new(self.source, misspelt), "no key of a manifest")
-                    .help(format!("did you mean `[[{key}]]`?")),
-                None => diagnostic
-                    .help(format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")),
-            },
-            _ => diagnostic.help(format!("write `[[{key}]]`, with two brackets, for each of them")),
-        }
+        let outer = header.trim_matches(['[', ']']).split_once('.').map(|(table, _)| table.trim());
+        let misspelt = misspelt.filter(|_| outer == Some(key)).map(|range| self.span(range));
+        let help = match (outer == Some(key), &misspelt) {
+            (true, Some(_)) => format!("did you mean `[[{key}]]`?"),
+            (true, None) => {
+                format!("`{header}` belongs to the `[[{key}]]` above it: move it below that one")
+            }
+            _ => format!("write `[[{key}]]`, with two brackets, for each of them"),
+        };
+        KeyTwice { misspelt, help: Some(help), ..twice }
     }
 
     /// The key of this name, of the file or of a table in it.
@@ -340,17 +300,13 @@ impl Explainer<'_> {
 
     /// The last header before `end`.
     fn header_before(&self, end: usize) -> Option<Range<usize>> {
-        let mut before = self.text().get(..end)?;
-        while let Some(at) = before.rfind('[') {
+        let before = self.text().get(..end)?;
+        before.rmatch_indices('[').find_map(|(at, _)| {
             let line = self.line_of(at);
-            let header = without_comment(self.text().get(line.clone())?.trim());
-            if header.starts_with('[') {
-                let start = line.start + self.text().get(line)?.find('[')?;
-                return Some(start..start + header.len());
-            }
-            before = before.get(..line.start)?;
-        }
-        None
+            let text = self.text().get(line.clone())?;
+            let (header, start) = (without_comment(text.trim()), line.start + text.find('[')?);
+            header.starts_with('[').then(|| start..start + header.len())
+        })
     }
 
     fn next_header(&self, from: usize) -> usize {
@@ -416,9 +372,9 @@ fn begins_something(line: &str) -> bool {
 }
 
 /// What is open at a place of a text, the innermost last.
-fn open_at(text: &str, end: usize) -> Vec<Open> {
+fn open_at(text: &str, end: usize) -> Vec<Unclosed> {
     let text = text.get(..end).unwrap_or(text);
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<Unclosed> = Vec::new();
     let mut at = 0;
     while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
         let quotes = ["\"\"\"", "'''", "\"", "'"].into_iter().find(|quotes| rest.starts_with(quotes));
@@ -430,7 +386,7 @@ fn open_at(text: &str, end: usize) -> Vec<Open> {
                     at += rest.find('\n').unwrap_or(rest.len());
                 }
                 None => {
-                    open.push(Open { at, delimiter: Delimiter::Quote(quotes) });
+                    open.push(Unclosed { at, opener: quotes });
                     return open;
                 }
             }
@@ -439,8 +395,8 @@ fn open_at(text: &str, end: usize) -> Vec<Open> {
         let mut step = 1;
         match rest.as_bytes().first() {
             Some(b'#') => step = rest.find('\n').unwrap_or(rest.len()),
-            Some(b'[') => open.push(Open { at, delimiter: Delimiter::Bracket }),
-            Some(b'{') => open.push(Open { at, delimiter: Delimiter::Brace }),
+            Some(b'[') => open.push(Unclosed { at, opener: "[" }),
+            Some(b'{') => open.push(Unclosed { at, opener: "{" }),
             Some(b']' | b'}') => {
                 open.pop();
             }
@@ -489,7 +445,7 @@ mod tests {
     fn what_is_open() {
         let open = |text: &str| {
             let all = open_at(text, text.len());
-            all.into_iter().map(|open| (open.at, open.delimiter.opener())).collect::<Vec<_>>()
+            all.into_iter().map(|open| (open.at, open.opener)).collect::<Vec<_>>()
         };
         assert_eq!(open("[a]\nb = [\"]\", ']' # ]\n"), [(8, "[")]);
         assert_eq!(open("a = { b = [1"), [(4, "{"), (10, "[")]);

@@ -122,27 +122,29 @@ impl TableType {
 
     /// The bytes of a float; none where a finite one rounds to infinity.
     fn float(self, value: f64) -> Option<Vec<u8>> {
-        let sign = u64::from(value.is_sign_negative());
-        // By the bits of sign, infinity and the first of a fraction: where they lie is all that IEEE's formats differ in.
-        let special = |width: u32, fraction: u32| {
-            let exponent = ((1_u64 << (width - 1 - fraction)) - 1) << fraction;
-            let quiet = if value.is_nan() { 1 << (fraction - 1) } else { 0 };
-            sign << (width - 1) | exponent | quiet
-        };
         let is_finite = value.is_finite();
         let bits = match self {
             TableType::F16 if is_finite => float::to_f16(value)?.into(),
-            TableType::F16 => special(16, 10),
             TableType::Bf16 if is_finite => float::to_bf16(value)?.into(),
-            TableType::Bf16 => special(16, 7),
             TableType::F32 if is_finite => {
                 #[allow(clippy::cast_possible_truncation)] // it was rounded
                 let single = float::round_to_f32(value)? as f32;
                 single.to_bits().into()
             }
-            TableType::F32 => special(32, 23),
             _ if is_finite => value.to_bits(),
-            _ => special(64, 52),
+            _ => {
+                // IEEE's formats differ only in the positions of the sign, the exponent and the fraction.
+                let width = 8 * self.size();
+                let fraction = match self {
+                    TableType::F16 => 10,
+                    TableType::Bf16 => 7,
+                    TableType::F32 => 23,
+                    _ => 52,
+                };
+                let exponent = ((1_u64 << (width - 1 - fraction)) - 1) << fraction;
+                let quiet = u64::from(value.is_nan()) << (fraction - 1);
+                u64::from(value.is_sign_negative()) << (width - 1) | exponent | quiet
+            }
         };
         Some(self.cut(bits.to_le_bytes()))
     }
@@ -150,20 +152,6 @@ impl TableType {
 
 /// The most bytes of a table.
 pub(crate) const MAX_TABLE_BYTES: usize = 1 << 20;
-
-/// The elements of a table.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct TableData {
-    /// One after the other, little-endian.
-    pub bytes: Vec<u8>,
-}
-
-impl TableData {
-    /// One more element.
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.bytes.extend_from_slice(bytes);
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -47,7 +47,7 @@ n = "numel(y)"
 half = 0.5
 "#;
 
-fn read_text(text: &str) -> Read {
+fn read_text(text: &str) -> ReadManifest {
     read(&Source::new("m.toml", text))
 }
 
@@ -143,7 +143,7 @@ fn attribute_text() -> impl Strategy<Value = String> {
     ];
     let list =
         proptest::collection::vec(value.clone(), 0..4).prop_map(|items| format!("[{}]", items.join(", ")));
-    let range = (-2_i64..6, -2_i64..300, 0..4).prop_map(|(low, high, form)| match form {
+    let range = (-2_i64..6, -2_i64..300, 0..4).prop_map(|(low, high, toml)| match toml {
         0 => low.to_string(),
         1 => format!("\"{low}..={high}\""),
         2 => format!("\"{low}..\""),
@@ -182,7 +182,7 @@ proptest! {
                 minimum,
                 maximum,
                 one_of: decl.one_of.as_ref().map(|values| values.value.clone()).unwrap_or_default(),
-                ..cubinder_model::Attribute::new("a", decl.ty)
+                ..cubinder_model::Attribute::new("a", decl.ty.value)
             };
             prop_assert_eq!(attribute.check_rules(), Ok(()));
         }
@@ -192,6 +192,6 @@ proptest! {
 #[test]
 fn a_list_shows_at_most_forty_names() {
     let forty = vec!["`a`"; 40].join(", ");
-    assert_eq!(super::form::list(&["a"; 40]), forty);
-    assert_eq!(super::form::list(&["a"; 41]), format!("{forty} and 1 more"));
+    assert_eq!(super::toml_reader::list(&["a"; 40]), forty);
+    assert_eq!(super::toml_reader::list(&["a"; 41]), format!("{forty} and 1 more"));
 }

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 
 use super::description::{Kinds, Nested};
 use super::errors::EmptyPath;
-use super::form::{Entry, Form, Section};
+use super::toml_reader::{Entry, Section, TomlReader};
 use super::{Located, Text, json};
 
 /// A type of values.
@@ -22,30 +22,30 @@ pub(crate) trait ValueType {
     fn schema() -> Json;
 
     /// Reads a value. One that cannot be used is reported.
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Self::Value<'t>>;
+    fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<Self::Value<'t>>;
 }
 
 /// The values of a table's keys.
 pub(crate) trait Row<'t>: Sized {
     /// Reads the keys that are there.
-    fn read(form: &mut Form<'_>, section: &Section<'t>) -> Self;
+    fn read(toml: &mut TomlReader, section: &Section<'t>) -> Self;
 
     /// Reads the keys that are there, and reports unknown and missing ones.
-    fn read_all(form: &mut Form<'_>, section: Section<'t>) -> Self {
-        let row = Self::read(form, &section);
-        form.finish(&section);
+    fn read_all(toml: &mut TomlReader, section: Section<'t>) -> Self {
+        let row = Self::read(toml, &section);
+        toml.finish(&section);
         row
     }
 }
 
 impl<'t> Section<'t> {
     /// Reads the value of a key.
-    pub(crate) fn get<T: ValueType>(&self, form: &mut Form<'_>, key: &str) -> Option<T::Value<'t>> {
+    pub(crate) fn get<T: ValueType>(&self, toml: &mut TomlReader, key: &str) -> Option<T::Value<'t>> {
         let mut entry = self.entry(key)?;
         entry.example = self.description.and_then(|table| table.key(key)).map_or("", |key| key.example);
-        let outer = std::mem::replace(&mut form.above, self.description);
-        let value = T::read(form, &entry);
-        form.above = outer;
+        let outer = std::mem::replace(&mut toml.above, self.description);
+        let value = T::read(toml, &entry);
+        toml.above = outer;
         value
     }
 }
@@ -54,14 +54,23 @@ impl<'t> Section<'t> {
 pub(crate) trait Declaration: Sized {
     /// The kinds of its tables.
     const KINDS: &'static Kinds;
+    /// What an author's name is of: `an attribute`.
+    const NAMED: &'static str = "";
+    /// Whether each has a header of its own in the file, such as `[attributes.NAME]`.
+    const HAS_HEADER: bool = true;
+
+    /// Identifiers that cannot be names.
+    fn reserved() -> Vec<&'static str> {
+        Vec::new()
+    }
 
     /// How to write a value of another type as a table.
-    fn help(_: &Form<'_>, _: &Entry<'_>) -> Option<String> {
+    fn help(_: &TomlReader, _: &Entry<'_>) -> Option<String> {
         None
     }
 
     /// Reads a table; `name` is the key that it is under.
-    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<Self>;
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<Self>;
 }
 
 /// What a line of a table with the author's names declares.
@@ -89,7 +98,7 @@ pub(crate) trait Line {
     fn schema() -> Json;
 
     /// Reads a line.
-    fn read(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Self::Value>;
+    fn read(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Self::Value>;
 }
 
 /// A table.
@@ -104,10 +113,10 @@ impl<T: Declaration> ValueType for TableOf<T> {
         T::KINDS.schema()
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<T> {
-        match form.open(entry, T::KINDS) {
-            Some(section) => T::read(form, entry.name(), section),
-            None => form.report_no_table(entry, T::help(form, entry)),
+    fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<T> {
+        match toml.open(entry, T::KINDS) {
+            Some(section) => T::read(toml, entry.name(), section),
+            None => toml.report_no_table(entry, T::help(toml, entry)),
         }
     }
 }
@@ -124,17 +133,17 @@ impl<T: Declaration> ValueType for ArrayOf<T> {
         T::KINDS.array_schema()
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<T>> {
+    fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<Vec<T>> {
         let path = T::KINDS.tables.last().map_or("", |table| table.path.trim_end_matches("[]"));
-        let items = form.tables_of(entry, path)?;
-        Some(items.iter().filter_map(|item| TableOf::<T>::read(form, item)).collect())
+        let items = toml.tables_of(entry, path)?;
+        Some(items.iter().filter_map(|item| TableOf::<T>::read(toml, item)).collect())
     }
 }
 
 /// A table of tables, each under a name of the author's.
 pub(crate) struct NamedTables<T>(PhantomData<T>);
 
-impl<T: Declaration + Named> ValueType for NamedTables<T> {
+impl<T: Declaration> ValueType for NamedTables<T> {
     type Value<'t> = Vec<T>;
     const NAME: &'static str = "table of tables";
     const NESTED: Nested = Nested::Named(T::KINDS);
@@ -143,27 +152,14 @@ impl<T: Declaration + Named> ValueType for NamedTables<T> {
         names_to(&T::KINDS.schema(), &T::reserved())
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<T>> {
-        if T::HAS_HEADER && form.report_flat(entry) {
+    fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<Vec<T>> {
+        if T::HAS_HEADER && toml.report_flat(entry) {
             return None;
         }
-        form.lines_of(entry, |form, entry| {
-            form.identifier(&entry.name(), T::WHAT);
-            TableOf::<T>::read(form, entry)
+        toml.lines_of(entry, |toml, entry| {
+            toml.identifier(&entry.name(), T::NAMED);
+            TableOf::<T>::read(toml, entry)
         })
-    }
-}
-
-/// A declaration under a name of the author's.
-pub(crate) trait Named {
-    /// What is named: `an attribute`.
-    const WHAT: &'static str;
-    /// Whether each has a header of its own in the file, such as `[attributes.NAME]`.
-    const HAS_HEADER: bool = true;
-
-    /// Identifiers that cannot be names.
-    fn reserved() -> Vec<&'static str> {
-        Vec::new()
     }
 }
 
@@ -179,14 +175,14 @@ impl<L: Line> ValueType for Lines<L> {
         names_to(&L::schema(), &L::reserved())
     }
 
-    fn read<'t>(form: &mut Form<'_>, entry: &Entry<'t>) -> Option<Vec<L::Value>> {
+    fn read<'t>(toml: &mut TomlReader, entry: &Entry<'t>) -> Option<Vec<L::Value>> {
         if entry.lines().is_none() {
             if L::ESSENTIAL {
-                form.give_up();
+                toml.give_up();
             }
-            return form.report_no_table(entry, L::help(entry));
+            return toml.report_no_table(entry, L::help(entry));
         }
-        form.lines_of(entry, L::read)
+        toml.lines_of(entry, L::read)
     }
 }
 
@@ -236,10 +232,10 @@ macro_rules! table {
 
         impl<'t> $crate::manifest::value_type::Row<'t> for $row<'t> {
             fn read(
-                form: &mut $crate::manifest::form::Form<'_>,
-                section: &$crate::manifest::form::Section<'t>,
+                toml: &mut $crate::manifest::toml_reader::TomlReader,
+                section: &$crate::manifest::toml_reader::Section<'t>,
             ) -> Self {
-                $row { $($field: section.get::<$value>(form, table!(@name $field $($name)?))),* }
+                $row { $($field: section.get::<$value>(toml, table!(@name $field $($name)?))),* }
             }
         }
     )+};
@@ -263,10 +259,10 @@ macro_rules! value_types {
             }
 
             fn read<'t>(
-                form: &mut $crate::manifest::form::Form<'_>,
-                entry: &$crate::manifest::form::Entry<'t>,
+                toml: &mut $crate::manifest::toml_reader::TomlReader,
+                entry: &$crate::manifest::toml_reader::Entry<'t>,
             ) -> Option<$value> {
-                $read(form, entry)
+                $read(toml, entry)
             }
         }
     )+};
@@ -275,35 +271,35 @@ pub(crate) use value_types;
 
 value_types! {
     /// A text.
-    pub(crate) AnyText -> String: "string", json!({ "type": "string" }), |form: &mut Form<'_>, entry| Some(form.string(entry)?.value);
+    pub(crate) AnyText -> String: "string", json!({ "type": "string" }), |toml: &mut TomlReader, entry| Some(toml.string(entry)?.value);
     /// A name for expressions and C++.
-    pub(crate) Identifier -> Located<String>: "identifier", json::identifier(), Form::string;
+    pub(crate) Identifier -> Located<String>: "identifier", json::identifier(), TomlReader::string;
     /// An expression: a string, or a number or boolean that stands for itself.
-    pub(crate) Expression -> Text: "expression", json::expression(), Form::expression;
+    pub(crate) Expression -> Text: "expression", json::expression(), TomlReader::expression;
     /// An expression that can only be a string.
-    pub(crate) ExpressionText -> Text: "expression (a string)", json!({ "type": "string" }), Form::text;
+    pub(crate) ExpressionText -> Text: "expression (a string)", json!({ "type": "string" }), TomlReader::text;
     /// A file, relative to the manifest's folder.
     pub(crate) FilePath -> Located<String>: "path", json!({ "type": "string", "pattern": "\\S" }), file_path;
     /// `true` or `false`.
     pub(crate) Switch -> Located<bool>: "boolean", json!({ "type": "boolean" }), switch;
     /// Line information for profilers.
-    pub(crate) Debug -> bool: "`\"line\"`", json!({ "enum": ["line"] }), Form::line_information;
+    pub(crate) Debug -> bool: "`\"line\"`", json!({ "enum": ["line"] }), TomlReader::line_information;
 }
 
-fn file_path(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    let file = form.string(entry)?;
+fn file_path(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
+    let file = toml.string(entry)?;
     if file.value.trim().is_empty() {
         let what = if entry.key == "source" { "a CUDA file" } else { "a file" };
-        form.report(EmptyPath { key: entry.key.clone(), what, place: form.span(&file), help: None });
+        toml.report(EmptyPath { key: entry.key.clone(), what, place: toml.span(&file), help: None });
         return None;
     }
     Some(file)
 }
 
 /// A boolean that is written out, at its key and value.
-fn switch(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<bool>> {
-    let Some(value) = entry.value().as_bool() else {
-        form.report(form.wrong_type(entry, "`true` or `false`"));
+fn switch(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<bool>> {
+    let Some(value) = entry.value.as_bool() else {
+        toml.report(toml.wrong_type(entry, "`true` or `false`"));
         return None;
     };
     Some(Located { value, range: entry.key_range.start..entry.range.end })

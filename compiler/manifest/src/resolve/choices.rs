@@ -59,12 +59,8 @@ fn size<T>(parameters: &[Parameter<T>]) -> usize {
 }
 
 fn named_alternatives<T: Copy>(parameters: &[Parameter<T>]) -> impl Iterator<Item = Vec<(String, T)>> {
-    parameters.iter().map(|parameter| {
-        parameter
-            .alternatives
-            .iter()
-            .map(|alternative| (parameter.name.value.clone(), *alternative))
-            .collect()
+    parameters.iter().map(|Parameter { name, alternatives, .. }| {
+        alternatives.iter().map(|alternative| (name.value.clone(), *alternative)).collect()
     })
 }
 
@@ -199,12 +195,10 @@ fn undecided_type(
     }
     // An attribute that guards name is probably meant to decide it.
     let guards = manifest.variants.iter().filter_map(|variant| variant.guard.as_ref());
-    let guarding = manifest
-        .attributes
-        .iter()
-        .find(|decl| guards.clone().any(|guard| has_word(&guard.value, &decl.name.value)));
-    let is_countable =
-        guarding.is_some_and(|decl| !decl.ty.list && matches!(decl.ty.kind(), Kind::Int | Kind::Bool));
+    let is_guarding = |name: &str| guards.clone().any(|guard| has_word(&guard.value, name));
+    let guarding = manifest.attributes.iter().find(|decl| is_guarding(&decl.name.value));
+    let is_countable = guarding
+        .is_some_and(|decl| !decl.ty.value.list && matches!(decl.ty.value.kind(), Kind::Int | Kind::Bool));
     let attribute = guarding.map(|decl| &decl.name.value);
     let error = UndecidedOutputType {
         name,

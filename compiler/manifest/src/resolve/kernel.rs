@@ -12,7 +12,7 @@ use super::errors::{
 };
 use super::rows::Row;
 use crate::diagnostic::{Diagnostic, Span};
-use crate::manifest::form::{found, is_identifier};
+use crate::manifest::toml_reader::{found, is_identifier};
 
 /// The kernel as C++ names it for a row, and which of the manifest's names it used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,7 @@ fn check_characters(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Res
 
 /// Round brackets close, and angle brackets outside of them: nothing can end the argument list early.
 fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result<(), Box<Diagnostic>> {
+    let unbalanced = |end: usize, problem| Err(boxed(UnbalancedArguments { span: span(0..end), problem }));
     let mut open: Vec<u8> = Vec::new();
     for (at, byte) in arguments.bytes().enumerate() {
         let in_round = open.last() == Some(&b'(');
@@ -121,19 +122,10 @@ fn check_nesting(arguments: &str, span: &dyn Fn(Range<usize>) -> Span) -> Result
         };
         if !matches {
             // A missing or surplus bracket can be anywhere before.
-            return Err(boxed(UnbalancedArguments {
-                span: span(0..at + 1),
-                problem: "up to here one has no partner",
-            }));
+            return unbalanced(at + 1, "up to here one has no partner");
         }
     }
-    match open.is_empty() {
-        true => Ok(()),
-        false => {
-            let span = span(0..arguments.len());
-            Err(boxed(UnbalancedArguments { span, problem: "one is never closed" }))
-        }
-    }
+    if open.is_empty() { Ok(()) } else { unbalanced(arguments.len(), "one is never closed") }
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use super::expression::{Compiler, Expected, RowScope, constant};
 use super::rows::{self, Row, known_type};
 use super::{ArgDraft, ArgDraftValue, Unit, beside, foreign, kernel};
 use crate::diagnostic::{Code, Diagnostic, Span};
-use crate::manifest::form::is_identifier;
+use crate::manifest::toml_reader::is_identifier;
 use crate::manifest::{ArgDecl, LaunchDecl, Text};
 use crate::rules;
 

@@ -9,7 +9,7 @@ use super::errors::{NoLayout, TooFewDimensions};
 use super::restrict::leaves;
 use super::rows::Row;
 use crate::diagnostic::Diagnostic;
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::manifest::{CombinationDecl, InputDecl, Located};
 
 /// Reports tensors that some row wants in a format that their type or rank cannot have. Unclear parameters are exempt.

@@ -41,11 +41,12 @@ use cubinder_expr::{Expr, Kind};
 use cubinder_model::{Attribute, Input, Plugin, Variant};
 
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
-use crate::manifest::{self, Manifest, TableData, TableType};
+use crate::manifest::{self, Manifest, TableType};
 use declarations::Declarations;
 use expression::Compiler;
 pub use foreign::element;
 pub use foreign::{ForeignCode, ForeignFile};
+pub use names::with_article;
 use rows::{Candidate, Exclusion, Row};
 pub use usage::UnusedName;
 
@@ -135,8 +136,8 @@ pub struct Table {
     pub name: String,
     /// What its elements are.
     pub ty: TableType,
-    /// The elements, at least one; those of a file once it is read.
-    pub data: TableData,
+    /// The bytes of the elements, at least one, little-endian; those of a file once it is read.
+    pub data: Vec<u8>,
     /// The file that they are in.
     pub file: Option<TableFile>,
 }
@@ -291,7 +292,7 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
         *guard = guards::guard(&mut compiler, row);
         checked += 1;
     }
-    compiler.settle(checked);
+    compiler.messages.settle(checked);
     diagnostics.extend(counts::check_guards(declared, &mut candidates));
     excluded_rows::by_guards(&mut candidates);
     diagnostics.extend(excluded_rows::check(declared, &candidates));
@@ -311,9 +312,8 @@ fn resolve(manifest: &Manifest, source: &Arc<Source>) -> Result<Resolved, Unreso
     let steps: Vec<steps::RowSteps> = steps.collect();
     steps::report_never_done(&mut compiler, &active_rows, &steps);
     let describe = |row: usize| Some(candidates.get(row)?.row.describe());
-    let (unused_in_manifest, unused_names) = compiler.unused();
-    let messages = compiler.finish(active_rows.len(), &describe);
-    diagnostics.extend(messages);
+    let (unused_in_manifest, unused_names) = usage::unused(declared, &compiler.used, &compiler.used_in_rows);
+    diagnostics.extend(compiler.messages.finish(active_rows.len(), &describe));
     diagnostics.extend(unused_in_manifest);
     if has_errors(&diagnostics) {
         // Something that is wrong elsewhere may be the use that a warning misses.
@@ -397,7 +397,7 @@ fn attribute(decl: &manifest::AttributeDecl) -> Attribute {
     let (minimum, maximum) = decl.range.clone().map(|range| range.value).unwrap_or_default();
     Attribute {
         name: decl.name.value.clone(),
-        ty: decl.ty,
+        ty: decl.ty.value,
         default: decl.default.clone(),
         length: decl.length.as_ref().map(|length| length.value),
         minimum,

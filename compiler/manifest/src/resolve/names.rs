@@ -9,7 +9,7 @@ use super::declarations::{Declarations, DeclaredName, nearest};
 use super::errors::{DeclaredTwice, NameReserved, NameReservedInCpp, TimingTwice, UnknownTimingAttribute};
 use crate::diagnostic::Diagnostic;
 use crate::manifest::Located;
-use crate::manifest::form::{is_identifier, list};
+use crate::manifest::toml_reader::{is_identifier, list};
 
 /// Reports names that are declared twice or that the expression language or C++ reserves.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
@@ -105,7 +105,7 @@ fn twice(
 }
 
 /// `an input`, `a constant`.
-pub(super) fn with_article(noun: &str) -> String {
+pub fn with_article(noun: &str) -> String {
     let article = if noun.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" };
     format!("{article} {noun}")
 }

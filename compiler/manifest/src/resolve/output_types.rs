@@ -29,7 +29,7 @@ pub(super) fn check(
     let mut is_new = |name: &str| !is_unclear(name) && seen.insert(name.to_owned());
     let outputs = manifest.outputs.iter().enumerate().filter(|(_, output)| is_new(&output.ty.value));
     let found = outputs.filter_map(|(index, output)| {
-        let (row, [first, other]) = open(rows, inputs, inputs + index)?;
+        let (row, [first, other]) = undetermined_row(rows, inputs, inputs + index)?;
         let name = output.ty.value.as_str();
         let parameter = manifest.types.iter().find(|parameter| parameter.name.value == *name);
         let range = parameter.map_or(&output.ty.range, |parameter| &parameter.name.range);
@@ -47,7 +47,7 @@ pub(super) fn check(
 }
 
 /// A row for which the type of tensor `number` is open, with two types that it can be.
-fn open<'r>(rows: &[&'r Row], inputs: usize, number: usize) -> Option<(&'r Row, [DataType; 2])> {
+fn undetermined_row<'r>(rows: &[&'r Row], inputs: usize, number: usize) -> Option<(&'r Row, [DataType; 2])> {
     let mut known: BTreeMap<(String, &[DataType]), DataType> = BTreeMap::new();
     rows.iter().find_map(|row| {
         let (of_inputs, ty) = (row.tensor_types.get(..inputs)?, *row.tensor_types.get(number)?);

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::declarations::{Declarations, nearest};
 use super::errors::{EmptyCombination, NotAnAlternative, UnknownParameter};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::manifest::{Alternative, Parameter};
 
 /// Reports restrictions that name nothing of `[types]` or `[formats]`, and combinations of nothing. Returns the parameters with

@@ -11,7 +11,7 @@ use super::declarations::{Declarations, Tensor, is_declared, nearest, tensors};
 use super::errors::{TooManyVariants, UnknownElementType, VariantIdTwice};
 use super::restrict;
 use crate::diagnostic::{Diagnostic, lacking_type, suggest_type};
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::manifest::{Alternative, Manifest, no_tensors_of, unknown_format};
 
 /// The maximum number of rows of a manifest; each is a compile for each target.

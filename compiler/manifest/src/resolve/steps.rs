@@ -19,7 +19,7 @@ use super::launch;
 use super::rows::Row;
 use super::{ArgDraft, ArgDraftValue, Unit, tensor_kinds};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::manifest::{FillDecl, InputDecl, Manifest, OutputDecl, Text, WorkDecl};
 
 /// What a row does.

@@ -12,7 +12,7 @@ use super::excluded_rows::SpecializedValues;
 use super::expression::{Compiler, Expected};
 use super::{Table, TableFile, beside};
 use crate::diagnostic::Diagnostic;
-use crate::manifest::{TableData, TableDecl, TableValues, Text, table_size_error};
+use crate::manifest::{TableDecl, TableValues, Text, table_size_error};
 
 /// Returns the tables, and whether all are right. Wrong ones are left out.
 pub(super) fn resolve(compiler: &mut Compiler<'_>) -> (Arc<[Table]>, bool) {
@@ -28,13 +28,13 @@ fn table(compiler: &mut Compiler<'_>, decl: &TableDecl) -> Option<Table> {
         TableValues::Computed(text) => (computed(compiler, decl, text)?, None),
         TableValues::File(name) => {
             let path = beside(compiler.declared.source, &name.value);
-            (TableData::default(), Some(TableFile { path, span: compiler.span(&name.range) }))
+            (Vec::new(), Some(TableFile { path, span: compiler.span(&name.range) }))
         }
     };
     Some(Table { name: decl.name.value.clone(), ty: decl.ty.value, data, file })
 }
 
-fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Option<TableData> {
+fn computed(compiler: &mut Compiler<'_>, decl: &TableDecl, text: &Text) -> Option<Vec<u8>> {
     let scope = compiler.shared_scope();
     let typed = compiler.expression(text, "values", Expected::Elements, &scope)?;
     match evaluated(compiler, decl, text, &typed) {
@@ -53,7 +53,7 @@ fn evaluated(
     decl: &TableDecl,
     text: &Text,
     typed: &expr::Typed,
-) -> Result<TableData, Diagnostic> {
+) -> Result<Vec<u8>, Diagnostic> {
     let (ty, span) = (decl.ty.value, compiler.span(&text.range));
     if typed.time > BindingTime::Compile {
         return Err(TableDependsOnNode { span }.into());
@@ -66,10 +66,10 @@ fn evaluated(
     if let Some(error) = table_size_error(ty, items.len()) {
         return Err(TableOfWrongSize { span, message: error.message, label: error.label }.into());
     }
-    let mut data = TableData::default();
+    let mut data = Vec::new();
     for (index, item) in items.iter().enumerate() {
         match ty.bytes(item) {
-            Ok(bytes) => data.push(&bytes),
+            Ok(bytes) => data.extend(bytes),
             Err(reason) => {
                 return Err(ElementOfWrongType { ty: ty.name(), span, index, item, reason }.into());
             }

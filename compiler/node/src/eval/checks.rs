@@ -75,7 +75,8 @@ fn check(text: String, result: Result<(), Unmet>) -> Check {
     Check { text, holds: result.is_ok(), why: result.err().map(|Unmet(why)| why) }
 }
 
-fn allowed_ranks(input: &Input) -> String {
+/// `2`, `1 to 4`.
+pub(super) fn allowed_ranks(input: &Input) -> String {
     match (input.rank_min, input.rank_max) {
         (least, most) if least == most => least.to_string(),
         (least, most) => format!("{least} to {most}"),

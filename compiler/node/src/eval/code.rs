@@ -217,12 +217,9 @@ fn compile(
 }
 
 fn prepare(session: &Session, root: &Path, unit: &Unit) -> Result<PreparedUnit, Vec<Diagnostic>> {
-    let source = source::text(&unit.source).map_err(|errors| {
-        errors
-            .into_iter()
-            .map(|error| error.at(unit.source_span.clone(), "the manifest names it here"))
-            .collect::<Vec<_>>()
-    })?;
+    let located = |error: Diagnostic| error.at(unit.source_span.clone(), "the manifest names it here");
+    let located = |errors: Vec<Diagnostic>| errors.into_iter().map(located).collect::<Vec<_>>();
+    let source = source::text(&unit.source).map_err(located)?;
     let name = codegen::display_name(&unit.source, root);
     let prepare = |names: Option<&BTreeSet<String>>| {
         session.prepare(codegen::translation_unit(unit, Arc::clone(&source), &name, names))

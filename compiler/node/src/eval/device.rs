@@ -7,7 +7,7 @@ use cubinder_expr::{DeviceFact, Expr, Node};
 use cubinder_launch::Device;
 use cubinder_model::{Arch, Variant};
 
-use super::names::unknown;
+use super::names::check_names;
 use super::occupancy::Multiprocessor;
 use super::report::{FactOrigin, FactReport};
 use super::subject::{Origin, Subject};
@@ -35,9 +35,7 @@ pub(super) fn device_facts(
     mistakes: &mut Vec<Mistake>,
 ) -> DeviceFacts {
     let names = DeviceFact::ALL.map(DeviceFact::name);
-    for (name, _) in query.device.iter().filter(|(name, _)| DeviceFact::from_name(name).is_none()) {
-        mistakes.push(unknown(Part::Device, "fact about a device", name, &names));
-    }
+    check_names(Part::Device, "fact about a device", &query.device, &names, mistakes);
     let needed: Vec<DeviceFact> = DeviceFact::ALL.into_iter().filter(|fact| asks(subject, *fact)).collect();
     let given =
         |fact: DeviceFact| query.device.iter().find(|(name, _)| name == fact.name()).map(|(_, value)| *value);

@@ -4,8 +4,10 @@ use cubinder_expr::Value;
 use cubinder_model::attribute_check::missing_attribute;
 use cubinder_model::{Input, Plugin};
 
-use super::names::{meant, unknown};
+use super::checks::allowed_ranks;
+use super::names::{check_names, unknown};
 use super::subject::Subject;
+use crate::diagnostic::suggest;
 use crate::errors::{
     FixedAttribute, MissingAttribute, MissingShape, MissingValues, NotOneValue, ShapeOfOutput,
     ShapeOfShapeInput, WrongAttribute,
@@ -16,9 +18,7 @@ use crate::query::{Mistake, Part, Query, attribute};
 pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Value> {
     let plugin = &subject.plugin;
     let names: Vec<&str> = plugin.attributes.iter().map(|attribute| attribute.name.as_str()).collect();
-    for (name, _) in query.attributes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        mistakes.push(unknown(Part::Attribute, "attribute", name, &names));
-    }
+    let misspelt = check_names(Part::Attribute, "attribute", &query.attributes, &names, mistakes);
     if let Some(fixed) = &subject.attributes {
         if let Some((name, _)) = query.attributes.iter().find(|(name, _)| names.contains(&name.as_str())) {
             mistakes.push(Mistake::new(Part::Attribute, name, FixedAttribute { name }));
@@ -26,7 +26,6 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
         return fixed.clone();
     }
     let mut values = Vec::new();
-    let misspelt = meant(query.attributes.iter().map(|(name, _)| name), &names);
     for declared in &plugin.attributes {
         let name = declared.name.as_str();
         let given = query.attributes.iter().find(|(given, _)| given == name);
@@ -53,10 +52,7 @@ pub(super) fn attributes(subject: &Subject, query: &Query, mistakes: &mut Vec<Mi
 pub(super) fn values(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<Vec<i64>> {
     let shape_inputs = plugin.inputs.iter().filter(|input| input.values.is_some());
     let names: Vec<&str> = shape_inputs.map(|input| input.name.as_str()).collect();
-    for (name, _) in query.values.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        mistakes.push(unknown(Part::Values, "shape input", name, &names));
-    }
-    let misspelt = meant(query.values.iter().map(|(name, _)| name), &names);
+    let misspelt = check_names(Part::Values, "shape input", &query.values, &names, mistakes);
     let mut all = Vec::new();
     for input in &plugin.inputs {
         let name = input.name.as_str();
@@ -95,14 +91,16 @@ pub(super) fn shapes(
     mistakes: &mut Vec<Mistake>,
 ) -> Vec<Vec<i64>> {
     let names: Vec<&str> = plugin.inputs.iter().map(|input| input.name.as_str()).collect();
-    for (name, _) in query.shapes.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        mistakes.push(match plugin.outputs.iter().any(|output| output.name == *name) {
+    let misnamed = query.shapes.iter().filter(|(name, _)| !names.contains(&name.as_str()));
+    mistakes.extend(misnamed.clone().map(|(name, _)| {
+        match plugin.outputs.iter().any(|output| output.name == *name) {
             true => Mistake::new(Part::Shape, name, ShapeOfOutput { name }),
             false => unknown(Part::Shape, "input", name, &names),
-        });
-    }
+        }
+    }));
+    let misspelt = misnamed.filter_map(|(name, _)| suggest(name, names.iter().copied()));
+    let misspelt: Vec<&str> = misspelt.collect();
     let mut shapes = Vec::new();
-    let misspelt = meant(query.shapes.iter().map(|(name, _)| name), &names);
     for (input, values) in plugin.inputs.iter().zip(values) {
         let name = input.name.as_str();
         if input.values.is_some() {
@@ -113,10 +111,7 @@ pub(super) fn shapes(
             Some((_, shape)) => shapes.push(shape.clone()),
             None if misspelt.contains(&name) => {}
             None => {
-                let rank = match (input.rank_min, input.rank_max) {
-                    (least, most) if least == most => format!("rank {least}"),
-                    (least, most) => format!("rank {least} to {most}"),
-                };
+                let rank = format!("rank {}", allowed_ranks(input));
                 let example = match input.rank_max.min(input.rank_min.max(2)) {
                     0 => "scalar".to_owned(),
                     rank => vec!["32"; usize::from(rank)].join("x"),

@@ -261,18 +261,14 @@ fn launch_report(
     evaluated: Option<&EvaluatedLaunch>,
     args: Vec<ArgReport>,
 ) -> LaunchReport {
-    let product = |extents: [u32; 3]| {
-        extents
-            .iter()
-            .try_fold(1_u64, |product, extent| product.checked_mul(u64::from(*extent)))
-            .unwrap_or(u64::MAX)
-    };
+    let product = |extents: [u32; 3]| extents.into_iter().map(u64::from).fold(1, u64::saturating_mul);
     let grid = evaluated.map(|evaluated| evaluated.grid);
     let block = evaluated.map(|evaluated| evaluated.block);
     let shared_bytes = evaluated.map_or(0, |evaluated| evaluated.shared_bytes);
     let threads = block.map_or(0, product);
     let blocks = grid.map_or(0, product);
     let machine = if threads == 0 { &[] } else { step.code.machine.as_slice() };
+    let occupancy = machine.iter().filter_map(|machine| occupancy_report(machine, threads, shared_bytes));
     LaunchReport {
         kernel: kernel.to_owned(),
         grid,
@@ -285,10 +281,7 @@ fn launch_report(
         programmatic: step.launch.programmatic,
         args,
         empty: evaluated.is_some_and(EvaluatedLaunch::is_empty),
-        occupancy: machine
-            .iter()
-            .filter_map(|machine| occupancy_report(machine, threads, shared_bytes))
-            .collect(),
+        occupancy: occupancy.collect(),
     }
 }
 

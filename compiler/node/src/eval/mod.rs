@@ -25,7 +25,7 @@ mod types;
 pub use code::{Compiler, Environment};
 pub use guard::{Reason, reasons};
 pub use launches::arg_type;
-pub use node::{Outcome, evaluate, stated_alignment};
+pub use node::{EvaluatedNode, evaluate, stated_alignment};
 pub use report::{
     ArgReport, AttributeReport, Check, Evaluation, FactOrigin, FactReport, FormatReport, GuardReport,
     LaunchReport, OccupancyReport, Origin, Report, TensorReport, TypeReport, VariantReport, value_json,

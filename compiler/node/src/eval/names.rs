@@ -15,10 +15,15 @@ pub(super) fn unknown(part: Part, what: &str, name: &str, known: &[&str]) -> Mis
     Mistake::new(part, name, error).near(near)
 }
 
-/// The known names that unknown ones may have been meant to be.
-pub(super) fn meant<'a>(given: impl Iterator<Item = &'a String>, known: &[&'a str]) -> Vec<&'a str> {
-    given
-        .filter(|name| !known.contains(&name.as_str()))
-        .filter_map(|name| suggest(name, known.iter().copied()))
-        .collect()
+/// Reports the given names that the plugin does not have. Returns the known names that they may have been meant to be.
+pub(super) fn check_names<'k, V>(
+    part: Part,
+    what: &str,
+    given: &[(String, V)],
+    known: &[&'k str],
+    mistakes: &mut Vec<Mistake>,
+) -> Vec<&'k str> {
+    let misnamed = given.iter().filter(|(name, _)| !known.contains(&name.as_str()));
+    mistakes.extend(misnamed.clone().map(|(name, _)| unknown(part, what, name, known)));
+    misnamed.filter_map(|(name, _)| suggest(name, known.iter().copied())).collect()
 }

@@ -15,7 +15,7 @@ use super::code::{Compiler, LaunchCode};
 use super::device::{self, DeviceFacts};
 use super::guard::reasons;
 use super::launches::{Step, check, finish};
-use super::names::unknown;
+use super::names::check_names;
 use super::report::{AttributeReport, Evaluation, GuardReport, Origin, TensorReport, VariantReport};
 use super::resolved::{ResolvedQuery, resolve, slices};
 use super::subject::{self, Subject};
@@ -23,11 +23,11 @@ use super::{steps, tuned};
 use crate::diagnostic::Diagnostic;
 use crate::errors::AlignmentsDiffer;
 use crate::query::{DEFAULT_ALIGNMENT, Mistake, Part, Query};
-use crate::resolve::{ArgDraft, Unit};
+use crate::resolve::ArgDraft;
 
 /// What an evaluation came to.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Outcome {
+pub struct EvaluatedNode {
     /// The report.
     pub evaluation: Evaluation,
     /// What the compiler found wrong with the kernels, where they were compiled.
@@ -39,7 +39,11 @@ pub struct Outcome {
 /// # Errors
 /// Every name that the plugin does not have, every value that is none of its type, and what is missing. That a node
 /// would be refused at run time is no error: the report says so.
-pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result<Outcome, Vec<Mistake>> {
+pub fn evaluate(
+    subject: &Subject,
+    query: &Query,
+    compiler: &Compiler,
+) -> Result<EvaluatedNode, Vec<Mistake>> {
     let mut mistakes = Vec::new();
     let resolved = resolve(subject, query, &mut mistakes);
     let device = device::device_facts(subject, query, compiler.arch(), &mut mistakes);
@@ -52,7 +56,7 @@ pub fn evaluate(subject: &Subject, query: &Query, compiler: &Compiler) -> Result
     if matches!(subject.origin, subject::Origin::Manifest(_)) {
         report.notes.dedup();
     }
-    Ok(Outcome { evaluation: report, diagnostics })
+    Ok(EvaluatedNode { evaluation: report, diagnostics })
 }
 
 /// A resolved query with the device and the alignments.
@@ -64,9 +68,7 @@ struct ResolvedNode {
 
 fn alignments(plugin: &Plugin, query: &Query, mistakes: &mut Vec<Mistake>) -> Vec<u64> {
     let names: Vec<&str> = (0..plugin.tensor_count()).filter_map(|index| plugin.tensor_name(index)).collect();
-    for (name, _) in query.aligned.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
-        mistakes.push(unknown(Part::Aligned, "tensor", name, &names));
-    }
+    check_names(Part::Aligned, "tensor", &query.aligned, &names, mistakes);
     let given =
         |name: &str| query.aligned.iter().find(|(aligned, _)| aligned == name).map(|(_, bytes)| *bytes);
     for (tensor, name) in names.iter().enumerate() {
@@ -205,7 +207,7 @@ fn run(
     report.variants = variants(plugin, node, &order, chosen, &facts);
     let sms = node.device.sms;
     let mut prepared = Prepared { subject, compiler, facts: &facts, sms, steps, report, diagnostics };
-    prepared.all(&decided?, chosen)?;
+    prepared.evaluate_candidates(&decided?, chosen)?;
     match chosen {
         Some(_) => Ok(()),
         None => Err(launch::none_holds(plugin, &order, &facts)),
@@ -243,7 +245,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// The first launch that has no numbers.
-    fn all(&mut self, decided: &Decided, chosen: Option<usize>) -> Result<(), Unmet> {
+    fn evaluate_candidates(&mut self, decided: &Decided, chosen: Option<usize>) -> Result<(), Unmet> {
         let mut first = Ok(());
         for index in &decided.candidates {
             let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };
@@ -273,18 +275,9 @@ impl Prepared<'_> {
             let launch = variant.launch(number)?;
             let (code, draft) = launches.get(number)?.as_ref()?;
             let scratch = variant.scratch.as_slice();
-            let asked_arch = compiler.arch().is_some();
-            Some(Step {
-                plugin,
-                launch,
-                scratch,
-                draft,
-                code,
-                asked_arch,
-                sms: self.sms,
-                facts: self.facts,
-                is_native: subject.is_native(),
-            })
+            let (asked_arch, is_native) = (compiler.arch().is_some(), subject.is_native());
+            let (sms, facts) = (self.sms, self.facts);
+            Some(Step { plugin, launch, scratch, draft, code, asked_arch, sms, facts, is_native })
         };
         let mut typed = variant.clone();
         for number in 0..typed.steps.len() {
@@ -332,20 +325,13 @@ fn coded<'a>(
     number: usize,
 ) -> Option<Coded<'a>> {
     let launch = variant.launch(number)?;
-    let unit = match &subject.origin {
-        subject::Origin::Compiled(_) => None,
-        subject::Origin::Manifest(resolved) => {
-            let mut units = resolved.draft.units.iter();
-            let is_it = |unit: &&Unit| unit.variant == index && unit.step == number;
-            units.find(is_it).map(|unit| (resolved, unit))
-        }
-    };
-    let code = match (&subject.origin, unit) {
-        (subject::Origin::Compiled(objects), _) => compiler.of_compiled(launch, objects),
-        (_, Some((resolved, unit))) => compiler.of_manifest(resolved, unit),
-        (_, None) => LaunchCode::default(),
-    };
-    Some((code, unit.map_or(&[][..], |(_, unit)| &unit.args)))
+    Some(match &subject.origin {
+        subject::Origin::Compiled(objects) => (compiler.of_compiled(launch, objects), &[]),
+        subject::Origin::Manifest(resolved) => match resolved.draft.unit_of(index, number) {
+            Some((_, unit)) => (compiler.of_manifest(resolved, unit), &unit.args),
+            None => (LaunchCode::default(), &[]),
+        },
+    })
 }
 
 /// A launch's code and the arguments that a manifest gives it.
@@ -376,9 +362,9 @@ fn variants(
             guard: guard.map(|guard| guard.text.clone()),
             chosen: chosen == Some(*index),
             verdict,
-            reasons: guard
-                .map(|guard| reasons(&guard.expr, facts, plugin, &alignment, &mut of_reasons))
-                .unwrap_or_default(),
+            reasons: guard.map_or_else(Vec::new, |guard| {
+                reasons(&guard.expr, facts, plugin, &alignment, &mut of_reasons)
+            }),
         })
     };
     order.iter().filter_map(row).collect()

@@ -134,16 +134,8 @@ pub fn occupancy(multiprocessor: &Multiprocessor, needs: &Needs) -> Occupancy {
         (Limiter::Blocks, multiprocessor.blocks),
     ];
     let blocks = limits.iter().map(|(_, most)| *most).min().unwrap_or(0);
-    Occupancy {
-        blocks,
-        warps: blocks * warps,
-        most_warps,
-        limited_by: limits
-            .into_iter()
-            .filter(|(_, most)| *most == blocks)
-            .map(|(limiter, _)| limiter)
-            .collect(),
-    }
+    let limited_by = limits.into_iter().filter(|(_, most)| *most == blocks).map(|(limiter, _)| limiter);
+    Occupancy { blocks, warps: blocks * warps, most_warps, limited_by: limited_by.collect() }
 }
 
 /// Blocks of so many warps, by the registers alone; `u32::MAX` where they set no limit.
@@ -175,10 +167,8 @@ fn by_shared(multiprocessor: &Multiprocessor, shared_bytes: u64) -> u32 {
     if block > u64::from(multiprocessor.block_shared_bytes) + reserved {
         return 0;
     }
-    match u64::from(multiprocessor.shared_bytes).checked_div(block) {
-        Some(blocks) => u32::try_from(blocks).unwrap_or(u32::MAX),
-        None => u32::MAX,
-    }
+    let blocks = u64::from(multiprocessor.shared_bytes).checked_div(block);
+    blocks.and_then(|blocks| u32::try_from(blocks).ok()).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub(super) fn resolve(
     let attributes = inputs::attributes(subject, query, mistakes);
     let values = inputs::values(plugin, query, mistakes);
     let inputs = inputs::shapes(plugin, query, &values, mistakes);
-    let types::Chosen { variant, types, formats } = types::choose(plugin, &attributes, query, mistakes)?;
+    let types::ChosenRow { variant, types, formats } = types::choose(plugin, &attributes, query, mistakes)?;
     Some(ResolvedQuery {
         attributes,
         inputs,

@@ -203,11 +203,9 @@ fn nodes(name: &str, all: &[LocatedContainer], warnings: &mut Vec<Diagnostic>) -
 fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, String> {
     match &found.container {
         Container::Bundle(_) => Err("it is a bundle".to_owned()),
-        Container::Node(node) => Ok(Subject {
-            attributes: Some(node.attributes.clone()),
-            input_ranks: node.input_ranks.clone(),
-            ..Subject::new(node.plugin.clone(), Origin::Compiled(node.code.clone().into()))
-        }),
+        Container::Node(node) => {
+            Ok(of_node(node.plugin.clone(), &node.code, &node.attributes, node.input_ranks.as_ref()))
+        }
         Container::NodeReference(reference) => {
             let bundle = all.iter().find_map(|found| match &found.container {
                 Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
@@ -223,13 +221,14 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
             validate_ranks(plugin, reference.input_ranks.as_deref())?;
             let mut plugin = plugin.clone();
             plugin.keep_row(reference.row)?;
-            Ok(Subject {
-                attributes: Some(reference.attributes.clone()),
-                input_ranks: reference.input_ranks.clone(),
-                ..Subject::new(plugin, Origin::Compiled(bundle.code.clone().into()))
-            })
+            Ok(of_node(plugin, &bundle.code, &reference.attributes, reference.input_ranks.as_ref()))
         }
     }
+}
+
+fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Option<&Vec<u8>>) -> Subject {
+    let (attributes, input_ranks) = (Some(attributes.to_vec()), ranks.cloned());
+    Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
 }
 
 /// Those of the subjects that were chosen.

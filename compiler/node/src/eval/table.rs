@@ -169,14 +169,14 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
     if launch.empty {
         rows.push(vec!["nothing".to_owned(), why_nothing(launch, tensors)]);
     } else if let (Some(grid), Some(block)) = (launch.grid, launch.block) {
-        let threads: u64 = block.iter().map(|extent| u64::from(*extent)).product();
+        let threads: u64 = block.into_iter().map(u64::from).product();
         rows.push(vec!["grid".to_owned(), extents(grid), count(launch.blocks, "block")]);
         let all = format!("{} a block, {} in all", count(threads, "thread"), launch.threads);
         rows.push(vec!["block".to_owned(), extents(block), all]);
         rows.push(vec!["shared".to_owned(), size(launch.shared_bytes.into()), "dynamic, a block".to_owned()]);
     }
     if let Some(cluster) = launch.cluster {
-        let blocks: u64 = cluster.iter().map(|extent| u64::from(*extent)).product();
+        let blocks: u64 = cluster.into_iter().map(u64::from).product();
         rows.push(vec!["cluster".to_owned(), extents(cluster), count(blocks, "block")]);
     }
     if launch.cooperative {

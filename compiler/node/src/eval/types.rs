@@ -14,7 +14,7 @@ use crate::errors::{ImpossibleAlternative, NoSuchRow};
 use crate::query::{Mistake, Part, Query};
 
 /// A row of types and formats, and what the parameters are in it.
-pub(super) struct Chosen<'p> {
+pub(super) struct ChosenRow<'p> {
     pub(super) variant: &'p Variant,
     pub(super) types: Vec<TypeReport>,
     pub(super) formats: Vec<FormatReport>,
@@ -27,7 +27,7 @@ pub(super) fn choose<'p>(
     attributes: &[Value],
     query: &Query,
     mistakes: &mut Vec<Mistake>,
-) -> Option<Chosen<'p>> {
+) -> Option<ChosenRow<'p>> {
     let before = mistakes.len();
     let types = query.types.iter().map(|pair| (Part::Type, pair));
     let wanted: Vec<(Part, &(String, String))> =
@@ -37,9 +37,8 @@ pub(super) fn choose<'p>(
         return None;
     }
     let suits = |variant: &&Variant| {
-        wanted
-            .iter()
-            .all(|(part, (name, value))| word_of(plugin, variant, *part, name) == Some(value.as_str()))
+        let mut wanted = wanted.iter();
+        wanted.all(|(part, (name, value))| word_of(plugin, variant, *part, name) == Some(value.as_str()))
     };
     let compiled_for = |variant: &&Variant| launch::is_compiled_for(variant, attributes);
     let suiting = || plugin.variants.iter().filter(suits);
@@ -52,7 +51,7 @@ pub(super) fn choose<'p>(
     let types = types.map(|(name, ty, others)| TypeReport { name, ty, others }).collect();
     let formats = reports(plugin, variant, Part::Format);
     let formats = formats.map(|(name, format, others)| FormatReport { name, format, others }).collect();
-    Some(Chosen { variant, types, formats })
+    Some(ChosenRow { variant, types, formats })
 }
 
 /// The error for types and formats that no variant has together.

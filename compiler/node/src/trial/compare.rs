@@ -117,17 +117,12 @@ fn text(ty: DataType, number: Number) -> String {
 #[must_use]
 pub fn index_of(number: usize, shape: &[i64]) -> Vec<i64> {
     let mut rest = i64::try_from(number).unwrap_or(i64::MAX);
-    let mut index: Vec<i64> = shape
-        .iter()
-        .rev()
-        .map(|extent| {
-            let extent = (*extent).max(1);
-            let at = rest % extent;
-            rest /= extent;
-            at
-        })
-        .collect();
-    index.reverse();
+    let mut index = vec![0; shape.len()];
+    for (at, extent) in index.iter_mut().zip(shape).rev() {
+        let extent = (*extent).max(1);
+        *at = rest % extent;
+        rest /= extent;
+    }
     index
 }
 

@@ -3,7 +3,7 @@
 //! The format is that of NumPy's `numpy.lib.format`, versions 1.0 to 3.0: magic bytes, the length of a header, a Python dictionary with
 //! three keys, the elements. The reader is our own: the crates that have one use a parser of Python literals that recurses as deep as the
 //! file asks for. Memory grows with the data that is there, never with a length in the file. A compressed archive may inflate to far more
-//! than its own size: [`Stored::within`] limits a tensor.
+//! than its own size: [`StoredTensor::within`] limits a tensor.
 //!
 //! NumPy has no type for some of ours. `bf16`, `f8` and `i4` are read as what `ml_dtypes` writes (`|V2` and `|V1`: the bits), as unsigned
 //! integers of the same size (the bits), or as numbers of a wider type, which are rounded. `i4` has one element in a byte in files.
@@ -20,17 +20,16 @@ const MAX_RANK: usize = 32;
 const MAX_HEADER: usize = 4096;
 
 /// A tensor of a file whose header was read; its elements come next.
-#[derive(Debug)]
-pub struct Stored<R> {
-    form: Form,
+pub struct StoredTensor<'f> {
+    format: ElementFormat,
     is_fortran: bool,
     shape: Vec<i64>,
-    data: R,
+    data: Box<dyn Read + 'f>,
 }
 
 /// How an element is stored.
 #[derive(Debug, Clone, Copy)]
-struct Form {
+struct ElementFormat {
     kind: Kind,
     /// Bytes.
     size: usize,
@@ -52,7 +51,7 @@ enum Kind {
 ///
 /// # Errors
 /// If it is none, or its elements are no numbers or booleans.
-pub fn read<R: Read>(mut from: R) -> Result<Stored<R>, String> {
+pub fn read<'f>(mut from: impl Read + 'f) -> Result<StoredTensor<'f>, String> {
     let mut start = [0; 8];
     from.read_exact(&mut start).map_err(|_| "it is no `.npy` file")?;
     if !start.starts_with(b"\x93NUMPY") {
@@ -71,11 +70,11 @@ pub fn read<R: Read>(mut from: R) -> Result<Stored<R>, String> {
     from.read_exact(&mut header).map_err(|error| cut_off(&error))?;
     let Header { descr, fortran_order, shape } =
         Header::parse(str::from_utf8(&header).map_err(|_| "its header is no text")?)?;
-    let form = Form::parse(&descr)?;
-    if count(&shape).and_then(|count| count.checked_mul(form.size)).is_none() {
+    let format = ElementFormat::parse(&descr)?;
+    if count(&shape).and_then(|count| count.checked_mul(format.size)).is_none() {
         return Err(format!("{shape:?} has more elements than memory holds"));
     }
-    Ok(Stored { form, is_fortran: fortran_order, shape, data: from })
+    Ok(StoredTensor { format, is_fortran: fortran_order, shape, data: Box::new(from) })
 }
 
 fn exactly<const N: usize>(from: &mut impl Read) -> Result<[u8; N], String> {
@@ -126,7 +125,7 @@ impl Header {
     }
 }
 
-impl<R: Read> Stored<R> {
+impl<'f> StoredTensor<'f> {
     /// Its extents.
     #[must_use]
     pub fn shape(&self) -> &[i64] {
@@ -137,17 +136,11 @@ impl<R: Read> Stored<R> {
     ///
     /// # Errors
     /// If it has more.
-    pub fn within(self, most: usize) -> Result<Stored<R>, String> {
+    pub fn within(self, most: usize) -> Result<StoredTensor<'f>, String> {
         match count(&self.shape) {
             Some(elements) if elements <= most => Ok(self),
             _ => Err(format!("its shape is {:?}, and at most {most} elements can be there", self.shape)),
         }
-    }
-
-    /// Calls `work` with the tensor, whatever it is read from.
-    pub(super) fn in_place<T>(mut self, work: impl FnOnce(Stored<&mut dyn Read>) -> T) -> T {
-        let shape = std::mem::take(&mut self.shape);
-        work(Stored { form: self.form, is_fortran: self.is_fortran, shape, data: &mut self.data })
     }
 
     /// The tensor as one of `ty`.
@@ -155,26 +148,29 @@ impl<R: Read> Stored<R> {
     /// # Errors
     /// If the file ends before the last element or goes on after it, or `ty` does not have an element.
     pub fn array(self, ty: DataType) -> Result<Array, String> {
-        let Stored { form, is_fortran, shape, mut data } = self;
+        let StoredTensor { format, is_fortran, shape, mut data } = self;
         let elements = count(&shape).unwrap_or(0);
-        let length = elements.saturating_mul(form.size);
+        let length = elements.saturating_mul(format.size);
         let mut bytes = Vec::new();
         let text = |error: std::io::Error| error.to_string();
         data.by_ref().take(length as u64).read_to_end(&mut bytes).map_err(text)?;
         if bytes.len() < length {
-            return Err(format!("it is cut off: its header says {elements} elements of {} bytes", form.size));
+            return Err(format!(
+                "it is cut off: its header says {elements} elements of {} bytes",
+                format.size
+            ));
         }
         // After the last element an archive compares the data with its checksum.
         if data.read(&mut [0]).map_err(text)? != 0 {
             return Err(format!("it is longer than its header says: the shape is {shape:?}"));
         }
-        if !is_fortran && form.is_verbatim(ty) {
+        if !is_fortran && format.is_verbatim(ty) {
             return Array::new(ty, shape, bytes);
         }
         let number = |index: usize| {
             let place = if is_fortran { column_major(index, &shape) } else { index };
-            let start = place.saturating_mul(form.size);
-            form.number(ty, bytes.get(start..start.saturating_add(form.size)).unwrap_or(&[]))
+            let start = place.saturating_mul(format.size);
+            format.number(ty, bytes.get(start..start.saturating_add(format.size)).unwrap_or(&[]))
         };
         Array::try_of_numbers(ty, shape.clone(), (0..elements).map(number))
     }
@@ -191,9 +187,9 @@ fn column_major(number: usize, shape: &[i64]) -> usize {
     place
 }
 
-impl Form {
+impl ElementFormat {
     /// `<f4`, `|i1`, `=u2`.
-    fn parse(descr: &str) -> Result<Form, String> {
+    fn parse(descr: &str) -> Result<ElementFormat, String> {
         let unknown = || {
             format!(
                 "its elements are `{descr}`; floats of 2, 4 and 8 bytes, integers and booleans can be read"
@@ -211,7 +207,9 @@ impl Form {
             _ => return Err(unknown()),
         };
         match order {
-            Some('<' | '|' | '=' | '>') => Ok(Form { kind, size, is_big_endian: order == Some('>') }),
+            Some('<' | '|' | '=' | '>') => {
+                Ok(ElementFormat { kind, size, is_big_endian: order == Some('>') })
+            }
             _ => Err(unknown()),
         }
     }
@@ -219,10 +217,13 @@ impl Form {
     /// Whether the bytes of the file are those of a tensor of `ty`.
     fn is_verbatim(self, ty: DataType) -> bool {
         let (descr, written) = descr(ty);
-        let is_alike = |own: Form| (own.kind, own.size) == (self.kind, self.size);
+        let is_alike = |own: ElementFormat| (own.kind, own.size) == (self.kind, self.size);
         let is_in_order = self.size == 1 || !self.is_big_endian;
         // Any byte but 0 is `True`.
-        is_in_order && written == ty && ty != DataType::Bool && Form::parse(descr).is_ok_and(is_alike)
+        is_in_order
+            && written == ty
+            && ty != DataType::Bool
+            && ElementFormat::parse(descr).is_ok_and(is_alike)
     }
 
     /// The bits of an element.
@@ -320,11 +321,14 @@ impl<R: Read + Seek> Archive<R> {
     ///
     /// # Errors
     /// If there is none of this name, or it is no `.npy` file.
-    pub fn tensor(&mut self, name: &str) -> Result<Stored<impl Read + '_>, String> {
+    pub fn tensor(&mut self, name: &str) -> Result<StoredTensor<'_>, String> {
         let Some(index) = self.0.index_for_name(&format!("{name}.npy")) else {
             let names = self.names();
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
-            return Err(format!("it has no tensor `{name}`; it has {}", crate::manifest::form::list(&names)));
+            return Err(format!(
+                "it has no tensor `{name}`; it has {}",
+                crate::manifest::toml_reader::list(&names)
+            ));
         };
         read(self.0.by_index(index).map_err(|error| error.to_string())?)
     }

@@ -15,6 +15,7 @@ use cubinder_expr::{DataType, Value};
 use super::array::Array;
 use super::npy;
 use super::spec::FunctionRef;
+use crate::eval::value_json;
 use crate::reported_path::ReportedPath;
 
 const SCRIPT: &str = include_str!("reference.py");
@@ -23,11 +24,11 @@ const SCRIPT: &str = include_str!("reference.py");
 #[derive(Debug)]
 pub struct Python {
     program: PathBuf,
-    running: Option<Running>,
+    running: Option<PythonProcess>,
 }
 
 #[derive(Debug)]
-struct Running {
+struct PythonProcess {
     child: Child,
     requests: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
@@ -83,7 +84,7 @@ impl Python {
     pub fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
         let mut running = match self.running.take() {
             Some(running) => running,
-            None => Running::start(&self.program)?,
+            None => PythonProcess::start(&self.program)?,
         };
         let result = running.call(call);
         // A process that does not answer any more is not asked again.
@@ -94,8 +95,8 @@ impl Python {
     }
 }
 
-impl Running {
-    fn start(program: &Path) -> Result<Running, String> {
+impl PythonProcess {
+    fn start(program: &Path) -> Result<PythonProcess, String> {
         let cannot = |error: io::Error| {
             format!(
                 "cannot start `{}`: {error}; `--python` or CUBINDER_PYTHON names another",
@@ -110,7 +111,7 @@ impl Running {
             .map_err(cannot)?;
         let requests = child.stdin.take();
         let answers = child.stdout.take().ok_or("Python has no standard output")?;
-        Ok(Running { child, requests, answers: BufReader::new(answers) })
+        Ok(PythonProcess { child, requests, answers: BufReader::new(answers) })
     }
 
     fn call(&mut self, call: &Call<'_>) -> Result<Vec<Option<Array>>, String> {
@@ -123,7 +124,7 @@ impl Running {
         let path = std::path::absolute(&call.function.path).map_err(text)?;
         let names: Vec<&str> = call.inputs.iter().map(|(name, _)| *name).collect();
         let attributes: serde_json::Map<String, serde_json::Value> =
-            call.attributes.iter().map(|(name, value)| ((*name).to_owned(), json(value))).collect();
+            call.attributes.iter().map(|(name, value)| ((*name).to_owned(), value_json(value))).collect();
         let named = |keep: fn(&Returned<'_>) -> bool| -> Vec<&str> {
             call.outputs.iter().filter(|output| keep(output)).map(|output| output.name).collect()
         };
@@ -167,7 +168,7 @@ fn returned(call: &Call<'_>, file: File) -> Result<Vec<Option<Array>>, String> {
     call.outputs.iter().enumerate().map(&mut array).collect()
 }
 
-impl Drop for Running {
+impl Drop for PythonProcess {
     fn drop(&mut self) {
         // Without requests it ends by itself, where it does not run somebody's endless loop.
         self.requests = None;
@@ -178,17 +179,5 @@ impl Drop for Running {
         // Whether it had ended by itself does not matter any more.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// A value as JSON that `reference.py` reads: JSON has no infinities and no NaN.
-fn json(value: &Value) -> serde_json::Value {
-    match value {
-        Value::Int(value) => (*value).into(),
-        Value::Float(value) if !value.is_finite() => serde_json::json!({ "float": value.to_string() }),
-        Value::Float(value) => (*value).into(),
-        Value::Bool(value) => (*value).into(),
-        Value::Str(value) => value.clone().into(),
-        Value::Array(items) => items.iter().map(json).collect(),
     }
 }

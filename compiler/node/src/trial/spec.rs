@@ -1,13 +1,13 @@
 //! What is tried, as one value that can be sent to another process.
 
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::array::Number;
 use super::compare::Tolerance;
-use super::npy::{self, Stored};
+use super::npy::{self, StoredTensor};
 use crate::query::Query;
 use crate::reported_path::as_bytes;
 use crate::source;
@@ -90,15 +90,13 @@ impl DataFile {
     ///
     /// # Errors
     /// Where it cannot be read, there is no such tensor, and those of `work`.
-    fn open<T>(&self, work: impl FnOnce(Stored<&mut dyn Read>) -> Result<T, String>) -> Result<T, String> {
+    fn open<T>(&self, work: impl FnOnce(StoredTensor<'_>) -> Result<T, String>) -> Result<T, String> {
         let cannot = |why: String| format!("cannot read `{}`: {why}", self.path.display());
         let file = source::open_file(&self.path).map_err(|error| cannot(error.to_string()))?;
-        let mut file = BufReader::new(file);
+        let file = BufReader::new(file);
         let opened = match &self.member {
-            None => npy::read(&mut file as &mut dyn Read).and_then(work),
-            Some(member) => {
-                npy::Archive::open(file).and_then(|mut archive| archive.tensor(member)?.in_place(work))
-            }
+            None => npy::read(file).and_then(work),
+            Some(member) => npy::Archive::open(file).and_then(|mut archive| work(archive.tensor(member)?)),
         };
         opened.map_err(|why| format!("`{self}`: {why}"))
     }

@@ -37,7 +37,7 @@ pub fn open(path: &Path) -> Result<File, Vec<Diagnostic>> {
 ///
 /// # Errors
 /// As those of [`open`], and where it is of another GPU.
-pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
+pub fn read_for_device(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnostic>> {
     // A link to nothing is no place for a file.
     if !path.exists() && !path.is_symlink() {
         return Ok(None);
@@ -54,7 +54,7 @@ pub fn known(path: &Path, device: &Device) -> Result<Option<Tuning>, Vec<Diagnos
 
 /// Which of the points of a plugin new ones replace.
 #[derive(Debug, Clone, Copy)]
-pub enum Replaced<'s> {
+pub enum ReplacedPoints<'s> {
     /// All of their version, and those of versions that are not among these, where it is known which there are.
     All(Option<&'s [String]>),
     /// Those of their version that are of the same nodes, as the plugin understands them.
@@ -64,14 +64,16 @@ pub enum Replaced<'s> {
 /// What a file says once `new` is in it: the new points stand where the first of their plugin's version stood, before those that stay,
 /// because of points that are as near the first is taken. Those of other plugins stay.
 #[must_use]
-pub fn merged(known: Option<Tuning>, new: Tuning, replaced: Replaced<'_>) -> Tuning {
+pub fn merged(known: Option<Tuning>, new: Tuning, replaced: ReplacedPoints<'_>) -> Tuning {
     let Some(known) = known else { return new };
     let is_of_plugin = |old: &Point| {
         new.points.iter().any(|point| (&point.plugin, &point.version) == (&old.plugin, &old.version))
     };
     let is_replaced = |old: &Point| match replaced {
-        Replaced::All(versions) => is_of_plugin(old) || versions.is_some_and(|all| is_gone(&new, old, all)),
-        Replaced::SameNodes(subject) => {
+        ReplacedPoints::All(versions) => {
+            is_of_plugin(old) || versions.is_some_and(|all| is_gone(&new, old, all))
+        }
+        ReplacedPoints::SameNodes(subject) => {
             is_of_plugin(old) && new.points.iter().any(|point| means_same(subject, point, old))
         }
     };
@@ -237,16 +239,19 @@ y = "y"
             point("c", "1", 1, 1.0),
         ]);
         let new = tuning(vec![point("b", "1", 2, 5.0), point("b", "1", 3, 5.0)]);
-        let whole = lines(&merged(Some(known.clone()), new.clone(), Replaced::All(None)));
+        let whole = lines(&merged(Some(known.clone()), new.clone(), ReplacedPoints::All(None)));
         assert_eq!(whole, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"]);
-        let part = lines(&merged(Some(known), new.clone(), Replaced::SameNodes(&b())));
+        let part = lines(&merged(Some(known), new.clone(), ReplacedPoints::SameNodes(&b())));
         let expected =
             ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]", "b 1 1 [1.0]", "b 2 1 [1.0]", "c 1 1 [1.0]"];
         assert_eq!(part, expected, "of points that are as near the first is taken");
-        let other =
-            lines(&merged(Some(tuning(vec![point("a", "1", 1, 1.0)])), new.clone(), Replaced::All(None)));
+        let other = lines(&merged(
+            Some(tuning(vec![point("a", "1", 1, 1.0)])),
+            new.clone(),
+            ReplacedPoints::All(None),
+        ));
         assert_eq!(other, ["a 1 1 [1.0]", "b 1 2 [5.0]", "b 1 3 [5.0]"]);
-        assert_eq!(lines(&merged(None, new.clone(), Replaced::All(None))), lines(&new));
+        assert_eq!(lines(&merged(None, new.clone(), ReplacedPoints::All(None))), lines(&new));
     }
 
     #[test]
@@ -261,7 +266,7 @@ y = "y"
         let new = tuning(vec![point("b", "1", 2, 5.0)]);
         let after = |versions: &[&str]| {
             let versions: Vec<String> = versions.iter().map(|version| (*version).to_owned()).collect();
-            lines(&merged(Some(known.clone()), new.clone(), Replaced::All(Some(&versions))))
+            lines(&merged(Some(known.clone()), new.clone(), ReplacedPoints::All(Some(&versions))))
         };
         assert_eq!(after(&["1", "3"]), ["a 0 1 [1.0]", "b 1 2 [5.0]", "b 3 1 [1.0]"]);
         assert_eq!(after(&[]), ["a 0 1 [1.0]", "b 1 2 [5.0]"], "what is measured is there");
@@ -288,7 +293,7 @@ y = "y"
             with(1, 4.0, &[exact(true)]),
             with(1, 6.0, &[("gone", Value::Int(1))]),
         ]);
-        let merged = lines(&merged(Some(known), new, Replaced::SameNodes(&b())));
+        let merged = lines(&merged(Some(known), new, ReplacedPoints::SameNodes(&b())));
         assert_eq!(merged, ["b 1 1 [5.0]", "b 1 1 [4.0]", "b 1 1 [6.0]"]);
     }
 
@@ -324,15 +329,15 @@ y = "y"
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("tuning/nvidia-h200.toml");
         let own = device("NVIDIA H200", 132);
-        assert_eq!(known(&path, &own), Ok(None));
+        assert_eq!(read_for_device(&path, &own), Ok(None));
         let written = tuning(vec![point("a", "1", 1, 1.0)]);
         save(&path, &written).unwrap();
-        assert_eq!(known(&path, &own), Ok(Some(written)));
+        assert_eq!(read_for_device(&path, &own), Ok(Some(written)));
         for other in [device("NVIDIA H100", 114), device("NVIDIA H200", 114), device("NVIDIA H100", 132)] {
-            let errors = known(&path, &other).unwrap_err();
+            let errors = read_for_device(&path, &other).unwrap_err();
             assert!(errors[0].message.ends_with("is of another GPU"), "{errors:?}");
         }
         fs::write(&path, "manifest = \"a.toml\"\n[[cases]]\nname = \"a\"\n").unwrap();
-        assert!(known(&path, &own).is_err());
+        assert!(read_for_device(&path, &own).is_err());
     }
 }

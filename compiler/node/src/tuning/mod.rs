@@ -43,7 +43,7 @@ use crate::query::{Part, Query, read as query_read};
 
 pub use cases::{cases, cases_path};
 pub use code::{OutdatedMeasurement, changed, code_of};
-pub use file::{Replaced, file_name, is_same_node, known, merged, open, prepare, save};
+pub use file::{ReplacedPoints, file_name, is_same_node, merged, open, prepare, read_for_device, save};
 pub use pack::{other_versions, pack};
 pub use read::read;
 pub use write::write;
@@ -158,11 +158,10 @@ impl File {
                 PointKey::Header => None,
                 PointKey::Plugin => Some(&places.plugin),
                 PointKey::Version => Some(&places.version),
-                PointKey::Query(part, name) => places
-                    .query
-                    .iter()
-                    .find(|(known, its, _)| *known == part && its == name)
-                    .map(|(_, _, range)| range),
+                PointKey::Query(part, name) => {
+                    let mut query = places.query.iter();
+                    query.find(|it| it.0 == part && it.1 == name).map(|(_, _, range)| range)
+                }
                 PointKey::Variant(id) => {
                     places.variants.iter().find(|(known, _)| *known == id).map(|(_, range)| range)
                 }

@@ -46,7 +46,8 @@ fn of_plugin(files: &[File], plugin: &Plugin, diagnostics: &mut Vec<Diagnostic>)
     let mut tuning: Vec<TunedDevice> = Vec::new();
     diagnostics.extend(mixed(files, &name, is_of_it));
     let subject = subject_of(plugin);
-    let mut room = Room { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS, bytes: MAX_TUNED_BYTES };
+    let mut room =
+        RemainingRoom { points: MAX_TUNED_POINTS, extents: MAX_TUNED_EXTENTS, bytes: MAX_TUNED_BYTES };
     for file in files {
         let of_it = file.tuning.points.iter().enumerate().filter(|(_, point)| is_of_it(point));
         for (index, point) in of_it {
@@ -86,20 +87,20 @@ fn mixed(files: &[File], name: &str, is_of_it: impl Fn(&Point) -> bool) -> Vec<D
 }
 
 /// How much more of a plugin can be packed.
-struct Room {
+struct RemainingRoom {
     points: usize,
     extents: usize,
     /// Of attributes.
     bytes: usize,
 }
 
-impl Room {
+impl RemainingRoom {
     fn takes(&mut self, point: &TunedPoint) -> bool {
         let extents = self.extents.checked_sub(point.shapes.iter().map(Vec::len).sum());
         let bytes = self.bytes.checked_sub(point.attribute_bytes());
         match (self.points.checked_sub(1), extents, bytes) {
             (Some(points), Some(extents), Some(bytes)) => {
-                *self = Room { points, extents, bytes };
+                *self = RemainingRoom { points, extents, bytes };
                 true
             }
             _ => false,

@@ -8,7 +8,7 @@ use cubinder_model::fit::ComputeCapability;
 use super::{Device, File, Places, Point, SCHEMA, Tuning};
 use crate::diagnostic::{Diagnostic, Source};
 use crate::errors::{NoDevice, UnknownEdition, VariantIdOutOfRange};
-use crate::manifest::form::{Entry, Form, Section};
+use crate::manifest::toml_reader::{Entry, Section, TomlReader};
 use crate::query::Part;
 use crate::query::read::{add, part, wrong};
 
@@ -17,9 +17,9 @@ use crate::query::read::{add, part, wrong};
 /// # Errors
 /// Every mistake of form.
 pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
-    let mut form = Form::new(source);
-    let read = document(&mut form);
-    let diagnostics = form.into_diagnostics();
+    let (mut toml, document) = TomlReader::parse(source, None);
+    let read = document.and_then(|document| tuning(&mut toml, Section::root(document.get_ref())));
+    let diagnostics = toml.into_diagnostics();
     match read {
         Some((tuning, places)) if diagnostics.is_empty() => {
             Ok(File { source: Arc::clone(source), tuning, places })
@@ -28,75 +28,73 @@ pub fn read(source: &Arc<Source>) -> Result<File, Vec<Diagnostic>> {
     }
 }
 
-fn document(form: &mut Form<'_>) -> Option<(Tuning, Vec<Places>)> {
-    let document = form.parse(None)?;
-    let mut root = Section::root(document.get_ref());
-    let schema = form.require(&mut root, "schema", &SCHEMA.to_string());
-    let is_known = schema.is_none_or(|entry| edition(form, &entry));
+fn tuning(toml: &mut TomlReader, mut root: Section<'_>) -> Option<(Tuning, Vec<Places>)> {
+    let schema = toml.require(&mut root, "schema", &SCHEMA.to_string());
+    let is_known = schema.is_none_or(|entry| edition(toml, &entry));
     if !is_known {
         // Another edition has other keys.
         return None;
     }
     let device = match root.take("device") {
-        Some(entry) => form.table(&entry, "[device]".to_owned()),
+        Some(entry) => toml.table(&entry, "[device]".to_owned()),
         None => {
-            form.report(NoDevice { start: form.span(0..0) });
+            toml.report(NoDevice { start: toml.span(0..0) });
             None
         }
     };
-    let device = device.and_then(|section| device_section(form, section));
-    let points = form.tables(&mut root, "points");
-    let points: Vec<(Point, Places)> = points.into_iter().map(|section| point(form, section)).collect();
-    form.finish(&root);
+    let device = device.and_then(|section| device_section(toml, section));
+    let points = toml.tables(&mut root, "points");
+    let points: Vec<(Point, Places)> = points.into_iter().map(|section| point(toml, section)).collect();
+    toml.finish(&root);
     let (points, places) = points.into_iter().unzip();
     Some((Tuning { device: device?, points }, places))
 }
 
-fn edition(form: &mut Form<'_>, entry: &Entry<'_>) -> bool {
-    let Some(found) = form.integer(entry) else { return false };
+fn edition(toml: &mut TomlReader, entry: &Entry<'_>) -> bool {
+    let Some(found) = toml.integer(entry) else { return false };
     if found == SCHEMA {
         return true;
     }
-    form.report(UnknownEdition { found, known: SCHEMA, span: form.span(entry.range.clone()) });
+    toml.report(UnknownEdition { found, known: SCHEMA, span: toml.span(entry.range.clone()) });
     false
 }
 
-fn device_section(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Device> {
-    let name = form.require(&mut section, "name", "\"NVIDIA H200\"").and_then(|entry| shown(form, &entry));
-    let capability = form.require(&mut section, "capability", "\"9.0\"");
-    let capability = capability.and_then(|entry| capability_of(form, &entry));
-    let sms = form.require(&mut section, "sms", "132").and_then(|entry| number(form, &entry));
-    let driver = section.take("driver").and_then(|entry| number(form, &entry));
-    form.finish(&section);
+fn device_section(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Device> {
+    let name = toml.require(&mut section, "name", "\"NVIDIA H200\"").and_then(|entry| shown(toml, &entry));
+    let capability = toml.require(&mut section, "capability", "\"9.0\"");
+    let capability = capability.and_then(|entry| capability_of(toml, &entry));
+    let sms = toml.require(&mut section, "sms", "132").and_then(|entry| number(toml, &entry));
+    let driver = section.take("driver").and_then(|entry| number(toml, &entry));
+    toml.finish(&section);
     Some(Device { name: name?, capability: capability?, sms: sms?, driver })
 }
 
 /// A text that is shown to people as it is: what a terminal would obey has no place in it.
-fn shown(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let text = form.string(entry)?.value;
+fn shown(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let text = toml.string(entry)?.value;
     if text.chars().any(char::is_control) {
-        wrong(form, entry, format!("{text:?} has control characters, expected what the GPU is called"));
+        wrong(toml, entry, format!("{text:?} has control characters, expected what the GPU is called"));
         return None;
     }
     Some(text)
 }
 
 /// A number from 1 on.
-fn number(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u32> {
-    let found = form.integer(entry)?;
+fn number(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u32> {
+    let found = toml.integer(entry)?;
     let number = u32::try_from(found).ok().filter(|number| *number > 0);
     if number.is_none() {
-        wrong(form, entry, format!("it is {found}, expected a number from 1 to {}", u32::MAX));
+        wrong(toml, entry, format!("it is {found}, expected a number from 1 to {}", u32::MAX));
     }
     number
 }
 
-fn capability_of(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ComputeCapability> {
-    let text = form.string(entry)?.value;
+fn capability_of(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ComputeCapability> {
+    let text = toml.string(entry)?.value;
     let parts = text.split_once('.').and_then(|(major, minor)| Some((digits(major)?, digits(minor)?)));
     // The minor number is one digit, so that 9.0 can be called 90.
     let Some((major, minor)) = parts.filter(|(major, minor)| *major > 0 && *minor < 10) else {
-        wrong(form, entry, format!("`{text}` is no compute capability, which are written like `9.0`"));
+        wrong(toml, entry, format!("`{text}` is no compute capability, which are written like `9.0`"));
         return None;
     };
     Some(ComputeCapability { major, minor })
@@ -107,66 +105,66 @@ fn digits(text: &str) -> Option<u8> {
     text.parse().ok().filter(|number: &u8| number.to_string() == text)
 }
 
-fn point(form: &mut Form<'_>, mut section: Section<'_>) -> (Point, Places) {
+fn point(toml: &mut TomlReader, mut section: Section<'_>) -> (Point, Places) {
     let mut point = Point::default();
     let mut places = Places { header: section.range.clone(), ..Places::default() };
-    if let Some(entry) = form.require(&mut section, "plugin", "\"namespace::name\"") {
+    if let Some(entry) = toml.require(&mut section, "plugin", "\"namespace::name\"") {
         places.plugin = entry.range.clone();
-        point.plugin = form.string(&entry).map(|text| text.value).unwrap_or_default();
+        point.plugin = toml.string(&entry).map(|text| text.value).unwrap_or_default();
     }
-    if let Some(entry) = form.require(&mut section, "version", "\"1\"") {
+    if let Some(entry) = toml.require(&mut section, "version", "\"1\"") {
         places.version = entry.range.clone();
-        point.version = form.string(&entry).map(|text| text.value).unwrap_or_default();
+        point.version = toml.string(&entry).map(|text| text.value).unwrap_or_default();
     }
-    point.case = section.take("case").and_then(|entry| form.string(&entry)).map(|text| text.value);
+    point.case = section.take("case").and_then(|entry| toml.string(&entry)).map(|text| text.value);
     let (query, parts) = (&mut point.query, &mut places.query);
     for each in [Part::Type, Part::Format, Part::Attribute] {
-        part(form, &mut section, each, query, parts);
+        part(toml, &mut section, each, query, parts);
     }
     // Without shapes the node would have no inputs.
-    let shapes = form.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
-    let shapes = shapes.and_then(|entry| form.table(&entry, "[points.shapes]".to_owned()));
+    let shapes = toml.require(&mut section, Part::Shape.key(), "{ NAME = [512, 4096] }");
+    let shapes = shapes.and_then(|entry| toml.table(&entry, "[points.shapes]".to_owned()));
     for entry in shapes.map(|table| table.entries()).unwrap_or_default() {
-        add(form, &entry, Part::Shape, query, parts);
+        add(toml, &entry, Part::Shape, query, parts);
     }
-    part(form, &mut section, Part::Values, query, parts);
-    point.code = section.take("code").and_then(|entry| form.string(&entry)).map(|text| text.value);
-    if let Some(entry) = form.require(&mut section, "microseconds", "{ ID = TIME }") {
-        for (id, range, time) in times(form, &entry) {
+    part(toml, &mut section, Part::Values, query, parts);
+    point.code = section.take("code").and_then(|entry| toml.string(&entry)).map(|text| text.value);
+    if let Some(entry) = toml.require(&mut section, "microseconds", "{ ID = TIME }") {
+        for (id, range, time) in times(toml, &entry) {
             places.variants.push((id, range));
             point.microseconds.push((id, time));
         }
     }
-    form.finish(&section);
+    toml.finish(&section);
     (point, places)
 }
 
 /// How long each variant took, by its id, with the place.
-fn times(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<usize>, f64)> {
-    let Some(table) = form.table(entry, "[points.microseconds]".to_owned()) else { return Vec::new() };
+fn times(toml: &mut TomlReader, entry: &Entry<'_>) -> Vec<(i32, std::ops::Range<usize>, f64)> {
+    let Some(table) = toml.table(entry, "[points.microseconds]".to_owned()) else { return Vec::new() };
     let lines = table.entries();
     if lines.is_empty() {
-        wrong(form, entry, "it names no variant");
+        wrong(toml, entry, "it names no variant");
     }
     let mut times = Vec::new();
     for line in lines {
         let range = line.key_range.start..line.range.end;
         let id = line.key.parse().ok().filter(|id: &i32| id.to_string() == line.key);
         let id = id.filter(|id| (1..=MAX_VARIANT_ID).contains(id));
-        let time = match line.value() {
+        let time = match line.value {
             toml::de::DeValue::Integer(_) => {
                 #[allow(clippy::cast_precision_loss)] // rounded as a reader of the text would round it
-                form.integer(&line).map(|time| time as f64)
+                toml.integer(&line).map(|time| time as f64)
             }
-            _ => form.float(&line),
+            _ => toml.float(&line),
         };
         match (id, time) {
             (None, _) => {
-                form.report(VariantIdOutOfRange { id: line.key, span: form.span(line.key_range) });
+                toml.report(VariantIdOutOfRange { id: line.key, span: toml.span(line.key_range) });
             }
             (Some(_), None) => {}
             (Some(_), Some(time)) if time < 0.0 => {
-                wrong(form, &line, format!("it is {time}, the least is 0"));
+                wrong(toml, &line, format!("it is {time}, the least is 0"));
             }
             (Some(id), Some(time)) => times.push((id, range, time)),
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use cubinder_expr::Value;
 
 use super::{Point, SCHEMA, Tuning};
-use crate::manifest::form::is_identifier;
+use crate::manifest::toml_reader::is_identifier;
 use crate::query::RawAttributeValue;
 
 const COMMENT: &str = "# Measured by `cubinder tune`; `cubinder compile` packs it into the plugins.\n";
@@ -85,23 +85,14 @@ fn array(items: impl Iterator<Item = String>) -> String {
 
 /// In one line: what somebody called a case may have more.
 fn string(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(character);
-            }
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            character if character.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(character));
-            }
-            character => quoted.push(character),
-        }
-    }
-    quoted.push('"');
-    quoted
+    let escaped = text.chars().map(|character| match character {
+        '"' | '\\' => format!("\\{character}"),
+        '\n' => "\\n".to_owned(),
+        '\t' => "\\t".to_owned(),
+        character if character.is_control() => format!("\\u{:04X}", u32::from(character)),
+        character => character.to_string(),
+    });
+    format!("\"{}\"", escaped.collect::<String>())
 }
 
 /// The shortest text that is the same number.

@@ -119,17 +119,17 @@ fn formats() -> String {
 /// the string is one more than the elements have. No table is empty: code with one whose file was not read would be that of another kernel.
 fn data(table: &Table) -> String {
     let Table { name, data, .. } = table;
-    if data.bytes.is_empty() {
+    if data.is_empty() {
         return format!("#error the elements of the table {name} are not there\n");
     }
-    let length = data.bytes.len() + 1;
+    let length = data.len() + 1;
     format!(
         "{}namespace cubinder {{\n\
          template <typename = void>\n\
          __device__ __align__(16) const char table__{name}[{length}] = \"{}\";\n\
          }}\n",
         no_macro(name),
-        quoted(&data.bytes)
+        quoted(data)
     )
 }
 
@@ -152,7 +152,7 @@ fn quoted(bytes: &[u8]) -> String {
 /// it is an object that stands for the array, and is seen through when code is made.
 fn table(table: &Table) -> String {
     let Table { name, ty, data, .. } = table;
-    let (length, ty) = (data.bytes.len() / ty.size(), ty.cuda_name());
+    let (length, ty) = (data.len() / ty.size(), ty.cuda_name());
     format!(
         "    struct table__{name} {{\n        \
          __device__ __forceinline__ operator const {ty}*() const\n        \
@@ -276,7 +276,7 @@ mod tests {
             data(&Table {
                 name: "window".to_owned(),
                 ty: crate::manifest::TableType::F32,
-                data: crate::manifest::TableData { bytes: bytes.to_vec() },
+                data: bytes.to_vec(),
                 file: None,
             })
         };

@@ -17,7 +17,7 @@ pub use cause::{Cause, Excess};
 pub use diagnose::{Author, CompileMessage, diagnostics, merge_targets};
 pub use errors::{MAKE_IT_DYNAMIC, PASS_LESS};
 pub use options::{Settings, has_line_information, include_folders};
-pub use session::{Compiled, PreparedUnit, Session, Statistics};
+pub use session::{CompiledKernel, PreparedUnit, Session, Statistics};
 
 use std::ffi::OsStr;
 use std::io;

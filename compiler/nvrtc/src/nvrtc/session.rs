@@ -81,7 +81,7 @@ impl PreparedUnit {
 
 /// The code of one unit for one target.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compiled {
+pub struct CompiledKernel {
     /// The code and what it says about its kernels.
     pub object: CodeObject,
     /// The symbol of the unit's kernel; [`CodeObject::kernels`] of `object` holds its facts.
@@ -191,7 +191,11 @@ impl Session {
     ///
     /// # Errors
     /// What NVRTC says, in the user's files; or that NVRTC cannot be loaded.
-    pub fn compile(&self, prepared: &PreparedUnit, target: Target) -> Result<Compiled, Vec<CompileMessage>> {
+    pub fn compile(
+        &self,
+        prepared: &PreparedUnit,
+        target: Target,
+    ) -> Result<CompiledKernel, Vec<CompileMessage>> {
         let key = self.key("code", prepared, Purpose::Code(target));
         let readable = |entry: CodeEntry| entry.object(target).ok().map(|object| (entry, object));
         let stored = self.stored(prepared, &key, readable);
@@ -215,7 +219,7 @@ impl Session {
         let messages = diagnose::diagnose(&log::parse(&entry.log), &prepared.unit, &self.toolkit.include);
         let mut warnings = diagnostics(messages);
         warnings.extend(doubts(entry.nvrtc));
-        Ok(Compiled { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
+        Ok(CompiledKernel { object, symbol: entry.symbol, warnings, nvrtc: entry.nvrtc, cached })
     }
 
     /// The kernel's parameters for `target`'s architecture, from the cache or from a compile with debug information. Another

@@ -7,7 +7,7 @@ use cubinder_compiler::project::config_above;
 use cubinder_model::fit::ComputeCapability;
 use cubinder_node::cases::Cases;
 use cubinder_node::eval::Subject;
-use cubinder_node::tuning::{self, Device, Point, Replaced, Tuning};
+use cubinder_node::tuning::{self, Device, Point, ReplacedPoints, Tuning};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path;
 
@@ -45,7 +45,7 @@ impl Output {
         })?;
         let manifest = manifest(cases);
         let path = path(arguments, manifest.as_deref(), &device).map_err(|error| vec![error])?;
-        tuning::known(&path, &device)?;
+        tuning::read_for_device(&path, &device)?;
         tuning::prepare(&path).map_err(|error| vec![error])?;
         let (is_whole, file) = (arguments.case.is_none(), arguments.file.clone());
         Ok(Some(Output { path, device, is_whole, manifest, file }))
@@ -59,11 +59,11 @@ impl Output {
         let (path, count) = (self.path.as_path(), points.len());
         let new = Tuning { device: self.device, points };
         let project = MeasuredProject::open(self.manifest.as_deref(), &self.file);
-        let known = tuning::known(path, &new.device)?;
+        let known = tuning::read_for_device(path, &new.device)?;
         let versions = project.as_ref().and_then(|project| project.versions(&subject.plugin.full_name()));
         let replaced = match self.is_whole {
-            true => Replaced::All(versions.as_deref()),
-            false => Replaced::SameNodes(subject),
+            true => ReplacedPoints::All(versions.as_deref()),
+            false => ReplacedPoints::SameNodes(subject),
         };
         let merged = tuning::merged(known.clone(), new, replaced);
         tuning::save(path, &merged).map_err(|error| vec![error])?;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use cubinder_analysis::check::check_for;
+use cubinder_analysis::check::check;
 use cubinder_analysis::kernel_text;
 use cubinder_compiler::project::{Plan, Project, ProjectOptions};
 use cubinder_manifest::resolve::{PluginDraft, Resolved, compile};
@@ -77,8 +77,9 @@ impl Subject {
         let essence = format!("{} {plan_print}", essence(&resolved.draft));
         if self.checked.get() != Some(&essence) {
             let targets: Vec<_> = plan.targets.iter().map(|planned| planned.target).collect();
-            let mut found = check_for(&resolved, &targets, plan.route.route).diagnostics;
-            found.extend(kernel_text::check(&resolved, &source::text).diagnostics);
+            let mut found = check(&resolved, &targets, plan.route.route).diagnostics;
+            let options = &plan.settings.options;
+            found.extend(kernel_text::check(&resolved, &targets, options, &source::text).diagnostics);
             found.extend(plan.check_driver(NVRTC).err());
             if has_errors(&found) {
                 return Err(found);
@@ -102,8 +103,9 @@ impl Subject {
             Ok(plan) => plan,
             Err(found) => return found,
         };
-        let mut found = check_for(&resolved, &plan.targets(), plan.route.route).diagnostics;
-        found.extend(kernel_text::check(&resolved, &source::text).diagnostics);
+        let mut found = check(&resolved, &plan.targets(), plan.route.route).diagnostics;
+        let options = &plan.settings.options;
+        found.extend(kernel_text::check(&resolved, &plan.targets(), options, &source::text).diagnostics);
         found.extend(resolved.warnings);
         found
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use cubinder_analysis::precompiled::{self, CheckedCode};
-use cubinder_code_object::loaded::Loaded;
+use cubinder_code_object::loaded::LoadedCode;
 use cubinder_import::foreign::{self, import};
 use cubinder_manifest::manifest::CodeKind;
 use cubinder_manifest::resolve;
@@ -53,23 +53,23 @@ fn read(bytes: &[u8], kind: CodeKind) {
         let kind = if bytes.starts_with(b"\x7fELF") { CodeKind::Cubin } else { CodeKind::Ptx };
         load(bytes, kind)
     });
-    let files: Vec<Arc<Loaded>> = [Some(first), second].into_iter().flatten().map(Arc::new).collect();
+    let files: Vec<Arc<LoadedCode>> = [Some(first), second].into_iter().flatten().map(Arc::new).collect();
     launched(&files);
 }
 
-fn load(bytes: &[u8], kind: CodeKind) -> Option<Loaded> {
+fn load(bytes: &[u8], kind: CodeKind) -> Option<LoadedCode> {
     foreign::loaded("fuzz", bytes.to_vec(), kind).map_err(|error| show_refusal(&[error])).ok()
 }
 
 /// Holds launches of the first file's kernels against all files, in both orders.
-fn launched(files: &[Arc<Loaded>]) {
+fn launched(files: &[Arc<LoadedCode>]) {
     let Some(first) = files.first() else { return };
     let kernels = first.kernels.iter().filter(|kernel| kernel.params.len() <= MOST_PARAMETERS);
     for kernel in kernels.take(MOST_KERNELS) {
         let Some(held) = held(kernel, files) else { continue };
         show(&held.diagnostics);
         assert_eq!(has_errors(&held.diagnostics), held.bound.is_none(), "{held:?}");
-        let turned: Vec<Arc<Loaded>> = files.iter().rev().cloned().collect();
+        let turned: Vec<Arc<LoadedCode>> = files.iter().rev().cloned().collect();
         let turned = self::held(kernel, &turned).expect("it is the same manifest");
         assert_eq!(held.bound, turned.bound, "{held:?} {turned:?}");
         if held.bound.is_some() {
@@ -79,7 +79,7 @@ fn launched(files: &[Arc<Loaded>]) {
 }
 
 /// What comes of a launch of a kernel whose parameters are said as the file has them.
-fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<CheckedCode> {
+fn held(kernel: &KernelFacts, files: &[Arc<LoadedCode>]) -> Option<CheckedCode> {
     let declared = kernel.params.iter().enumerate().map(|(index, param)| match param.size {
         8 if index == 0 => format!("\"p{index}: const f32*\""),
         8 => format!("\"p{index}: f32*\""),
@@ -113,7 +113,7 @@ fn held(kernel: &KernelFacts, files: &[Arc<Loaded>]) -> Option<CheckedCode> {
     Some(precompiled::check(&draft.plugin, &unit))
 }
 
-fn accepted(loaded: &Loaded, kind: CodeKind) {
+fn accepted(loaded: &LoadedCode, kind: CodeKind) {
     assert!(!loaded.kernels.is_empty(), "code without a kernel");
     let object = loaded.object();
     assert_eq!(object.raw().expect("it is as it was"), loaded.bytes.as_slice());
@@ -183,7 +183,7 @@ fn one_text(text: &str) {
 mod tests {
     use super::*;
 
-    fn file(name: &str) -> Arc<Loaded> {
+    fn file(name: &str) -> Arc<LoadedCode> {
         let path = seeds::root().join("tests/data/code").join(name);
         Arc::new(foreign::load(&path, CodeKind::Ptx).unwrap())
     }

@@ -95,5 +95,5 @@ fn places(text: &str, kernels: &Kernels) {
 
 fn launch(resolved: &Resolved, source: &Arc<Source>) {
     let open = |_: &Path| -> Result<Arc<Source>, Vec<Diagnostic>> { Ok(Arc::clone(source)) };
-    show(&kernel_text::check(resolved, &open).diagnostics);
+    show(&kernel_text::check(resolved, &[], &[], &open).diagnostics);
 }

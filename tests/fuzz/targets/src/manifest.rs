@@ -46,8 +46,8 @@ fn run(bytes: &[u8]) {
             // What could be made of it is looked at for more mistakes.
             show_refusal(&wrong.errors);
             if let Some(sketch) = wrong.sketch {
-                show(&check::check_for(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
-                show(&kernel_text::check(&sketch, &open).diagnostics);
+                show(&check::check(&sketch, &[], sketch.manifest.compile.route()).diagnostics);
+                show(&kernel_text::check(&sketch, &[], &[], &open).diagnostics);
             }
         }
     }
@@ -67,9 +67,10 @@ fn accepted(resolved: Resolved) {
     }
     let targets: Vec<Gpu> = resolved.manifest.compile.targets.iter().map(|target| target.value).collect();
     let route = resolved.manifest.compile.route();
-    let checked = check::check_for(&resolved, &targets, route);
+    let checked = check::check(&resolved, &targets, route);
     show(&checked.diagnostics);
-    let kernels = kernel_text::check(&resolved, &open);
+    let options = resolved.manifest.compile.options.iter().map(|option| option.value.clone());
+    let kernels = kernel_text::check(&resolved, &targets, &options.collect::<Vec<_>>(), &open);
     show(&kernels.diagnostics);
     show(&check::check_arguments(&resolved, &targets, route, &kernels.args).diagnostics);
     packs(&resolved);

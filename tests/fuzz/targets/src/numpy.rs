@@ -1,10 +1,10 @@
 //! NumPy's files: no bytes make their readers panic, what is read is as large as it says and no larger than it may be, and what is written
 //! reads as what it was.
 
-use std::io::{Cursor, Read};
+use std::io::Cursor;
 
 use cubinder_expr::DataType;
-use cubinder_node::trial::npy::{self, Stored};
+use cubinder_node::trial::npy::{self, StoredTensor};
 use cubinder_node::trial::{Array, count};
 
 use crate::{Target, seeds};
@@ -28,7 +28,7 @@ fn run(bytes: &[u8]) {
     }
 }
 
-fn one<R: Read>(stored: Result<Stored<R>, String>, ty: DataType) {
+fn one(stored: Result<StoredTensor<'_>, String>, ty: DataType) {
     let Ok(stored) = stored.and_then(|stored| stored.within(MOST)) else { return };
     let shape = stored.shape().to_vec();
     assert!(count(&shape).is_some_and(|count| count <= MOST), "{shape:?}");

@@ -12,7 +12,7 @@ use crate::foreign::mangled::{self, Mangled};
 use crate::foreign::names::{self, Unclear};
 use crate::foreign::{load, symbols};
 use crate::kernel_signature::{Param, ParamType};
-use crate::loaded::Loaded;
+use crate::loaded::LoadedCode;
 use crate::manifest::CodeKind;
 use crate::placeholder::{self, ELEMENT, unknown_type};
 use crate::source;
@@ -22,7 +22,7 @@ use crate::source;
 /// # Errors
 /// Files that cannot be used; where they have several kernels and none is named; where one lacks the kernel.
 pub fn files(paths: &[PathBuf], kernel: Option<&str>) -> Result<FoundPlugin, Vec<Diagnostic>> {
-    let mut loaded: Vec<(CodeKind, PathBuf, Loaded)> = Vec::new();
+    let mut loaded: Vec<(CodeKind, PathBuf, LoadedCode)> = Vec::new();
     let mut errors = Vec::new();
     for path in paths {
         let kind = kind_of(path);
@@ -67,7 +67,7 @@ fn kind_of(path: &Path) -> CodeKind {
 
 /// What is found of a kernel in these files, which all have it.
 #[must_use]
-pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> FoundPlugin {
+pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> FoundPlugin {
     let name = mangled::demangled(symbol).map_or_else(|| symbol.to_owned(), |(name, _)| name);
     let params = params(symbol, &loaded);
     let mut variant = FoundVariant::default();
@@ -120,7 +120,7 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, Loaded)>) -> FoundPlu
 }
 
 /// The parameters: from debug information, from the symbol, or from sizes and what PTX says.
-fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, Loaded)]) -> Vec<FoundParam> {
+fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<FoundParam> {
     let facts =
         loaded.iter().find_map(|(_, _, loaded)| loaded.kernels.iter().find(|kernel| kernel.symbol == symbol));
     let Some(facts) = facts else { return Vec::new() };

@@ -1,13 +1,9 @@
 //! `[attributes.NAME]`: what a node can say.
 
 use cubinder_model::AttributeType;
-use serde_json::json;
 
 use super::constraints::{self, Subject};
-use super::{AnyText, AttributeDecl, Declaration, Entry, Form, Kinds, Located, Named, Row, Section};
-use super::{table, unknown_type, value_types};
-use crate::manifest::errors::{ReservedName, WrongType};
-use crate::manifest::json;
+use super::*;
 
 /// Names of ONNX attributes that TensorRT's ONNX parser keeps for itself (TensorRT-RTX 1.7).
 const RESERVED: [&str; 4] =
@@ -41,56 +37,53 @@ value_types! {
         json!({ "enum": AttributeType::all().map(AttributeType::name).collect::<Vec<_>>() }), attribute_type;
     /// A value of the attribute's type.
     AttributeValue -> Entry<'t>: "value of the attribute's type",
-        json!({ "type": ["integer", "number", "boolean", "string", "array"] }), Form::unread;
+        json!({ "type": ["integer", "number", "boolean", "string", "array"] }), TomlReader::unread;
     /// Values of the attribute's type; of a list, of its elements.
     AttributeValues -> Entry<'t>: "array of values",
-        json!({ "type": "array", "minItems": 1, "uniqueItems": true }), Form::unread;
+        json!({ "type": "array", "minItems": 1, "uniqueItems": true }), TomlReader::unread;
     /// A length or a range of lengths.
-    Length -> Entry<'t>: "integer or range", json::size(), Form::unread;
+    Length -> Entry<'t>: "integer or range", json::size(), TomlReader::unread;
     /// A number or a range of numbers of the attribute's type.
-    NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), Form::unread;
-}
-
-impl Named for AttributeDecl {
-    const WHAT: &'static str = "an attribute";
-
-    fn reserved() -> Vec<&'static str> {
-        RESERVED.to_vec()
-    }
+    NumberRange -> Entry<'t>: "number or range", json!({ "type": ["integer", "number", "string"] }), TomlReader::unread;
 }
 
 impl Declaration for AttributeDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&ATTRIBUTE], but_for: None };
+    const NAMED: &'static str = "an attribute";
 
-    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
+    fn reserved() -> Vec<&'static str> {
+        RESERVED.to_vec()
+    }
+
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<AttributeDecl> {
         if RESERVED.contains(&name.value.as_str()) {
             let why = "TensorRT's ONNX parser gives this name a meaning of its own".to_owned();
-            let (what, place) = ("an attribute".to_owned(), form.span(&name));
-            form.report(ReservedName { what, name: name.value.clone(), why, place });
+            let (what, place) = ("an attribute".to_owned(), toml.span(&name));
+            toml.report(ReservedName { what, name: name.value.clone(), why, place });
         }
-        let Attribute { ty, default, length, range, one_of, specialize, doc } = Row::read_all(form, section);
+        let Attribute { ty, default, length, range, one_of, specialize, doc } = Row::read_all(toml, section);
         let ty = ty?;
         let subject = Subject { name: &name.value, ty: ty.value, type_range: &ty.range };
         let keys = [length.as_ref(), range.as_ref(), one_of.as_ref(), specialize.as_ref()];
-        let constraints = constraints::read(form, keys, subject);
-        let default = default.and_then(|entry| constraints::default(form, &entry, subject, &constraints));
+        let constraints = constraints::read(toml, keys, subject);
+        let default = default.and_then(|entry| constraints::default(toml, &entry, subject, &constraints));
         let constraints::Constraints { length, range, one_of, specialize } = constraints;
-        let (ty, doc) = (ty.value, doc.unwrap_or_default());
+        let doc = doc.unwrap_or_default();
         Some(AttributeDecl { name, ty, default, length, range, one_of, specialize, doc })
     }
 }
 
-fn attribute_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<AttributeType>> {
-    if let Some(first) = entry.items().and_then(|items| items.first()?.value().as_str().map(str::to_owned)) {
+fn attribute_type(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<AttributeType>> {
+    if let Some(first) = entry.items().and_then(|items| items.first()?.value.as_str().map(str::to_owned)) {
         let help = Some(format!("write `type = \"{}[]\"` for a list", first.trim_end_matches("[]")));
-        form.report(WrongType { help, ..form.wrong_type(entry, "a string") });
+        toml.report(WrongType { help, ..toml.wrong_type(entry, "a string") });
         return None;
     }
-    let ty = form.string(entry)?;
+    let ty = toml.string(entry)?;
     let known = AttributeType::from_name(&ty.value);
     if known.is_none() {
         let names: Vec<&str> = AttributeType::all().map(AttributeType::name).collect();
-        unknown_type(form, &ty, "attribute type", &names);
+        unknown_type(toml, &ty, "attribute type", &names);
     }
     known.map(|value| Located { value, range: ty.range })
 }

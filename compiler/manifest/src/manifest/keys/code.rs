@@ -6,16 +6,10 @@
 use std::ops::Range;
 
 use cubinder_expr::Value;
-use serde_json::json;
 use toml::de::DeValue;
 
-use super::{
-    AnyText, CodeDecl, CodeKind, Declaration, Entry, Form, Kinds, Line, Lines, Located, ParameterDecl,
-};
-use super::{ParameterKind, PassedDecl, Row, Section, ServeDecl, Text, table, value_types};
-use crate::manifest::errors::{BadParameter, BadSymbol, EmptyArray, EmptyPath, Repeated, WrongType};
-use crate::manifest::form::{found, is_identifier};
-use crate::manifest::json;
+use super::*;
+use crate::manifest::toml_reader::{found, is_identifier};
 
 /// The most that an address can be asked to be a multiple of: TensorRT and the workspace promise no more.
 const MAX_ALIGNMENT: u32 = 256;
@@ -68,16 +62,16 @@ impl Line for ServeDecl {
         json!({ "type": ["string", "integer", "number", "boolean"] })
     }
 
-    fn read(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ServeDecl> {
-        let value = match line.value() {
+    fn read(toml: &mut TomlReader, line: &Entry<'_>) -> Option<ServeDecl> {
+        let value = match line.value {
             DeValue::String(text) => Value::Str(text.clone().into_owned()),
-            DeValue::Integer(_) => form.integer(line).map(Value::Int)?,
-            DeValue::Float(_) => form.float(line).map(Value::Float)?,
+            DeValue::Integer(_) => toml.integer(line).map(Value::Int)?,
+            DeValue::Float(_) => toml.float(line).map(Value::Float)?,
             DeValue::Boolean(value) => Value::Bool(*value),
             _ => {
                 let help = Some("several are several `[[code]]` tables of the same name".to_owned());
                 let expected = "one type or format as a string, or one number or boolean";
-                form.report(WrongType { help, ..form.wrong_type(line, expected) });
+                toml.report(WrongType { help, ..toml.wrong_type(line, expected) });
                 return None;
             }
         };
@@ -88,13 +82,13 @@ impl Line for ServeDecl {
 impl Declaration for CodeDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&CODE], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CodeDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<CodeDecl> {
         let range = section.range.clone();
         let has_files = section.has("cubin") || section.has("ptx");
-        let before = form.count();
-        let Code { name, serves, kernel, parameters, cubin, ptx, made_by } = Row::read(form, &section);
-        let is_whole = form.count() == before;
-        form.finish(&section);
+        let before = toml.count();
+        let Code { name, serves, kernel, parameters, cubin, ptx, made_by } = Row::read(toml, &section);
+        let is_whole = toml.count() == before;
+        toml.finish(&section);
         let cubins = cubin.into_iter().flatten().map(|path| (CodeKind::Cubin, path));
         let files = cubins.chain(ptx.into_iter().flatten().map(|path| (CodeKind::Ptx, path))).collect();
         Some(CodeDecl {
@@ -111,56 +105,56 @@ impl Declaration for CodeDecl {
     }
 }
 
-fn code_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    let name = form.string(entry)?;
-    form.identifier(&name, "code");
+fn code_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
+    let name = toml.string(entry)?;
+    toml.identifier(&name, "code");
     Some(name)
 }
 
-fn symbol(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    let name = form.string(entry)?;
+fn symbol(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
+    let name = toml.string(entry)?;
     // An instance of a template may have blanks behind its commas: `perm<float, 1>`.
     let is_blank = |c: char| c.is_whitespace() && (c != ' ' || !name.value.contains('<'));
     let is_symbol = !name.value.trim().is_empty() && !name.value.contains(|c| is_blank(c) || c.is_control());
     if !is_symbol {
-        form.report(BadSymbol { found: found(&name.value), place: form.span(&name) });
+        toml.report(BadSymbol { found: found(&name.value), place: toml.span(&name) });
     }
     is_symbol.then_some(name)
 }
 
-fn paths(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+fn paths(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
     if entry.items().is_some_and(|items| items.is_empty()) {
         let message = format!("`{}` must name at least one file", entry.key);
-        let (label, place) = ("this is empty", form.span(entry));
-        form.report(EmptyArray { message, label, place, note: None });
+        let (label, place) = ("this is empty", toml.span(entry));
+        toml.report(EmptyArray { message, label, place, note: None });
     }
     let (empty, paths): (Vec<_>, Vec<_>) =
-        form.strings(entry)?.into_iter().partition(|path| path.value.trim().is_empty());
+        toml.strings(entry)?.into_iter().partition(|path| path.value.trim().is_empty());
     for path in &empty {
         let (key, what) = (entry.key.clone(), "files");
-        form.report(EmptyPath { key, what, place: form.span(path), help: None });
+        toml.report(EmptyPath { key, what, place: toml.span(path), help: None });
     }
-    Some(form.each_once(paths, |_| "this file is named twice".to_owned()))
+    Some(toml.each_once(paths, |_| "this file is named twice".to_owned()))
 }
 
-fn parameters(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<ParameterDecl>> {
-    let items = form.values(entry, "an array of strings such as `\"count: i32\"`")?;
+fn parameters(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<ParameterDecl>> {
+    let items = toml.values(entry, "an array of strings such as `\"count: i32\"`")?;
     let mut parameters: Vec<ParameterDecl> = Vec::new();
     for item in &items {
-        let Some(text) = form.text(item) else { continue };
+        let Some(text) = toml.text(item) else { continue };
         let read = match parameter(&text) {
             Ok(read) => read,
             Err(error) => {
                 let found = found(text.value.get(error.part.clone()).unwrap_or_default());
-                let (message, place) = (error.message, form.span(text.locate(error.part)));
-                form.report(BadParameter { message, found, place, help: error.help });
+                let (message, place) = (error.message, toml.span(text.locate(error.part)));
+                toml.report(BadParameter { message, found, place, help: error.help });
                 continue;
             }
         };
         if let Some(first) = parameters.iter().find(|known| known.name.value == read.name.value) {
             let message = format!("two parameters are called `{}`", read.name.value);
-            let (second, first) = (form.span(&read.name), form.span(&first.name));
-            form.report(Repeated { message, ordinal: "one", second, first });
+            let (second, first) = (toml.span(&read.name), toml.span(&first.name));
+            toml.report(Repeated { message, ordinal: "one", second, first });
             continue;
         }
         parameters.push(read);

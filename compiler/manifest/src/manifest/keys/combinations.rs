@@ -1,7 +1,7 @@
 //! `[[combinations]]`: which choices of types and formats there are.
 
 use super::names::{ElementTypes, Formats};
-use super::{CombinationDecl, Declaration, Form, Kinds, Lines, Located, Row, Section, table};
+use super::*;
 
 table! {
     /// Types and formats that there are together.
@@ -16,9 +16,9 @@ table! {
 impl Declaration for CombinationDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&COMBINATION], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CombinationDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<CombinationDecl> {
         let range = section.range.clone();
-        let Combination { types, formats } = Row::read_all(form, section);
+        let Combination { types, formats } = Row::read_all(toml, section);
         Some(CombinationDecl {
             types: types.unwrap_or_default(),
             formats: formats.unwrap_or_default(),

@@ -1,19 +1,12 @@
 //! `[compile]`: how this plugin's kernels are compiled, where it is not as the library's.
 
 use cubinder_model::Target;
-use serde_json::json;
 use toml::de::DeValue;
 
-use super::{
-    CodeKind, CompileDecl, Debug, Declaration, DriverVersion, Entry, Form, Kinds, Located, Route, Row,
-};
-use super::{Section, Text, table, value_types};
+use super::*;
 use crate::diagnostic::suggest;
-use crate::manifest::errors::{
-    BadDriver, BadTarget, EmptyArray, EmptyPath, NotOption, UnknownWord, WrongType,
-};
-use crate::manifest::form::found;
 use crate::manifest::json::{DRIVER, TARGET};
+use crate::manifest::toml_reader::found;
 
 table! {
     /// How the kernels of this plugin are compiled.
@@ -38,9 +31,9 @@ table! {
 
 value_types! {
     /// Targets, each once.
-    Targets -> Checked<Located<Target>>: "array of targets", json!({
+    Targets -> Vec<Located<Target>>: "array of targets", json!({
         "type": "array", "items": { "type": "string", "pattern": TARGET }, "minItems": 1, "uniqueItems": true,
-    }), |form: &mut Form<'_>, entry| Some(Checked::of(form, entry, targets));
+    }), targets;
     /// Folders, relative to the manifest's folder.
     Folders -> Vec<Text>: "array of paths",
         json!({ "type": "array", "items": { "type": "string", "pattern": "\\S" } }), include;
@@ -48,41 +41,31 @@ value_types! {
     Options -> Vec<Located<String>>: "array of strings",
         json!({ "type": "array", "items": { "type": "string", "pattern": "^-" } }), options;
     /// Kinds of code, each once.
-    CodeKinds -> Checked<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
+    CodeKinds -> Vec<Located<CodeKind>>: "array of `\"cubin\"` and `\"ptx\"`", json!({
         "type": "array", "items": { "enum": CodeKind::ALL.map(CodeKind::name) }, "minItems": 1, "uniqueItems": true,
-    }), |form: &mut Form<'_>, entry| Some(Checked::of(form, entry, code));
+    }), code;
     /// A release of NVIDIA's driver.
     Driver -> Located<DriverVersion>: "string, a driver's release", json!({ "type": "string", "pattern": DRIVER }), min_driver;
     /// Who launches kernels.
     RouteName -> Located<Route>: "`\"plugin\"` or `\"native\"`", json!({ "enum": Route::ALL.map(Route::name) }), route;
 }
 
-/// Values, and whether all could be read.
-struct Checked<T> {
-    values: Vec<T>,
-    is_broken: bool,
-}
-
-impl<T> Checked<T> {
-    fn of(form: &mut Form<'_>, entry: &Entry<'_>, read: fn(&mut Form<'_>, &Entry<'_>) -> Vec<T>) -> Self {
-        let before = form.count();
-        let values = read(form, entry);
-        Checked { values, is_broken: form.count() > before }
-    }
-}
-
 impl Declaration for CompileDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&COMPILE], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<CompileDecl> {
-        let Compile { targets, include, options, code, debug, min_driver, route } =
-            Row::read_all(form, section);
-        let is_broken = |broken: Option<bool>| broken.unwrap_or(false);
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<CompileDecl> {
+        let Compile { targets, include, options, code, debug, min_driver, route } = Row::read(toml, &section);
+        toml.finish(&section);
+        let (targets, code) = (targets.unwrap_or_default(), code.unwrap_or_default());
+        // What could not be read is missing from the list.
+        let is_broken = |key: &str, read: usize| {
+            let items = section.entry(key).map(|entry| entry.items().map_or(0, |items| items.len()));
+            items.is_some_and(|items| items != read || read == 0)
+        };
         Some(CompileDecl {
-            targets_are_broken: is_broken(targets.as_ref().map(|targets| targets.is_broken))
-                || is_broken(code.as_ref().map(|code| code.is_broken)),
-            targets: targets.map(|targets| targets.values).unwrap_or_default(),
-            code: code.map(|code| code.values).unwrap_or_default(),
+            targets_are_broken: is_broken("targets", targets.len()) || is_broken("code", code.len()),
+            targets,
+            code,
             include: include.unwrap_or_default(),
             line_information: debug.unwrap_or_default(),
             options: options.unwrap_or_default(),
@@ -92,36 +75,34 @@ impl Declaration for CompileDecl {
     }
 }
 
-fn targets(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<Target>> {
+fn targets(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<Target>>> {
     let numbers: Vec<String> =
         entry.items().unwrap_or_else(|| vec![entry.clone()]).iter().filter_map(number).collect();
     if !numbers.is_empty() {
-        let targets: Vec<String> = numbers
-            .iter()
-            .map(|number| {
-                meant_target(number).map_or_else(|| "sm_89".to_owned(), |target| target.to_string())
-            })
-            .map(|target| format!("\"{target}\""))
-            .collect();
+        let target = |number: &String| match meant_target(number) {
+            Some(target) => format!("\"{target}\""),
+            None => "\"sm_89\"".to_owned(),
+        };
+        let targets: Vec<String> = numbers.iter().map(target).collect();
         let help = Some(format!("write `targets = [{}]`", targets.join(", ")));
-        form.report(WrongType { help, ..form.wrong_type(entry, "an array of strings such as `\"sm_89\"`") });
-        return Vec::new();
+        toml.report(WrongType { help, ..toml.wrong_type(entry, "an array of strings such as `\"sm_89\"`") });
+        return None;
     }
-    let names = form.strings(entry).unwrap_or_default();
-    not_empty(form, entry, "targets of the library are meant where this key is not there");
-    let targets = parse_targets(form, names);
-    form.each_once(targets, |_| "this target is named twice".to_owned())
+    let names = toml.strings(entry).unwrap_or_default();
+    not_empty(toml, entry, "targets of the library are meant where this key is not there");
+    let targets = parse_targets(toml, names);
+    Some(toml.each_once(targets, |_| "this target is named twice".to_owned()))
 }
 
 /// The targets of these names. Others are reported.
-pub(crate) fn parse_targets(form: &mut Form<'_>, names: Vec<Located<String>>) -> Vec<Located<Target>> {
+pub(crate) fn parse_targets(toml: &mut TomlReader, names: Vec<Located<String>>) -> Vec<Located<Target>> {
     let mut targets = Vec::new();
     for name in names {
         match name.value.parse::<Target>() {
             Ok(value) => targets.push(Located { value, range: name.range }),
             Err(error) => {
                 let near = meant_target(&name.value).map(|near| near.to_string());
-                form.report(BadTarget { message: error.to_string(), place: form.span(&name), near });
+                toml.report(BadTarget { message: error.to_string(), place: toml.span(&name), near });
             }
         }
     }
@@ -130,7 +111,7 @@ pub(crate) fn parse_targets(form: &mut Form<'_>, names: Vec<Located<String>>) ->
 
 /// The number that a value is, as it is written.
 fn number(entry: &Entry<'_>) -> Option<String> {
-    match entry.value() {
+    match entry.value {
         DeValue::Integer(integer) => Some(integer.to_string()),
         DeValue::Float(float) => Some(float.to_string()),
         _ => None,
@@ -147,43 +128,42 @@ fn meant_target(text: &str) -> Option<Target> {
     format!("{kind}_{arch}").parse().ok()
 }
 
-fn include(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
-    let items = form.values(entry, "an array of folders")?;
-    let folders: Vec<Text> = items.iter().filter_map(|item| form.text(item)).collect();
+fn include(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
+    let items = toml.values(entry, "an array of folders")?;
+    let folders: Vec<Text> = items.iter().filter_map(|item| toml.text(item)).collect();
     for folder in folders.iter().filter(|folder| folder.value.trim().is_empty()) {
         let (key, what) = (entry.key.clone(), "folders");
         let help = Some("the manifest's own folder is `.`");
-        form.report(EmptyPath { key, what, place: form.span(folder), help });
+        toml.report(EmptyPath { key, what, place: toml.span(folder), help });
     }
     Some(folders)
 }
 
-fn options(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
-    let options = form.strings(entry)?;
+fn options(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<String>>> {
+    let options = toml.strings(entry)?;
     for option in options.iter().filter(|option| !option.value.starts_with('-')) {
         let is_word = !option.value.is_empty() && !option.value.contains(char::is_whitespace);
         let help = is_word.then(|| format!("write `--{}`", option.value));
-        form.report(NotOption { found: found(&option.value), place: form.span(option), help });
+        toml.report(NotOption { found: found(&option.value), place: toml.span(option), help });
     }
     Some(options)
 }
 
-fn code(form: &mut Form<'_>, entry: &Entry<'_>) -> Vec<Located<CodeKind>> {
-    let names = form.strings(entry).unwrap_or_default();
-    not_empty(form, entry, "all kinds are meant where this key is not there");
-    let mut kinds = Vec::new();
-    for name in names {
+fn code(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Located<CodeKind>>> {
+    let names = toml.strings(entry).unwrap_or_default();
+    not_empty(toml, entry, "all kinds are meant where this key is not there");
+    let words = CodeKind::ALL.map(CodeKind::name);
+    let kind = |name: Located<String>| {
         let kind = CodeKind::from_name(&name.value);
-        let kind =
-            word(form, name, "kind of code", "`cubin` or `ptx`", &CodeKind::ALL.map(CodeKind::name), kind);
-        kinds.extend(kind);
-    }
-    form.each_once(kinds, |_| "this kind of code is named twice".to_owned())
+        word(toml, name, "kind of code", "`cubin` or `ptx`", &words, kind)
+    };
+    let kinds = names.into_iter().filter_map(kind).collect();
+    Some(toml.each_once(kinds, |_| "this kind of code is named twice".to_owned()))
 }
 
 /// What a word stands for. One that stands for nothing is reported.
 fn word<T>(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     word: Located<String>,
     what: &'static str,
     expected: &'static str,
@@ -191,37 +171,37 @@ fn word<T>(
     value: Option<T>,
 ) -> Option<Located<T>> {
     if value.is_none() {
-        let (near, place) = (suggest(&word.value, words.iter().copied()), form.span(&word));
-        form.report(UnknownWord { what, word: word.value, expected, place, near });
+        let (near, place) = (suggest(&word.value, words.iter().copied()), toml.span(&word));
+        toml.report(UnknownWord { what, word: word.value, expected, place, near });
     }
     value.map(|value| Located { value, range: word.range })
 }
 
-fn not_empty(form: &mut Form<'_>, entry: &Entry<'_>, otherwise: &'static str) {
+fn not_empty(toml: &mut TomlReader, entry: &Entry<'_>, otherwise: &'static str) {
     if entry.items().is_some_and(|items| items.is_empty()) {
         let message = format!("`{}` must name at least one", entry.key);
-        let (label, place) = ("this is empty", form.span(entry));
-        form.report(EmptyArray { message, label, place, note: Some(otherwise) });
+        let (label, place) = ("this is empty", toml.span(entry));
+        toml.report(EmptyArray { message, label, place, note: Some(otherwise) });
     }
 }
 
-fn route(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Route>> {
-    let name = form.string(entry)?;
+fn route(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Route>> {
+    let name = toml.string(entry)?;
     let route = Route::from_name(&name.value);
-    word(form, name, "route", "`plugin` or `native`", &Route::ALL.map(Route::name), route)
+    word(toml, name, "route", "`plugin` or `native`", &Route::ALL.map(Route::name), route)
 }
 
-fn min_driver(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<DriverVersion>> {
-    let DeValue::String(text) = entry.value() else {
-        let number = matches!(entry.value(), DeValue::Integer(_) | DeValue::Float(_));
-        let written = form.written(&entry.range).filter(|_| number).unwrap_or("580.65.06");
+fn min_driver(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<DriverVersion>> {
+    let DeValue::String(text) = entry.value else {
+        let number = matches!(entry.value, DeValue::Integer(_) | DeValue::Float(_));
+        let written = toml.written(&entry.range).filter(|_| number).unwrap_or("580.65.06");
         let help = Some(format!("write `min_driver = \"{written}\"`"));
-        form.report(WrongType { help, ..form.wrong_type(entry, "a string") });
+        toml.report(WrongType { help, ..toml.wrong_type(entry, "a string") });
         return None;
     };
     let version = driver_version(text);
     if version.is_none() {
-        form.report(BadDriver { found: found(text), place: form.span(entry) });
+        toml.report(BadDriver { found: found(text), place: toml.span(entry) });
     }
     version.map(|value| Located { value, range: entry.range.clone() })
 }

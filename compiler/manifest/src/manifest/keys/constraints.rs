@@ -13,12 +13,8 @@ use toml::de::DeValue;
 
 use super::ranges::{self, Ends, Sizes};
 use super::values;
-use super::{Entry, Form, Located};
+use super::*;
 use crate::diagnostic::suggest;
-use crate::manifest::errors::{
-    BadRange, ConstraintOfOtherType, DefaultType, EmptyRange, ListedLength, ListedOutsideRange,
-    ListedValueType, NoValueLeft, RangeBeyondType, RejectedDefault, Repeated, TwoLists, WrongType,
-};
 
 /// The least and the greatest number, each where it is given.
 pub(super) type Bounds = (Option<Value>, Option<Value>);
@@ -49,31 +45,35 @@ pub(super) struct Subject<'a> {
 }
 
 /// Reads the constraints of an attribute: `length`, `range`, `one_of` and `specialize`.
-pub(super) fn read(form: &mut Form<'_>, keys: [Option<&Entry<'_>>; 4], subject: Subject<'_>) -> Constraints {
+pub(super) fn read(
+    toml: &mut TomlReader,
+    keys: [Option<&Entry<'_>>; 4],
+    subject: Subject<'_>,
+) -> Constraints {
     let [lengths, bounds, values, specialized] = keys;
-    let length = lengths.and_then(|entry| length(form, entry, subject));
-    let range = bounds.and_then(|entry| range(form, entry, subject));
+    let length = lengths.and_then(|entry| length(toml, entry, subject));
+    let range = bounds.and_then(|entry| range(toml, entry, subject));
     let mut constraints = Constraints { length, range, ..Constraints::default() };
-    constraints.one_of = values.and_then(|entry| one_of(form, entry, subject, &constraints));
-    constraints.specialize = specialized.and_then(|entry| specialize(form, entry, subject, &constraints));
+    constraints.one_of = values.and_then(|entry| one_of(toml, entry, subject, &constraints));
+    constraints.specialize = specialized.and_then(|entry| specialize(toml, entry, subject, &constraints));
     if let (Some(one_of), Some(entry)) = (values, specialized) {
-        let (place, one_of) = (form.span(entry.key_range.clone()), form.span(one_of.key_range.clone()));
-        form.report(TwoLists { place, one_of });
+        let (place, one_of) = (toml.span(entry.key_range.clone()), toml.span(one_of.key_range.clone()));
+        toml.report(TwoLists { place, one_of });
     }
     constraints
 }
 
-fn length(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Interval>> {
+fn length(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Interval>> {
     if !subject.ty.list && !matches!(subject.ty.element, AttributeElement::String | AttributeElement::Bytes) {
         let rule = "`length` is for lists, strings and bytes";
-        return contradicts_type(form, entry, subject, rule, "this has no length");
+        return contradicts_type(toml, entry, subject, rule, "this has no length");
     }
-    Sizes::new("a length or a range of lengths").read(form, entry)
+    Sizes::new("a length or a range of lengths").read(toml, entry)
 }
 
 /// Reports a constraint that makes no sense for the attribute's type.
 fn contradicts_type<T>(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     rule: &'static str,
@@ -88,15 +88,15 @@ fn contradicts_type<T>(
         _ => "`one_of` lists the only values",
     };
     let (name, ty) = (subject.name.to_owned(), subject.ty.name());
-    let (place, declared) = (form.span(entry.key_range.clone()), form.span(subject.type_range.clone()));
-    form.report(ConstraintOfOtherType { rule, label, name, ty, help, place, declared });
+    let (place, declared) = (toml.span(entry.key_range.clone()), toml.span(subject.type_range.clone()));
+    toml.report(ConstraintOfOtherType { rule, label, name, ty, help, place, declared });
     None
 }
 
-fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Bounds>> {
+fn range(toml: &mut TomlReader, entry: &Entry<'_>, subject: Subject<'_>) -> Option<Located<Bounds>> {
     let element = subject.ty.element;
     if element.integers().is_none() && !element.is_float() {
-        return contradicts_type(form, entry, subject, "`range` is for numbers", "this is no number");
+        return contradicts_type(toml, entry, subject, "`range` is for numbers", "this is no number");
     }
     let is_float = element.is_float();
     // An integer that stands for a float is exactly it, here as in `default`.
@@ -105,23 +105,23 @@ fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option
     let (kind, one, example) =
         if is_float { ("numbers", "number", "0.0..=1.0") } else { ("integers", "integer", "1..=16") };
     let single = |number: Value| Ok(Ends { min: Some(number.clone()), max: Some(number) });
-    let ends = match entry.value() {
-        DeValue::Integer(_) => single(form.integer(entry).map(Value::Int)?),
-        DeValue::Float(_) if is_float => single(form.float(entry).map(Value::Float)?),
+    let ends = match entry.value {
+        DeValue::Integer(_) => single(toml.integer(entry).map(Value::Int)?),
+        DeValue::Float(_) if is_float => single(toml.float(entry).map(Value::Float)?),
         DeValue::String(text) => ranges::ends(text, one, number),
         _ => {
             let example = ranges::from_two(entry).unwrap_or_else(|| example.to_owned());
             let help = Some(format!("write `range = \"{example}\"`"));
-            form.report(WrongType { help, ..form.wrong_type(entry, format!("a range of {kind}")) });
+            toml.report(WrongType { help, ..toml.wrong_type(entry, format!("a range of {kind}")) });
             return None;
         }
     };
     match ends {
-        Ok(ends) => bounds(form, entry, subject, ends),
+        Ok(ends) => bounds(toml, entry, subject, ends),
         Err(error) => {
             let example = format!("\"{}\"", error.meant.unwrap_or_else(|| example.to_owned()));
-            let (key, expected, place) = (entry.key.clone(), format!("a range of {kind}"), form.span(entry));
-            form.report(BadRange { key, expected, label: error.label, example, place });
+            let (key, expected, place) = (entry.key.clone(), format!("a range of {kind}"), toml.span(entry));
+            toml.report(BadRange { key, expected, label: error.label, example, place });
             None
         }
     }
@@ -129,7 +129,7 @@ fn range(form: &mut Form<'_>, entry: &Entry<'_>, subject: Subject<'_>) -> Option
 
 /// The ends as the type holds them: what a default is rounded to must not fall out of the range that names the same number.
 fn bounds(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     ends: Ends<Value>,
@@ -142,8 +142,8 @@ fn bounds(
             Err(why) => {
                 fits = false;
                 let (end, name, ty) = (format!("{end}{why}"), subject.name.to_owned(), subject.ty.name());
-                let (place, declared) = (form.span(entry), form.span(subject.type_range.clone()));
-                form.report(RangeBeyondType { end, name, ty, place, declared });
+                let (place, declared) = (toml.span(entry), toml.span(subject.type_range.clone()));
+                toml.report(RangeBeyondType { end, name, ty, place, declared });
                 None
             }
         }
@@ -152,7 +152,7 @@ fn bounds(
     if let (Some(min), Some(max)) = &bounds
         && order(min, max) == Some(Ordering::Greater)
     {
-        form.report(EmptyRange { min: min.to_string(), max: max.to_string(), place: form.span(entry) });
+        toml.report(EmptyRange { min: min.to_string(), max: max.to_string(), place: toml.span(entry) });
         return None;
     }
     fits.then(|| Located { value: bounds, range: entry.range.clone() })
@@ -203,7 +203,7 @@ fn counted(length: i64, ty: AttributeType) -> String {
 
 /// Values that code is compiled for: the one kind of value that a kernel's template can take.
 fn specialize(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     others: &Constraints,
@@ -211,26 +211,26 @@ fn specialize(
     let element = subject.ty.element;
     if subject.ty.list || !(element.integers().is_some() || element == AttributeElement::Bool) {
         let rule = "`specialize` is for single integers and booleans";
-        return contradicts_type(form, entry, subject, rule, "this is none");
+        return contradicts_type(toml, entry, subject, rule, "this is none");
     }
-    one_of(form, entry, subject, others)
+    one_of(toml, entry, subject, others)
 }
 
 /// The values of `one_of` or `specialize`.
 fn one_of(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     others: &Constraints,
 ) -> Option<Located<Vec<Value>>> {
     let element = AttributeType { list: false, ..subject.ty };
     if subject.ty.element == AttributeElement::Bytes {
-        return contradicts_type(form, entry, subject, "`one_of` is not for bytes", "these are bytes");
+        return contradicts_type(toml, entry, subject, "`one_of` is not for bytes", "these are bytes");
     }
-    let items = form.values(entry, "an array of values")?;
+    let items = toml.values(entry, "an array of values")?;
     if items.is_empty() {
         let (key, name) = (entry.key.clone(), subject.name.to_owned());
-        form.report(NoValueLeft { key, name, place: form.span(entry) });
+        toml.report(NoValueLeft { key, name, place: toml.span(entry) });
         return None;
     }
     let mut values: Vec<Value> = Vec::with_capacity(items.len());
@@ -239,11 +239,11 @@ fn one_of(
     for item in &items {
         match values::convert(item, element) {
             Ok(value) => {
-                check_allowed(form, item, &value, subject, others);
+                check_allowed(toml, item, &value, subject, others);
                 if let Some(first) = places.insert(identity(&value), &item.range) {
                     let message = format!("`{}` lists {value} twice", item.key);
-                    let (second, first) = (form.span(item), form.span(first.clone()));
-                    form.report(Repeated { message, ordinal: "time", second, first });
+                    let (second, first) = (toml.span(item), toml.span(first.clone()));
+                    toml.report(Repeated { message, ordinal: "time", second, first });
                 }
                 values.push(value);
             }
@@ -252,8 +252,8 @@ fn one_of(
                 for mismatch in mismatches {
                     let (key, ty, label) = (entry.key.clone(), element.name(), mismatch.label);
                     let (place, declared) =
-                        (form.span(mismatch.range), form.span(subject.type_range.clone()));
-                    form.report(ListedValueType { key, ty, label, place, declared });
+                        (toml.span(mismatch.range), toml.span(subject.type_range.clone()));
+                    toml.report(ListedValueType { key, ty, label, place, declared });
                 }
             }
         }
@@ -271,31 +271,31 @@ fn identity(value: &Value) -> String {
 
 /// Reports a value of `one_of` or `specialize` that `range` or `length` refuses.
 fn check_allowed(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     item: &Entry<'_>,
     value: &Value,
     subject: Subject<'_>,
     others: &Constraints,
 ) {
-    let (key, place) = (item.key.clone(), form.span(item));
+    let (key, place) = (item.key.clone(), toml.span(item));
     if let Some(bounds) = &others.range
         && let Some(label) = outside(value, &bounds.value)
     {
-        let (key, place, range) = (key.clone(), place.clone(), form.span(bounds));
-        form.report(ListedOutsideRange { key, label, place, range });
+        let (key, place, range) = (key.clone(), place.clone(), toml.span(bounds));
+        toml.report(ListedOutsideRange { key, label, place, range });
     }
     // The length of a list is not that of its elements.
     if let Some(lengths) = others.length.as_ref().filter(|_| !subject.ty.list)
         && let Some(length) = length_of(value).filter(|length| !lengths.value.contains(*length))
     {
-        let (length, lengths) = (counted(length, subject.ty), form.span(lengths));
-        form.report(ListedLength { key, length, place, lengths });
+        let (length, lengths) = (counted(length, subject.ty), toml.span(lengths));
+        toml.report(ListedLength { key, length, place, lengths });
     }
 }
 
 /// The default of an attribute, as its type holds it and within its constraints.
 pub(super) fn default(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     subject: Subject<'_>,
     constraints: &Constraints,
@@ -303,26 +303,24 @@ pub(super) fn default(
     let value = match values::convert(entry, subject.ty) {
         Ok(value) => value,
         Err(mismatches) => {
-            let brackets = form
+            let brackets = toml
                 .written(&entry.range)
-                .filter(|_| {
-                    subject.ty.list && !matches!(entry.value(), DeValue::Array(_) | DeValue::Table(_))
-                })
+                .filter(|_| subject.ty.list && !matches!(entry.value, DeValue::Array(_) | DeValue::Table(_)))
                 .map(|written| format!("write `default = [{written}]`"));
             for mismatch in mismatches {
-                let (ty, label, place) = (subject.ty.name(), mismatch.label, form.span(mismatch.range));
-                form.report(DefaultType { ty, label, place, help: brackets.clone() });
+                let (ty, label, place) = (subject.ty.name(), mismatch.label, toml.span(mismatch.range));
+                toml.report(DefaultType { ty, label, place, help: brackets.clone() });
             }
             return None;
         }
     };
-    let before = form.count();
+    let before = toml.count();
     if let Some(lengths) = &constraints.length
         && let Some(length) = length_of(&value).filter(|length| !lengths.value.contains(*length))
     {
-        let (key, label, constraint) = ("length", counted(length, subject.ty), form.span(lengths));
-        let place = form.span(entry);
-        form.report(RejectedDefault { key, label, place, constraint, what: "lengths", near: None });
+        let (key, label, constraint) = ("length", counted(length, subject.ty), toml.span(lengths));
+        let place = toml.span(entry);
+        toml.report(RejectedDefault { key, label, place, constraint, what: "lengths", near: None });
     }
     let elements: Vec<(Value, Range<usize>)> = match (&value, subject.ty.list, entry.items()) {
         (Value::Array(values), true, Some(items)) => {
@@ -336,18 +334,18 @@ pub(super) fn default(
         if let Some(bounds) = &constraints.range
             && let Some(label) = outside(&element, &bounds.value)
         {
-            let (key, place, constraint) = ("range", form.span(range.clone()), form.span(bounds));
-            form.report(RejectedDefault { key, label, place, constraint, what: "range", near: None });
+            let (key, place, constraint) = ("range", toml.span(range.clone()), toml.span(bounds));
+            toml.report(RejectedDefault { key, label, place, constraint, what: "range", near: None });
         }
         if let Some((key, values)) = constraints.allowed()
             && allowed.as_ref().is_some_and(|allowed| !allowed.contains(&identity(&element)))
         {
             let texts = values.value.iter().filter_map(text_of);
             let near = text_of(&element).and_then(|text| suggest(text, texts)).map(str::to_owned);
-            let (label, place) = ("none of the values".to_owned(), form.span(range));
-            let constraint = form.span(values);
-            form.report(RejectedDefault { key, label, place, constraint, what: "only values", near });
+            let (label, place) = ("none of the values".to_owned(), toml.span(range));
+            let constraint = toml.span(values);
+            toml.report(RejectedDefault { key, label, place, constraint, what: "only values", near });
         }
     }
-    (form.count() == before).then_some(value)
+    (toml.count() == before).then_some(value)
 }

@@ -2,16 +2,9 @@
 
 use std::ops::Range;
 
-use serde_json::json;
 use toml::de::DeValue;
 
-use super::{ArgDecl, Declaration, Entry, Expression, FilePath, FillDecl, Form, Identifier, Kinds};
-use super::{LaunchDecl, Line, Lines, Located, Named, Row, ScratchDecl, Section, StepDecl, Switch, Text};
-use super::{WorkDecl, table, value_types};
-use crate::manifest::errors::{
-    BadExtents, MemsetAndLaunch, NotByte, NothingLaunched, SourceAndCode, WrongType,
-};
-use crate::manifest::json;
+use super::*;
 
 table! {
     /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
@@ -103,11 +96,11 @@ launches! {
 
 value_types! {
     /// The name of an output or a scratch buffer.
-    Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), Form::text;
+    Memory -> Text: "name of an output or a scratch buffer", json!({ "type": "string" }), TomlReader::text;
     /// A byte.
     Byte -> u8: "integer from 0 to 255", json!({ "type": "integer", "minimum": 0, "maximum": 255 }), byte;
     /// A kernel as C++ names it.
-    Kernel -> Text: "string, C++", json!({ "type": "string" }), Form::text;
+    Kernel -> Text: "string, C++", json!({ "type": "string" }), TomlReader::text;
     /// One to three expressions: x, y and z.
     Extents -> Vec<Text>: "array of one to three expressions",
         json!({ "type": "array", "items": json::expression(), "minItems": 1, "maxItems": 3 }), extents;
@@ -120,7 +113,7 @@ impl Line for ArgDecl {
     const ESSENTIAL: bool = false;
 
     fn help(entry: &Entry<'_>) -> Option<String> {
-        let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value().is_str()));
+        let is_list = entry.items().is_some_and(|items| items.iter().all(|item| item.value.is_str()));
         let help = "arguments go by the names of the kernel's parameters: `args = { x = \"x\" }`";
         is_list.then(|| help.to_owned())
     }
@@ -129,21 +122,18 @@ impl Line for ArgDecl {
         json::expression()
     }
 
-    fn read(form: &mut Form<'_>, line: &Entry<'_>) -> Option<ArgDecl> {
-        form.identifier(&line.name(), "an argument");
-        Some(ArgDecl { name: line.name(), value: form.expression(line) })
+    fn read(toml: &mut TomlReader, line: &Entry<'_>) -> Option<ArgDecl> {
+        toml.identifier(&line.name(), "an argument");
+        Some(ArgDecl { name: line.name(), value: toml.expression(line) })
     }
-}
-
-impl Named for ScratchDecl {
-    const WHAT: &'static str = "a scratch buffer";
 }
 
 impl Declaration for ScratchDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SCRATCH], but_for: None };
+    const NAMED: &'static str = "a scratch buffer";
 
-    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<ScratchDecl> {
-        let Scratch { bytes } = Row::read_all(form, section);
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<ScratchDecl> {
+        let Scratch { bytes } = Row::read_all(toml, section);
         Some(ScratchDecl { name, bytes })
     }
 }
@@ -155,52 +145,52 @@ impl Declaration for StepDecl {
         but_for: Some("memset"),
     };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, mut section: Section<'_>) -> Option<StepDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, mut section: Section<'_>) -> Option<StepDecl> {
         let range = section.range.clone();
         let is_of_code = section.has("code");
         if let Some(memset) = section.entry("memset") {
             if !is_of_code && !section.has("source") && !section.has("kernel") {
-                let Memset { memset: memory, byte, when } = Row::read_all(form, section);
+                let Memset { memset: memory, byte, when } = Row::read_all(toml, section);
                 let fill = FillDecl { memory, byte: byte.unwrap_or(0) };
                 return Some(StepDecl { range, when, work: WorkDecl::Fill(fill) });
             }
-            section = form.reopen(section, if is_of_code { &LAUNCH_OF_CODE } else { &LAUNCH });
+            section = toml.reopen(section, if is_of_code { &LAUNCH_OF_CODE } else { &LAUNCH });
             section.set_reported("memset");
             section.set_reported("byte");
-            form.report(MemsetAndLaunch { place: form.span(memset.key_range.start..memset.range.end) });
+            toml.report(MemsetAndLaunch { place: toml.span(memset.key_range.start..memset.range.end) });
         }
         let args_range = section.entry("args").map_or(0..0, |args| args.key_range);
         if !is_of_code {
-            let launch: Launch<'_> = Row::read_all(form, section);
+            let launch: Launch<'_> = Row::read_all(toml, section);
             return Some(launch.into_step(range, args_range));
         }
-        report_source(form, &mut section);
-        let launch: LaunchOfCode<'_> = Row::read_all(form, section);
+        report_source(toml, &mut section);
+        let launch: LaunchOfCode<'_> = Row::read_all(toml, section);
         Some(launch.into_step(range, args_range))
     }
 }
 
 /// Reports steps among which there is no launch.
-pub(super) fn check_launches(form: &mut Form<'_>, steps: &[StepDecl]) {
+pub(super) fn check_launches(toml: &mut TomlReader, steps: &[StepDecl]) {
     let (place, label) = match steps.first() {
         None => (0..0, "expected one `[[launches]]` table"),
         Some(_) if steps.iter().any(|step| step.launch().is_some()) => return,
         Some(first) => (first.range.clone(), "a memset, and there is no launch beside it"),
     };
-    form.report(NothingLaunched { place: form.span(place), label });
+    toml.report(NothingLaunched { place: toml.span(place), label });
 }
 
-fn byte(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<u8> {
-    let number = form.integer(entry)?;
+fn byte(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<u8> {
+    let number = toml.integer(entry)?;
     let byte = u8::try_from(number).ok();
     if byte.is_none() {
-        form.report(NotByte { found: number, place: form.span(entry) });
+        toml.report(NotByte { found: number, place: toml.span(entry) });
     }
     byte
 }
 
 /// Reports the source in a launch of code: one of both is meant.
-fn report_source(form: &mut Form<'_>, section: &mut Section<'_>) {
+fn report_source(toml: &mut TomlReader, section: &mut Section<'_>) {
     let entries: Vec<Entry<'_>> = ["source", "kernel"].iter().filter_map(|key| section.entry(key)).collect();
     let (Some(first), Some(last)) = (entries.first(), entries.last()) else { return };
     entries.iter().for_each(|entry| section.set_reported(&entry.key));
@@ -208,26 +198,26 @@ fn report_source(form: &mut Form<'_>, section: &mut Section<'_>) {
         "kernel" => "say `kernel` in the `[[code]]` that `code` names, or leave it out",
         _ => "leave it out; or leave `code` out, and the source is compiled",
     };
-    form.report(SourceAndCode { place: form.span(first.key_range.start..last.range.end), help });
+    toml.report(SourceAndCode { place: toml.span(first.key_range.start..last.range.end), help });
 }
 
 /// One to three expressions. What is wrong with one does not hide what is wrong with the others.
-fn extents(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Vec<Text>> {
+fn extents(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Vec<Text>> {
     let Some(items) = entry.items() else {
-        let help = in_brackets(form, entry).map(|value| format!("write `{} = {value}`", entry.key));
+        let help = in_brackets(toml, entry).map(|value| format!("write `{} = {value}`", entry.key));
         let expected = "an array of one to three expressions: x, y and z";
-        form.report(WrongType { help, ..form.wrong_type(entry, expected) });
+        toml.report(WrongType { help, ..toml.wrong_type(entry, expected) });
         return None;
     };
     if items.is_empty() || items.len() > 3 {
-        form.report(BadExtents { key: entry.key.clone(), found: items.len(), place: form.span(entry) });
+        toml.report(BadExtents { key: entry.key.clone(), found: items.len(), place: toml.span(entry) });
     }
-    Some(items.iter().filter_map(|item| form.expression(item)).collect())
+    Some(items.iter().filter_map(|item| toml.expression(item)).collect())
 }
 
 /// The author's own value as the array that it was meant to be: `"64, 2"` is `["64", "2"]`.
-fn in_brackets(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    match entry.value() {
+fn in_brackets(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
+    match entry.value {
         DeValue::String(text) if text.contains(',') && !text.contains(['"', '\\', '\n']) => {
             let parts = top_level_parts(text);
             // Brackets around the whole are meant as the array's.
@@ -239,7 +229,7 @@ fn in_brackets(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
             (parts.len() <= 3).then(|| format!("[{}]", parts.join(", ")))
         }
         DeValue::String(_) | DeValue::Integer(_) => {
-            form.written(&entry.range).map(|written| format!("[{written}]"))
+            toml.written(&entry.range).map(|written| format!("[{written}]"))
         }
         _ => None,
     }

@@ -31,11 +31,11 @@ pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TE
 pub use variants::VARIANT;
 
 pub use super::description::{Key, Kinds, Nested, Presence, Table};
-use super::errors::{NoPlugin, UnknownKey, UnknownType};
-use super::form::{Entry, Form, Section, list};
+use super::errors::*;
+use super::toml_reader::{Entry, Section, TomlReader, list};
 use super::value_type::{
     AnyText, ArrayOf, Debug, Declaration, Expression, ExpressionText, FilePath, Identifier, Line, Lines,
-    Named, NamedTables, Row, Switch, TableOf, table, value_types,
+    NamedTables, Row, Switch, TableOf, table, value_types,
 };
 use super::*;
 use crate::diagnostic::{lacking_type, suggest_type};
@@ -114,17 +114,20 @@ pub fn tables() -> [&'static Table; 22] {
 }
 
 /// Reads everything but `schema`.
-pub(super) fn read(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Manifest> {
-    report_root_keys(form, &mut section);
-    let root: Root<'_> = Row::read(form, &section);
+pub(super) fn read(toml: &mut TomlReader, mut section: Section<'_>) -> Option<Manifest> {
+    report_root_keys(toml, &mut section);
+    let root: Root<'_> = Row::read(toml, &section);
     if !section.has("plugin") {
-        form.report(NoPlugin { place: form.span(0..0) });
+        toml.report(NoPlugin { place: toml.span(0..0) });
     }
-    if root.launches.is_some() || !section.has("launches") {
-        launches::check_launches(form, root.launches.as_deref().unwrap_or_default());
+    let launches = root.launches.as_deref().unwrap_or_default();
+    let listed = section.entry("launches").map_or(Some(0), |entry| Some(entry.items()?.len()));
+    // An element that could not be read may be meant as a launch.
+    if listed == Some(launches.len()) {
+        launches::check_launches(toml, launches);
     }
     section.allow_missing();
-    form.finish(&section);
+    toml.finish(&section);
     let inputs = root.inputs.unwrap_or_default();
     let mut outputs = root.outputs.unwrap_or_default();
     outputs.iter_mut().for_each(|output| tensors::inherit(output, &inputs));
@@ -148,23 +151,23 @@ pub(super) fn read(form: &mut Form<'_>, mut section: Section<'_>) -> Option<Mani
         code: root.code.unwrap_or_default(),
         launches: root.launches.unwrap_or_default(),
         compile: root.compile.unwrap_or_default(),
-        broken: std::mem::take(&mut form.broken),
+        broken: std::mem::take(&mut toml.broken),
     })
 }
 
 /// Reports keys of the file that belong into a table; where one is a table of another name or place, nothing more is looked for.
-fn report_root_keys(form: &mut Form<'_>, root: &mut Section<'_>) {
+fn report_root_keys(toml: &mut TomlReader, root: &mut Section<'_>) {
     for entry in root.entries().into_iter().filter(|entry| ROOT.key(&entry.key).is_none()) {
         if let Some(header) = header_of(&entry.key) {
-            let (table, place) = ("the file".to_owned(), form.span(entry.key_range));
+            let (table, place) = ("the file".to_owned(), toml.span(entry.key_range));
             let help = Some(format!("write `{header}`"));
-            form.report(UnknownKey { key: entry.key.clone(), table, place, note: None, help });
+            toml.report(UnknownKey { key: entry.key.clone(), table, place, note: None, help });
             root.set_reported(&entry.key);
-            form.explained.push(entry.key);
+            toml.explained.push(entry.key);
         } else if suggest(&entry.key, ROOT.keys.iter().map(|key| key.name)).is_none() {
             continue;
         }
-        form.give_up();
+        toml.give_up();
     }
 }
 
@@ -187,7 +190,7 @@ pub(crate) fn no_tensors_of(lacking: &str) -> String {
     }
 }
 
-fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &'static str, known: &[&str]) {
+fn unknown_type(toml: &mut TomlReader, name: &Located<String>, what: &'static str, known: &[&str]) {
     let mut notes = vec![format!("the {what}s are {}", list(known))];
     let mut help = None;
     match lacking_type(&name.value, known.iter().copied()) {
@@ -203,7 +206,7 @@ fn unknown_type(form: &mut Form<'_>, name: &Located<String>, what: &'static str,
         }
     }
     let article = if what.starts_with(['a', 'e']) { "an" } else { "a" };
-    form.report(UnknownType { what, article, name: name.value.clone(), notes, place: form.span(name), help });
+    toml.report(UnknownType { what, article, name: name.value.clone(), notes, place: toml.span(name), help });
 }
 
 #[cfg(test)]

@@ -6,14 +6,9 @@ use cubinder_expr::{DataType, Format, Value};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
 
-use super::{
-    Alternative, ConstantDecl, Declaration, Entry, Expression, Form, FormatDecl, FunctionDecl, Kinds,
-};
-use super::{Line, Located, Named, Parameter, Row, Section, TypeDecl, table, unknown_type, value_types};
+use super::*;
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::errors::{BadConstant, NoAlternatives, Repeated, ReservedName};
-use crate::manifest::form::list;
-use crate::manifest::json;
+use crate::manifest::toml_reader::list;
 use crate::rules;
 
 table! {
@@ -50,8 +45,8 @@ macro_rules! lines {
                 $schema
             }
 
-            fn read(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<$value> {
-                $read(form, entry)
+            fn read(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<$value> {
+                $read(toml, entry)
             }
         }
     )+};
@@ -82,37 +77,37 @@ fn schema<T: Alternative>() -> Json {
 }
 
 /// A line of `[types]` or `[formats]`.
-fn parameter<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
+fn parameter<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
-    form.identifier(&name, &format!("a {} parameter", T::WHAT));
+    toml.identifier(&name, &format!("a {} parameter", T::WHAT));
     if T::EACH.iter().any(|known| known.word() == name.value) {
         let (what, why) = (format!("a {} parameter", T::WHAT), format!("this is {}", T::ONE));
-        let place = form.span(&name);
-        form.report(ReservedName { what, name: name.value, why, place });
+        let place = toml.span(&name);
+        toml.report(ReservedName { what, name: name.value, why, place });
     }
-    alternatives(form, entry)
+    alternatives(toml, entry)
 }
 
 /// A parameter with what it can be. The reader of names decides what the name may be.
-fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Parameter<T>> {
+fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Parameter<T>> {
     let name = entry.name();
-    let items = form.values(entry, &format!("an array of {}", T::MANY))?;
+    let items = toml.values(entry, &format!("an array of {}", T::MANY))?;
     if items.is_empty() {
-        let (what, many, place) = (T::WHAT, T::MANY, form.span(entry));
-        form.report(NoAlternatives { what, many, name: name.value, place });
+        let (what, many, place) = (T::WHAT, T::MANY, toml.span(entry));
+        toml.report(NoAlternatives { what, many, name: name.value, place });
         return None;
     }
     let mut alternatives: Vec<(T, Range<usize>)> = Vec::new();
     let mut is_complete = true;
     for item in &items {
-        let Some(found) = alternative::<T>(form, item) else {
+        let Some(found) = alternative::<T>(toml, item) else {
             is_complete = false;
             continue;
         };
         if let Some((_, first)) = alternatives.iter().find(|(known, _)| *known == found) {
             let message = format!("`{}` lists `{}` twice", name.value, found.word());
-            let (second, first) = (form.span(item), form.span(first.clone()));
-            form.report(Repeated { message, ordinal: "time", second, first });
+            let (second, first) = (toml.span(item), toml.span(first.clone()));
+            toml.report(Repeated { message, ordinal: "time", second, first });
             continue;
         }
         alternatives.push((found, item.range.clone()));
@@ -121,17 +116,17 @@ fn alternatives<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Optio
     is_complete.then(|| Parameter { name, alternatives, range: entry.range.clone() })
 }
 
-fn alternative<T: Alternative>(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<T> {
-    let name = form.string(entry)?;
+fn alternative<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<T> {
+    let name = toml.string(entry)?;
     let known = T::EACH.iter().copied().find(|known| known.word() == name.value);
     if known.is_none() {
         let names = words::<T>();
         match T::WHAT {
-            "type" => unknown_type(form, &name, "element type", &names),
+            "type" => unknown_type(toml, &name, "element type", &names),
             _ => {
                 let diagnostic =
-                    unknown_format(&name.value, &names).at(form.span(name.range.clone()), "not a format");
-                form.report(diagnostic);
+                    unknown_format(&name.value, &names).at(toml.span(name.range.clone()), "not a format");
+                toml.report(diagnostic);
             }
         }
     }
@@ -164,46 +159,43 @@ fn meant_format(name: &str) -> Option<&'static str> {
 }
 
 /// A line of `[constants]`, or of a variant's `constants`.
-fn constant(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<ConstantDecl> {
+fn constant(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<ConstantDecl> {
     let name = entry.name();
-    form.identifier(&name, "a constant");
-    let value = match entry.value() {
-        DeValue::Integer(_) => form.integer(entry).map(Value::Int)?,
-        DeValue::Float(_) => form.float(entry).map(Value::Float)?,
+    toml.identifier(&name, "a constant");
+    let value = match entry.value {
+        DeValue::Integer(_) => toml.integer(entry).map(Value::Int)?,
+        DeValue::Float(_) => toml.float(entry).map(Value::Float)?,
         DeValue::Boolean(value) => Value::Bool(*value),
         _ => {
-            let (found, place) = (entry.found(), form.span(entry));
-            form.report(BadConstant { name: name.value, found, place });
+            let (found, place) = (entry.found(), toml.span(entry));
+            toml.report(BadConstant { name: name.value, found, place });
             return None;
         }
     };
     Some(ConstantDecl { name, value, value_range: entry.range.clone() })
 }
 
-impl Named for FunctionDecl {
-    const WHAT: &'static str = "a function";
-    const HAS_HEADER: bool = false;
-}
-
 impl Declaration for FunctionDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&FUNCTION], but_for: None };
+    const NAMED: &'static str = "a function";
+    const HAS_HEADER: bool = false;
 
-    fn read(form: &mut Form<'_>, name: Located<String>, section: Section<'_>) -> Option<FunctionDecl> {
-        let Function { params, body } = Row::read_all(form, section);
+    fn read(toml: &mut TomlReader, name: Located<String>, section: Section<'_>) -> Option<FunctionDecl> {
+        let Function { params, body } = Row::read_all(toml, section);
         let (params, body) = (params?, body?);
         for (index, param) in params.value.iter().enumerate() {
-            form.identifier(param, "a parameter");
+            toml.identifier(param, "a parameter");
             let earlier = params.value.iter().take(index);
             if let Some(first) = earlier.into_iter().find(|first| first.value == param.value) {
                 let message = format!("`{}` has two parameters `{}`", name.value, param.value);
-                let (second, first) = (form.span(param), form.span(first));
-                form.report(Repeated { message, ordinal: "one", second, first });
+                let (second, first) = (toml.span(param), toml.span(first));
+                toml.report(Repeated { message, ordinal: "one", second, first });
             }
         }
         Some(FunctionDecl { name, params: params.value, params_range: params.range, body })
     }
 }
 
-fn identifiers(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {
-    Some(Located { value: form.strings(entry)?, range: entry.range.clone() })
+fn identifiers(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {
+    Some(Located { value: toml.strings(entry)?, range: entry.range.clone() })
 }

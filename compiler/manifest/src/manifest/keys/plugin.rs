@@ -1,12 +1,8 @@
 //! `[plugin]`: the operator's name, namespace, version and rules.
 
-use serde_json::json;
-
-use super::{AnyText, ArrayOf, Declaration, Entry, ExpressionText, FilePath, Form, Kinds, Located};
-use super::{PluginDecl, RequireDecl, Row, Section, table, value_types};
-use crate::manifest::errors::{BadNamespace, BadVersion, EmptyMessage, NameTooLong};
-use crate::manifest::form::{found, is_identifier};
+use super::*;
 use crate::manifest::json::{self, IDENTIFIER, MAX_NAME_BYTES};
+use crate::manifest::toml_reader::{found, is_identifier};
 
 table! {
     /// Which operator it is, and what must hold of its nodes.
@@ -69,9 +65,9 @@ impl Default for PluginDecl {
 impl Declaration for PluginDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&PLUGIN], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<PluginDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<PluginDecl> {
         let Plugin { name, namespace, version, summary, require, timing, tune } =
-            Row::read_all(form, section);
+            Row::read_all(toml, section);
         let default = PluginDecl::default();
         Some(PluginDecl {
             name: name.unwrap_or(default.name),
@@ -88,53 +84,53 @@ impl Declaration for PluginDecl {
 impl Declaration for RequireDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&REQUIRE], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<RequireDecl> {
-        let Require { expr, message } = Row::read_all(form, section);
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<RequireDecl> {
+        let Require { expr, message } = Row::read_all(toml, section);
         Some(RequireDecl { expr: expr?, message: message? })
     }
 }
 
-fn plugin_name(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    let name = form.string(entry)?;
-    form.identifier(&name, "a plugin");
-    check_length(form, &name);
+fn plugin_name(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<String>> {
+    let name = toml.string(entry)?;
+    toml.identifier(&name, "a plugin");
+    check_length(toml, &name);
     Some(name)
 }
 
-fn message(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let message = form.string(entry)?;
+fn message(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let message = toml.string(entry)?;
     if message.value.trim().is_empty() {
-        form.report(EmptyMessage { place: form.span(&message) });
+        toml.report(EmptyMessage { place: toml.span(&message) });
     }
     Some(message.value)
 }
 
-fn namespace(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let namespace = form.string(entry)?;
+fn namespace(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let namespace = toml.string(entry)?;
     if !namespace.value.is_empty() && !namespace.value.split('.').all(is_identifier) {
-        form.report(BadNamespace { found: found(&namespace.value), place: form.span(&namespace) });
+        toml.report(BadNamespace { found: found(&namespace.value), place: toml.span(&namespace) });
     }
-    check_length(form, &namespace);
+    check_length(toml, &namespace);
     Some(namespace.value)
 }
 
-fn version(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<String> {
-    let version = form.string(entry)?;
+fn version(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<String> {
+    let version = toml.string(entry)?;
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte);
     if version.value.is_empty() || !version.value.bytes().all(is_allowed) {
-        form.report(BadVersion { found: found(&version.value), place: form.span(&version) });
+        toml.report(BadVersion { found: found(&version.value), place: toml.span(&version) });
     }
-    check_length(form, &version);
+    check_length(toml, &version);
     Some(version.value)
 }
 
-fn check_length(form: &mut Form<'_>, name: &Located<String>) {
+fn check_length(toml: &mut TomlReader, name: &Located<String>) {
     let length = name.value.len();
     if length > MAX_NAME_BYTES {
-        form.report(NameTooLong { most: MAX_NAME_BYTES, length, place: form.span(name) });
+        toml.report(NameTooLong { most: MAX_NAME_BYTES, length, place: toml.span(name) });
     }
 }
 
-fn attribute_names(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {
-    Some(Located { value: form.strings(entry)?, range: entry.range.clone() })
+fn attribute_names(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Vec<Located<String>>>> {
+    Some(Located { value: toml.strings(entry)?, range: entry.range.clone() })
 }

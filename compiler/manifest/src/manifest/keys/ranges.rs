@@ -3,8 +3,7 @@
 use cubinder_expr::Interval;
 use toml::de::DeValue;
 
-use super::{Entry, Form, Located};
-use crate::manifest::errors::{BadRange, WrongType};
+use super::*;
 
 /// The ends of a range, each where it is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -121,7 +120,7 @@ fn is_number(text: &str, fraction: bool) -> bool {
 
 /// The range that an array of two numbers was probably meant to be.
 pub(super) fn from_two(entry: &Entry<'_>) -> Option<String> {
-    let number = |entry: &Entry<'_>| match entry.value() {
+    let number = |entry: &Entry<'_>| match entry.value {
         DeValue::Integer(integer) => Some(integer.to_string()),
         DeValue::Float(float) => Some(float.to_string()),
         _ => None,
@@ -154,27 +153,27 @@ impl Sizes {
     }
 
     /// Reads a range of sizes: an integer, or a text.
-    pub(super) fn read(&self, form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<Interval>> {
-        let ends = match entry.value() {
+    pub(super) fn read(&self, toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<Interval>> {
+        let ends = match entry.value {
             DeValue::Integer(_) => {
-                form.integer(entry).map(|size| Ok(Ends { min: Some(size), max: Some(size) }))?
+                toml.integer(entry).map(|size| Ok(Ends { min: Some(size), max: Some(size) }))?
             }
             DeValue::String(text) => ends(text, "integer", size),
             _ => {
                 let example =
                     from_two(entry).map_or_else(|| entry.example.to_owned(), |meant| format!("\"{meant}\""));
                 let help = Some(format!("write `{} = {example}`", entry.key));
-                form.report(WrongType { help, ..form.wrong_type(entry, self.expected) });
+                toml.report(WrongType { help, ..toml.wrong_type(entry, self.expected) });
                 return None;
             }
         };
         match ends.and_then(|ends| self.interval(ends)) {
             Ok(value) => Some(Located { value, range: entry.range.clone() }),
             Err(error) => {
-                let (key, expected, place) = (entry.key.clone(), self.expected.to_owned(), form.span(entry));
+                let (key, expected, place) = (entry.key.clone(), self.expected.to_owned(), toml.span(entry));
                 let meant = error.meant.map(|meant| format!("\"{meant}\""));
                 let example = meant.unwrap_or_else(|| entry.example.to_owned());
-                form.report(BadRange { key, expected, label: error.label, example, place });
+                toml.report(BadRange { key, expected, label: error.label, example, place });
                 None
             }
         }
@@ -182,26 +181,23 @@ impl Sizes {
 
     fn interval(&self, ends: Ends<i64>) -> Result<Interval, RangeError> {
         let interval = Interval { min: ends.min.unwrap_or(self.least), max: ends.max.unwrap_or(self.most) };
-        if interval.min < self.least || interval.max < self.least {
-            return Err(RangeError::new(if self.least == 0 {
-                "this cannot be negative".to_owned()
-            } else {
-                format!("{} is less than {}", interval.min.min(interval.max), self.least)
-            }));
+        let Interval { min, max } = interval;
+        match (min.min(max), min.max(max)) {
+            (low, _) if low < self.least && self.least == 0 => {
+                Err(RangeError::new("this cannot be negative"))
+            }
+            (low, _) if low < self.least => {
+                Err(RangeError::new(format!("{low} is less than {}", self.least)))
+            }
+            (_, high) if high > self.most => {
+                Err(RangeError::new(format!("{high} is more than {}", self.most)))
+            }
+            _ if min > max => {
+                let meant = Some(format!("{max}..={min}"));
+                Err(RangeError { label: format!("empty: {min} is more than {max}"), meant })
+            }
+            _ => Ok(interval),
         }
-        if interval.min > self.most || interval.max > self.most {
-            return Err(RangeError::new(format!(
-                "{} is more than {}",
-                interval.max.max(interval.min),
-                self.most
-            )));
-        }
-        if interval.min > interval.max {
-            let meant = Some(format!("{}..={}", interval.max, interval.min));
-            let label = format!("empty: {} is more than {}", interval.min, interval.max);
-            return Err(RangeError { label, meant });
-        }
-        Ok(interval)
     }
 }
 

@@ -1,13 +1,9 @@
 //! `[tables]`: read-only data that is compiled beside the code.
 
 use cubinder_expr::Value;
-use serde_json::json;
 use toml::de::DeValue;
 
-use super::{Declaration, Entry, FilePath, Form, Kinds, Located, Named, Row, Section, TableData, TableDecl};
-use super::{TableType, TableValues, table, unknown_type, value_types};
-use crate::manifest::MAX_TABLE_BYTES;
-use crate::manifest::errors::{BadElement, TableSize, ValuesAndFile, WrongElement};
+use super::*;
 
 table! {
     /// A table: read-only data that kernels see as `manifest::NAME`.
@@ -36,60 +32,56 @@ value_types! {
         json!({ "anyOf": [
             { "type": "string" },
             { "type": "array", "items": { "type": ["integer", "number", "boolean"] }, "minItems": 1 },
-        ] }), Form::unread;
-}
-
-impl Named for TableDecl {
-    const WHAT: &'static str = "a table";
+        ] }), TomlReader::unread;
 }
 
 impl Declaration for TableDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &["file"], tables: &[&DATA_FILE, &DATA], but_for: None };
+    const NAMED: &'static str = "a table";
 
-    fn read(form: &mut Form<'_>, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
+    fn read(toml: &mut TomlReader, name: Located<String>, mut section: Section<'_>) -> Option<TableDecl> {
         if section.has("file") {
             if let Some(values) = section.entry("values") {
-                form.report(ValuesAndFile { place: form.span(values.key_range) });
+                toml.report(ValuesAndFile { place: toml.span(values.key_range) });
                 section.set_reported("values");
             }
-            let DataFile { ty, file } = Row::read_all(form, section);
+            let DataFile { ty, file } = Row::read_all(toml, section);
             return Some(TableDecl { name, ty: ty?, values: TableValues::File(file?) });
         }
-        let Data { ty, values } = Row::read_all(form, section);
+        let Data { ty, values } = Row::read_all(toml, section);
         let ty = ty?;
-        let values = values_of(form, &ty, &values?)?;
+        let values = values_of(toml, &ty, &values?)?;
         Some(TableDecl { name, ty, values })
     }
 }
 
-fn element_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<TableType>> {
-    let name = form.string(entry)?;
+fn element_type(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<TableType>> {
+    let name = toml.string(entry)?;
     let ty = TableType::from_name(&name.value);
     if ty.is_none() {
-        let known = TableType::ALL.map(TableType::name);
-        unknown_type(form, &name, "table type", &known);
+        unknown_type(toml, &name, "table type", &TableType::ALL.map(TableType::name));
     }
     Some(Located { value: ty?, range: name.range })
 }
 
-fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) -> Option<TableValues> {
-    let items = match entry.value() {
-        DeValue::String(_) => return form.text(entry).map(TableValues::Computed),
-        _ => form.values(entry, "an array of numbers or booleans, or an expression")?,
+fn values_of(toml: &mut TomlReader, ty: &Located<TableType>, entry: &Entry<'_>) -> Option<TableValues> {
+    let items = match entry.value {
+        DeValue::String(_) => return toml.text(entry).map(TableValues::Computed),
+        _ => toml.values(entry, "an array of numbers or booleans, or an expression")?,
     };
     if let Some(error) = size_error(ty.value, items.len()) {
-        form.report(TableSize { message: error.message, label: error.label, place: form.span(entry) });
+        toml.report(TableSize { message: error.message, label: error.label, place: toml.span(entry) });
         return None;
     }
-    let mut data = TableData::default();
+    let mut data = Vec::new();
     for item in &items {
-        let value = value(form, item)?;
+        let value = value(toml, item)?;
         match ty.value.bytes(&value) {
-            Ok(bytes) => data.push(&bytes),
+            Ok(bytes) => data.extend(bytes),
             // One mistake is enough of an array that may have many thousands.
             Err(why) => {
-                let (found, place, declared) = (item.found(), form.span(item), form.span(ty));
-                form.report(WrongElement { ty: ty.value.name(), found, why, place, declared });
+                let (found, place, declared) = (item.found(), toml.span(item), toml.span(ty));
+                toml.report(WrongElement { ty: ty.value.name(), found, why, place, declared });
                 return None;
             }
         }
@@ -98,17 +90,17 @@ fn values_of(form: &mut Form<'_>, ty: &Located<TableType>, entry: &Entry<'_>) ->
 }
 
 /// A number or a boolean.
-fn value(form: &mut Form<'_>, item: &Entry<'_>) -> Option<Value> {
-    match item.value() {
-        DeValue::Integer(_) => form.integer(item).map(Value::Int),
+fn value(toml: &mut TomlReader, item: &Entry<'_>) -> Option<Value> {
+    match item.value {
+        DeValue::Integer(_) => toml.integer(item).map(Value::Int),
         // Those that are written; a number that is too large for a double is none.
         DeValue::Float(float) if matches!(float.as_str().trim_start_matches(['+', '-']), "inf" | "nan") => {
             float.as_str().parse().ok().map(Value::Float)
         }
-        DeValue::Float(_) => form.float(item).map(Value::Float),
+        DeValue::Float(_) => toml.float(item).map(Value::Float),
         DeValue::Boolean(value) => Some(Value::Bool(*value)),
         _ => {
-            form.report(BadElement { found: item.found(), place: form.span(item) });
+            toml.report(BadElement { found: item.found(), place: toml.span(item) });
             None
         }
     }

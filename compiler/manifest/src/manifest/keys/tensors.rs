@@ -5,19 +5,10 @@ use std::ops::Range;
 use cubinder_expr::{DataType, Interval};
 use cubinder_model::ShapeLimits;
 use cubinder_model::model::MAX_SHAPE_VALUES;
-use serde_json::json;
 use toml::de::DeValue;
 
 use super::ranges::{Sizes, counted};
-use super::{
-    AnyText, Declaration, Entry, Expression, Form, Identifier, InputDecl, Kinds, LimitsDecl, Located,
-};
-use super::{OutputDecl, Row, Section, SizeDecl, TableOf, Text, table, value_types};
-use crate::manifest::errors::{
-    DimensionCount, DimensionsOfAnyRank, KeyOfAlias, KeyOfSizeTensor, NotIntegerType, ShapeInputRankRange,
-    TooManyShapeValues, UnmeetableLimits, WrongType,
-};
-use crate::manifest::{MAX_RANK, json};
+use super::*;
 
 const RANK: Sizes = Sizes { most: MAX_RANK as i64, ..Sizes::new("a rank or a range of ranks from 0 to 8") };
 const DIMS: Sizes = Sizes::new("a size, a range of sizes, or an array of them");
@@ -98,7 +89,7 @@ table! {
     }
 
     /// What is known of a size before the kernels run, from attributes and the inputs' shapes.
-    struct Bound = SIZE_BOUND: "outputs[].size" as "size" {
+    struct SizeKeys = SIZE_BOUND: "outputs[].size" as "size" {
         /// The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.
         upper: Expression = Required, "\"numel(x)\"" or "\"...\"";
         /// What TensorRT optimizes for; `upper` where it is not said.
@@ -116,32 +107,33 @@ table! {
 
 value_types! {
     /// The name of an input.
-    InputName -> Located<String>: "identifier", json::identifier(), |form, entry| tensor_name(form, entry, "an input");
+    InputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an input");
     /// The name of an output.
-    OutputName -> Located<String>: "identifier", json::identifier(), |form, entry| tensor_name(form, entry, "an output");
+    OutputName -> Located<String>: "identifier", json::identifier(), |toml, entry| tensor_name(toml, entry, "an output");
     /// An element type or a type parameter.
-    TensorType -> Located<String>: "element type or type parameter", json::identifier(), tensor_type;
+    TensorType -> Located<String>: "element type or type parameter", json::identifier(),
+        |toml, entry| type_or_format(toml, entry, "[types]", "T");
     /// The type of a shape input, with the range of its integers.
     ShapeInputType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
-        |form, entry| integer_type(form, entry, "a shape input");
+        |toml, entry| integer_type(toml, entry, "a shape input");
     /// The type of a size, with the range of its integers.
     SizeType -> (Located<String>, Interval): "`\"i32\"` or `\"i64\"`", json!({ "enum": ["i32", "i64"] }),
-        |form, entry| integer_type(form, entry, "a size");
+        |toml, entry| integer_type(toml, entry, "a size");
     /// A memory layout or a format parameter; `None` if it could not be read.
     TensorFormat -> Option<Located<String>>: "format or format parameter", json::identifier(),
-        |form, entry| Some(tensor_format(form, entry));
+        |toml, entry| Some(type_or_format(toml, entry, "[formats]", "F"));
     /// A rank or a range of ranks.
     Rank -> Located<Interval>: "integer or range from 0 to 8", json!({ "anyOf": [
         { "type": "integer", "minimum": 0, "maximum": MAX_RANK },
         { "type": "string", "pattern": json::range(&format!("[0-{MAX_RANK}]")) },
-    ] }), |form, entry| RANK.read(form, entry);
+    ] }), |toml, entry| RANK.read(toml, entry);
     /// The rank of a shape input.
     ShapeInputRank -> Located<u8>: "0 or 1", json!({ "type": "integer", "minimum": 0, "maximum": 1 }), single_rank;
     /// Nothing but true.
     True -> (): "`true`", json!({ "const": true }), only_true;
     /// An integer or a range of integers; read when the type is known.
     IntegerRange -> Entry<'t>: "integer or range",
-        json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), Form::unread;
+        json!({ "anyOf": [{ "type": "integer" }, { "type": "string", "pattern": json::range(json::INTEGER) }] }), TomlReader::unread;
     /// The expression of a shape.
     Shape -> Text: "expression (a string)", json!({ "type": "string" }), shape;
     /// A size, a range of sizes, or one for each dimension.
@@ -151,20 +143,20 @@ value_types! {
         { "type": "array", "items": json::size(), "maxItems": MAX_RANK },
     ] }), dimensions;
     /// A size or a range of sizes.
-    Count -> Located<Interval>: "integer or range", json::size(), |form, entry| NUMEL.read(form, entry);
+    Count -> Located<Interval>: "integer or range", json::size(), |toml, entry| NUMEL.read(toml, entry);
 }
 
 impl Declaration for SizeDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&SIZE_BOUND], but_for: None };
 
-    fn help(form: &Form<'_>, entry: &Entry<'_>) -> Option<String> {
-        let is_expression = matches!(entry.value(), DeValue::String(_) | DeValue::Integer(_));
-        let written = form.written(&entry.range).unwrap_or("\"...\"");
+    fn help(toml: &TomlReader, entry: &Entry<'_>) -> Option<String> {
+        let is_expression = matches!(entry.value, DeValue::String(_) | DeValue::Integer(_));
+        let written = toml.written(&entry.range).unwrap_or("\"...\"");
         is_expression.then(|| format!("write `size = {{ upper = {written} }}`"))
     }
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<SizeDecl> {
-        let Bound { upper, opt } = Row::read_all(form, section);
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<SizeDecl> {
+        let SizeKeys { upper, opt } = Row::read_all(toml, section);
         Some(SizeDecl { upper: upper?, opt })
     }
 }
@@ -185,9 +177,9 @@ struct WrittenLimits {
 impl Declaration for WrittenLimits {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&LIMITS], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<WrittenLimits> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<WrittenLimits> {
         let range = section.value_range.clone();
-        let Limits { dims, numel } = Row::read_all(form, section);
+        let Limits { dims, numel } = Row::read_all(toml, section);
         Some(WrittenLimits { dims, numel, range })
     }
 }
@@ -203,16 +195,16 @@ impl Declaration for InputDecl {
     const KINDS: &'static Kinds =
         &Kinds { keys: &["shape_input"], tables: &[&SHAPE_INPUT, &INPUT], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<InputDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<InputDecl> {
         if section.has("shape_input") {
-            return shape_input(form, section);
+            return shape_input(toml, section);
         }
-        let Input { name, ty, format, rank, limits, doc } = Row::read_all(form, section);
+        let Input { name, ty, format, rank, limits, doc } = Row::read_all(toml, section);
         let ranks = ranks(rank.as_ref());
-        let limits = check_limits(form, limits, Some(&ranks));
+        let limits = check_limits(toml, limits, Some(&ranks));
         let (name, doc) = (name?, doc.unwrap_or_default());
         let rank = (ranks.lowest, ranks.highest);
-        let (Some(ty), None | Some(Some(_))) = (ty, &format) else { return form.mark_broken(name) };
+        let (Some(ty), None | Some(Some(_))) = (ty, &format) else { return toml.mark_broken(name) };
         let (format, rank_range) = (format.flatten(), ranks.range);
         Some(InputDecl { name, ty, format, rank, rank_range, limits, values: None, doc })
     }
@@ -222,18 +214,18 @@ impl Declaration for OutputDecl {
     const KINDS: &'static Kinds =
         &Kinds { keys: &["alias", "size"], tables: &[&ALIAS, &SIZE_TENSOR, &OUTPUT], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<OutputDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<OutputDecl> {
         if section.has("alias") {
-            return in_place(form, section);
+            return in_place(toml, section);
         }
         if section.has("size") {
-            return size_tensor(form, section);
+            return size_tensor(toml, section);
         }
-        let Output { name, ty, format, shape, limits, doc } = Row::read_all(form, section);
-        let limits = check_limits(form, limits, None);
+        let Output { name, ty, format, shape, limits, doc } = Row::read_all(toml, section);
+        let limits = check_limits(toml, limits, None);
         let (name, doc) = (name?, doc.unwrap_or_default());
         let (Some(ty), None | Some(Some(_)), Some(shape)) = (ty, &format, shape) else {
-            return form.mark_broken(name);
+            return toml.mark_broken(name);
         };
         let format = format.flatten();
         Some(OutputDecl { name, ty, format, shape, limits, alias: None, size: None, doc })
@@ -241,51 +233,51 @@ impl Declaration for OutputDecl {
 }
 
 /// An input whose values are known when shapes are.
-fn shape_input(form: &mut Form<'_>, section: Section<'_>) -> Option<InputDecl> {
+fn shape_input(toml: &mut TomlReader, section: Section<'_>) -> Option<InputDecl> {
     let ShapeInput { name, shape_input: _reported, ty, rank, limits, values, doc } =
-        Row::read_all(form, section);
+        Row::read_all(toml, section);
     let single = rank.as_ref().map_or(1, |rank| rank.value);
     let ranks = Ranks { lowest: single, highest: single, range: rank.map(|rank| rank.range) };
-    let mut limits = check_limits(form, limits, Some(&ranks));
-    limit_count(form, &mut limits, &ranks);
+    let mut limits = check_limits(toml, limits, Some(&ranks));
+    limit_count(toml, &mut limits, &ranks);
     let (least, most) = ty.as_ref().map_or((i64::MIN, i64::MAX), |(_, all)| (all.min, all.max));
     let all = Sizes { least, most, ..Sizes::new("an integer or a range of integers, of the input's type") };
-    let values = values.and_then(|entry| all.read(form, &entry));
+    let values = values.and_then(|entry| all.read(toml, &entry));
     let name = name?;
-    let Some((ty, all)) = ty else { return form.mark_broken(name) };
+    let Some((ty, all)) = ty else { return toml.mark_broken(name) };
     let values = Some(values.unwrap_or(Located { value: all, range: 0..0 }));
     let (rank, doc) = ((single, single), doc.unwrap_or_default());
     Some(InputDecl { name, ty, format: None, rank, rank_range: ranks.range, limits, values, doc })
 }
 
-fn only_true(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<()> {
-    if entry.value().as_bool() != Some(true) {
+fn only_true(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<()> {
+    if entry.value.as_bool() != Some(true) {
         let help = Some("leave it out where the input is none".to_owned());
-        form.report(WrongType { help, ..form.wrong_type(entry, "`true`") });
+        toml.report(WrongType { help, ..toml.wrong_type(entry, "`true`") });
         return None;
     }
     Some(())
 }
 
 /// 0 or 1.
-fn single_rank(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<u8>> {
-    let rank = SHAPE_INPUT_RANK.read(form, entry)?;
+fn single_rank(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<u8>> {
+    let rank = SHAPE_INPUT_RANK.read(toml, entry)?;
     if rank.value.min != rank.value.max {
-        form.report(ShapeInputRankRange { place: form.span(&rank) });
+        toml.report(ShapeInputRankRange { place: toml.span(&rank) });
         return None;
     }
     Some(Located { value: u8::try_from(rank.value.min).unwrap_or(1), range: rank.range })
 }
 
 /// Limits a shape input to as many values as TensorRT passes on.
-fn limit_count(form: &mut Form<'_>, limits: &mut LimitsDecl, ranks: &Ranks) {
+fn limit_count(toml: &mut TomlReader, limits: &mut LimitsDecl, ranks: &Ranks) {
     let most = |allowed: Interval| Interval { max: allowed.max.min(MAX_SHAPE_VALUES), ..allowed };
     let shape = &mut limits.limits;
     if ranks.highest == 0 {
         return;
     }
     if shape.dim(0).min > MAX_SHAPE_VALUES || shape.numel.min > MAX_SHAPE_VALUES {
-        form.report(TooManyShapeValues { most: MAX_SHAPE_VALUES, place: form.span(limits.range.clone()) });
+        toml.report(TooManyShapeValues { most: MAX_SHAPE_VALUES, place: toml.span(limits.range.clone()) });
         *shape = ShapeLimits::default();
     }
     shape.every = most(shape.every);
@@ -294,16 +286,16 @@ fn limit_count(form: &mut Form<'_>, limits: &mut LimitsDecl, ranks: &Ranks) {
 
 /// The type of a shape input or a size, and its integers.
 fn integer_type(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     entry: &Entry<'_>,
     what: &'static str,
 ) -> Option<(Located<String>, Interval)> {
-    let ty = tensor_type(form, entry)?;
+    let ty = type_or_format(toml, entry, "[types]", "T")?;
     let all = match DataType::from_name(&ty.value) {
         Some(DataType::I64) => Interval { min: i64::MIN, max: i64::MAX },
         Some(DataType::I32) => Interval { min: i32::MIN.into(), max: i32::MAX.into() },
         _ => {
-            form.report(NotIntegerType { what, place: form.span(&ty), found: ty.value });
+            toml.report(NotIntegerType { what, place: toml.span(&ty), found: ty.value });
             return None;
         }
     };
@@ -311,13 +303,13 @@ fn integer_type(
 }
 
 /// An output that shares the memory of an input. Its type and shape are known once the inputs are: [`inherit`].
-fn in_place(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
+fn in_place(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["type", "shape", "limits", "format"]) {
-        form.report(KeyOfAlias { place: form.span(entry.key_range), key: entry.key });
+        toml.report(KeyOfAlias { place: toml.span(entry.key_range), key: entry.key });
     }
-    let Alias { name, alias, doc } = Row::read_all(form, section);
+    let Alias { name, alias, doc } = Row::read_all(toml, section);
     let name = name?;
-    let Some(alias) = alias else { return form.mark_broken(name) };
+    let Some(alias) = alias else { return toml.mark_broken(name) };
     let ty = Located { value: String::new(), range: alias.range.clone() };
     let shape = Text::stands_for(alias.range.clone(), "[]".to_owned());
     let (limits, doc) = (LimitsDecl::default(), doc.unwrap_or_default());
@@ -343,47 +335,40 @@ pub(super) fn inherit(output: &mut OutputDecl, inputs: &[InputDecl]) {
 }
 
 /// An output that holds a size.
-fn size_tensor(form: &mut Form<'_>, mut section: Section<'_>) -> Option<OutputDecl> {
+fn size_tensor(toml: &mut TomlReader, mut section: Section<'_>) -> Option<OutputDecl> {
     for entry in foreign_keys(&mut section, &["shape", "limits", "format"]) {
-        form.report(KeyOfSizeTensor { place: form.span(entry.key_range), key: entry.key });
+        toml.report(KeyOfSizeTensor { place: toml.span(entry.key_range), key: entry.key });
     }
     let range = section.entry("size").map_or(0..0, |size| size.range);
-    let SizeTensor { name, ty, size, doc } = Row::read_all(form, section);
+    let SizeTensor { name, ty, size, doc } = Row::read_all(toml, section);
     let name = name?;
-    let (Some((ty, _)), Some(size)) = (ty, size) else { return form.mark_broken(name) };
+    let (Some((ty, _)), Some(size)) = (ty, size) else { return toml.mark_broken(name) };
     let shape = Text::stands_for(range, "[]".to_owned());
     let (limits, doc) = (LimitsDecl::default(), doc.unwrap_or_default());
     Some(OutputDecl { name, ty, format: None, shape, limits, alias: None, size: Some(size), doc })
 }
 
-/// A format; several are a format parameter's.
-fn tensor_format(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    if entry.items().is_some() {
-        return several(form, entry, "[formats]", "F");
+/// A type or a format. Several are a parameter's, such as `name` in `table`.
+fn type_or_format(
+    toml: &mut TomlReader,
+    entry: &Entry<'_>,
+    table: &str,
+    name: &str,
+) -> Option<Located<String>> {
+    if entry.items().is_none() {
+        return toml.string(entry);
     }
-    form.string(entry)
-}
-
-/// A type; several are a type parameter's.
-fn tensor_type(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<String>> {
-    if entry.items().is_some() {
-        return several(form, entry, "[types]", "T");
-    }
-    form.string(entry)
-}
-
-fn several<T>(form: &mut Form<'_>, entry: &Entry<'_>, table: &str, name: &str) -> Option<T> {
-    let (key, written) = (&entry.key, form.written(&entry.range).unwrap_or("[...]"));
+    let (key, written) = (&entry.key, toml.written(&entry.range).unwrap_or("[...]"));
     let help =
         format!("`{table}` gives several a name: `{name} = {written}` there, and `{key} = \"{name}\"` here");
-    form.report(WrongType { help: Some(help), ..form.wrong_type(entry, "a string") });
+    toml.report(WrongType { help: Some(help), ..toml.wrong_type(entry, "a string") });
     None
 }
 
 /// The expression of a shape; an array of TOML's is meant as one.
-fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Text> {
-    let Some(items) = entry.items() else { return form.text(entry) };
-    let part = |item: &Entry<'_>| match item.value() {
+fn shape(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Text> {
+    let Some(items) = entry.items() else { return toml.text(entry) };
+    let part = |item: &Entry<'_>| match item.value {
         DeValue::String(text) if !text.contains(['"', '\\', '\n']) => Some(text.to_string()),
         DeValue::Integer(integer) => Some(integer.to_string()),
         _ => None,
@@ -391,13 +376,13 @@ fn shape(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Text> {
     let parts: Option<Vec<String>> = items.iter().map(part).collect();
     let array = parts.map_or_else(|| "...".to_owned(), |parts| parts.join(", "));
     let help = Some(format!("write `shape = \"[{array}]\"`"));
-    form.report(WrongType { help, ..form.wrong_type(entry, "a string with an expression") });
+    toml.report(WrongType { help, ..toml.wrong_type(entry, "a string with an expression") });
     None
 }
 
-fn tensor_name(form: &mut Form<'_>, entry: &Entry<'_>, what: &str) -> Option<Located<String>> {
-    let name = form.string(entry)?;
-    form.identifier(&name, what);
+fn tensor_name(toml: &mut TomlReader, entry: &Entry<'_>, what: &str) -> Option<Located<String>> {
+    let name = toml.string(entry)?;
+    toml.identifier(&name, what);
     Some(name)
 }
 
@@ -411,34 +396,34 @@ fn ranks(rank: Option<&Located<Interval>>) -> Ranks {
     }
 }
 
-fn dimensions(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<WrittenDimensions> {
+fn dimensions(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<WrittenDimensions> {
     let Some(items) = entry.items() else {
-        return DIMS.read(form, entry).map(|size| WrittenDimensions::Every(size.value));
+        return DIMS.read(toml, entry).map(|size| WrittenDimensions::Every(size.value));
     };
-    let sizes: Vec<Option<Located<Interval>>> = items.iter().map(|item| DIMS.read(form, item)).collect();
+    let sizes: Vec<Option<Located<Interval>>> = items.iter().map(|item| DIMS.read(toml, item)).collect();
     let value = sizes.into_iter().map(|size| Some(size?.value)).collect::<Option<Vec<_>>>()?;
     Some(WrittenDimensions::Single(Located { value, range: entry.range.clone() }))
 }
 
 /// The limits of a tensor; `ranks` are those of an input, and absent for an output.
-fn check_limits(form: &mut Form<'_>, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
+fn check_limits(toml: &mut TomlReader, written: Option<WrittenLimits>, ranks: Option<&Ranks>) -> LimitsDecl {
     let Some(written) = written else { return LimitsDecl::default() };
     let mut limits = ShapeLimits::default();
     match written.dims {
         Some(WrittenDimensions::Every(size)) => limits.every = size,
-        Some(WrittenDimensions::Single(sizes)) => single_dimensions(form, sizes, ranks, &mut limits),
+        Some(WrittenDimensions::Single(sizes)) => single_dimensions(toml, sizes, ranks, &mut limits),
         None => {}
     }
     if let Some(numel) = written.numel {
         limits.numel = numel.value;
-        check_possible(form, &numel, &limits, ranks);
+        check_possible(toml, &numel, &limits, ranks);
     }
     LimitsDecl { limits, range: written.range }
 }
 
 /// `dims = [...]`: one range for each dimension.
 fn single_dimensions(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     written: Located<Vec<Interval>>,
     ranks: Option<&Ranks>,
     limits: &mut ShapeLimits,
@@ -458,15 +443,15 @@ fn single_dimensions(
             Some(_) => None,
         };
         let (lowest, highest) = ranks.map_or((0, 0), |ranks| (ranks.lowest, ranks.highest));
-        let ranks = ranks.and_then(|ranks| ranks.range.clone()).map(|range| form.span(range));
-        let place = form.span(written.range);
-        form.report(DimensionsOfAnyRank { found, place, ranks, lowest, highest, note, help });
+        let ranks = ranks.and_then(|ranks| ranks.range.clone()).map(|range| toml.span(range));
+        let place = toml.span(written.range);
+        toml.report(DimensionsOfAnyRank { found, place, ranks, lowest, highest, note, help });
         return;
     };
     if sizes.len() != usize::from(fixed.lowest) {
-        let declared = fixed.range.clone().map(|range| form.span(range));
-        let (found, place, rank) = (sizes.len(), form.span(written.range), fixed.lowest);
-        form.report(DimensionCount { found, place, rank, declared });
+        let declared = fixed.range.clone().map(|range| toml.span(range));
+        let (found, place, rank) = (sizes.len(), toml.span(written.range), fixed.lowest);
+        toml.report(DimensionCount { found, place, rank, declared });
         return;
     }
     limits.dims = sizes;
@@ -479,7 +464,7 @@ fn single_dimensions(
 
 /// Reports limits that no shape can meet.
 fn check_possible(
-    form: &mut Form<'_>,
+    toml: &mut TomlReader,
     numel: &Located<Interval>,
     limits: &ShapeLimits,
     ranks: Option<&Ranks>,
@@ -502,5 +487,5 @@ fn check_possible(
     } else {
         format!("such dimensions make at most {}", counted(most, "element", "elements"))
     };
-    form.report(UnmeetableLimits { bound, place: form.span(numel) });
+    toml.report(UnmeetableLimits { bound, place: toml.span(numel) });
 }

@@ -6,7 +6,7 @@ use cubinder_expr::Value;
 use cubinder_model::{AttributeElement, AttributeType};
 use toml::de::DeValue;
 
-use super::Entry;
+use super::*;
 
 /// Why a value is not of a type, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,12 +23,12 @@ pub(super) struct TypeMismatch {
 pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec<TypeMismatch>> {
     let mismatch = |label: String| vec![TypeMismatch { range: entry.range.clone(), label }];
     if ty.element == AttributeElement::Bytes
-        && let DeValue::String(text) = entry.value()
+        && let DeValue::String(text) = entry.value
     {
         return Ok(Value::Array(text.bytes().map(|byte| Value::Int(byte.into())).collect()));
     }
     if !ty.list && ty.element != AttributeElement::Bytes {
-        return scalar(entry.value(), ty.element)
+        return scalar(entry.value, ty.element)
             .map_err(|why| mismatch(format!("found {}{why}", entry.found())));
     }
     let Some(items) = entry.items() else {
@@ -38,7 +38,7 @@ pub(super) fn convert(entry: &Entry<'_>, ty: AttributeType) -> Result<Value, Vec
     let mut values = Vec::with_capacity(items.len());
     let mut mismatches = Vec::new();
     for item in &items {
-        match scalar(item.value(), ty.element) {
+        match scalar(item.value, ty.element) {
             Ok(value) => values.push(value),
             Err(why) => {
                 let label = format!("found {}{why}", item.found());

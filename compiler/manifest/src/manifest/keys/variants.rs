@@ -1,12 +1,9 @@
 //! `[[variants]]`: the rows of the table, in order of preference.
 
 use cubinder_model::MAX_VARIANT_ID;
-use serde_json::json;
 
 use super::names::{Constant, ElementTypes, Formats};
-use super::{Declaration, Entry, Expression, Form, Kinds, Lines, Located, Row, Section, VariantDecl};
-use super::{table, value_types};
-use crate::manifest::errors::BadVariantId;
+use super::*;
 
 table! {
     /// One way to compute the operator.
@@ -45,9 +42,9 @@ pub(super) fn only_variant() -> VariantDecl {
 impl Declaration for VariantDecl {
     const KINDS: &'static Kinds = &Kinds { keys: &[], tables: &[&VARIANT], but_for: None };
 
-    fn read(form: &mut Form<'_>, _: Located<String>, section: Section<'_>) -> Option<VariantDecl> {
+    fn read(toml: &mut TomlReader, _: Located<String>, section: Section<'_>) -> Option<VariantDecl> {
         let range = section.range.clone();
-        let Variant { id, guard, types, formats, constants } = Row::read_all(form, section);
+        let Variant { id, guard, types, formats, constants } = Row::read_all(toml, section);
         Some(VariantDecl {
             id: id?,
             types: types.unwrap_or_default(),
@@ -59,11 +56,11 @@ impl Declaration for VariantDecl {
     }
 }
 
-fn id(form: &mut Form<'_>, entry: &Entry<'_>) -> Option<Located<i32>> {
-    let number = form.integer(entry)?;
+fn id(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<i32>> {
+    let number = toml.integer(entry)?;
     let id = i32::try_from(number).ok().filter(|id| (1..=MAX_VARIANT_ID).contains(id));
     if id.is_none() {
-        form.report(BadVariantId { most: MAX_VARIANT_ID, found: number, place: form.span(entry) });
+        toml.report(BadVariantId { most: MAX_VARIANT_ID, found: number, place: toml.span(entry) });
     }
     id.map(|value| Located { value, range: entry.range.clone() })
 }

@@ -7,7 +7,7 @@ use cubinder_expr::{ErrorClass, ExprError, Kind};
 
 use super::{Compiler, Expected, OF_FORMATS};
 use crate::diagnostic::{Code, Diagnostic, suggest};
-use crate::manifest::form::{is_identifier, list};
+use crate::manifest::toml_reader::{is_identifier, list};
 use crate::manifest::{ConstantDecl, Text};
 use crate::resolve::declaration_labels::{self, DeclarationLabel};
 use crate::resolve::declarations::{has_word, tensors};

@@ -22,7 +22,6 @@ use super::messages::Messages;
 use super::names::{declared_twice, invalid_names};
 use super::rows::Row;
 use super::tensor_kinds::kind_of;
-use super::usage::{self, UnusedName};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::{FunctionDecl, MAX_RANK, Manifest, OutputDecl, Text};
 
@@ -62,7 +61,7 @@ enum ExtraNames {
 }
 
 /// A compiled expression, if it is right, and what was reported about it.
-type Compiled = (Option<Typed>, Vec<Diagnostic>);
+type CompiledExpression = (Option<Typed>, Vec<Diagnostic>);
 
 /// Compiles the expressions of one manifest.
 pub(super) struct Compiler<'m> {
@@ -86,17 +85,17 @@ pub(super) struct Compiler<'m> {
     unclear_types: BTreeSet<String>,
     /// Whether the format of each tensor is known in each row.
     formats_are_known: bool,
-    used: BTreeSet<String>,
+    pub(super) used: BTreeSet<String>,
     /// Those of the names that guards, launches and functions use.
-    used_in_rows: BTreeSet<String>,
-    messages: Messages,
+    pub(super) used_in_rows: BTreeSet<String>,
+    pub(super) messages: Messages,
     /// The variant of each row.
     variants: Vec<usize>,
     /// The first row with the same types and constants, by row.
     first_alike: Vec<usize>,
     scopes: RefCell<HashMap<ScopeKey, Rc<Scope>>>,
     /// Expressions by place in the manifest: many rows share them.
-    compiled: HashMap<(ScopeKey, Range<usize>, Expected), Compiled>,
+    compiled: HashMap<(ScopeKey, Range<usize>, Expected), CompiledExpression>,
     /// The reports since the last expression began.
     reported: Vec<Diagnostic>,
 }
@@ -270,7 +269,7 @@ impl<'m> Compiler<'m> {
         let manifest = self.declared.manifest;
         let mut scope = Scope::new();
         for (index, decl) in (0..).zip(&manifest.attributes) {
-            scope = scope.attribute(&decl.name.value, index, decl.ty.kind());
+            scope = scope.attribute(&decl.name.value, index, decl.ty.value.kind());
         }
         for (index, decl) in (0..).zip(&manifest.inputs) {
             let kind = match (&decl.values, row) {
@@ -316,11 +315,6 @@ impl<'m> Compiler<'m> {
         self.messages.add(diagnostic, row);
     }
 
-    /// The messages so far come from checking so many rows; later ones may come from fewer.
-    pub(super) fn settle(&mut self, rows: usize) {
-        self.messages.settle(rows);
-    }
-
     pub(super) fn span(&self, range: &Range<usize>) -> Span {
         self.declared.span(range)
     }
@@ -340,16 +334,6 @@ impl<'m> Compiler<'m> {
                 self.used_in_rows.insert(name.to_owned());
             }
         });
-    }
-
-    /// Returns the warnings about unused names, and the unused names that a kernel can use.
-    pub(super) fn unused(&self) -> (Vec<Diagnostic>, Vec<UnusedName>) {
-        usage::unused(self.declared, &self.used, &self.used_in_rows)
-    }
-
-    /// Returns all messages, with the first of their rows if they do not hold for all of the `active` rows.
-    pub(super) fn finish(self, active: usize, describe: &dyn Fn(usize) -> Option<String>) -> Vec<Diagnostic> {
-        self.messages.finish(active, describe)
     }
 }
 

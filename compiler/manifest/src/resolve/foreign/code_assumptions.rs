@@ -12,7 +12,7 @@ use super::super::declarations::tensors;
 use super::super::errors::{AssumptionMisfit, AssumptionNeverHolds, FixedWithoutArgument};
 use super::super::expression::{Compiler, Expected, RowScope};
 use super::super::rows::Row;
-use super::of_row;
+use super::code_for_row;
 use crate::diagnostic::Diagnostic;
 use crate::manifest::{ArgDecl, LaunchDecl, Manifest, ParameterDecl, ParameterKind};
 
@@ -24,7 +24,7 @@ pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> V
     for step in &compiler.declared.manifest.launches {
         let Some(launch) = step.launch().filter(|launch| launch.is_of_code) else { continue };
         let Condition::Done(when) = condition(compiler, step, &scope) else { continue };
-        let claims = of_launch(compiler, launch, row, &scope).into_iter();
+        let claims = launch_assumptions(compiler, launch, row, &scope).into_iter();
         all.extend(claims.map(|claim| match &when {
             Some(when) => format!("(not ({}) or {claim})", when.text.trim()),
             None => claim,
@@ -33,8 +33,13 @@ pub(in super::super) fn assumptions(compiler: &mut Compiler<'_>, row: &Row) -> V
     all
 }
 
-fn of_launch(compiler: &mut Compiler<'_>, launch: &LaunchDecl, row: &Row, scope: &RowScope) -> Vec<String> {
-    let Ok(code) = of_row(compiler.declared.manifest, launch, row) else { return Vec::new() };
+fn launch_assumptions(
+    compiler: &mut Compiler<'_>,
+    launch: &LaunchDecl,
+    row: &Row,
+    scope: &RowScope,
+) -> Vec<String> {
+    let Ok(code) = code_for_row(compiler.declared.manifest, launch, row) else { return Vec::new() };
     let mut claims = Vec::new();
     for decl in &code.parameters {
         let assumed = match &decl.kind {
@@ -44,7 +49,7 @@ fn of_launch(compiler: &mut Compiler<'_>, launch: &LaunchDecl, row: &Row, scope:
         let Some(assumed) = assumed else { continue };
         let arg = launch.args.iter().flatten().find(|arg| arg.name.value == decl.name.value);
         match (arg, assumed) {
-            (Some(arg), assumed) => match of_argument(compiler, arg, decl, assumed, scope) {
+            (Some(arg), assumed) => match argument_assumption(compiler, arg, decl, assumed, scope) {
                 Ok(claim) => claims.extend(claim),
                 Err(error) => compiler.report(*error, Some(row.index)),
             },
@@ -67,7 +72,7 @@ enum Assumed<'m> {
 }
 
 /// Returns the claim about an argument; `None` if it holds anyway, or if the argument is wrong, which was reported.
-fn of_argument(
+fn argument_assumption(
     compiler: &mut Compiler<'_>,
     arg: &ArgDecl,
     decl: &ParameterDecl,
@@ -140,7 +145,7 @@ fn equality(manifest: &Manifest, name: &str, value: &Value, typed: &Typed) -> St
         Node::Attribute(index) => usize::try_from(*index)
             .ok()
             .and_then(|index| manifest.attributes.get(index))
-            .is_some_and(|decl| decl.ty.element == AttributeElement::F32),
+            .is_some_and(|decl| decl.ty.value.element == AttributeElement::F32),
         _ => false,
     };
     #[allow(clippy::cast_possible_truncation, reason = "rounding to 32 bits is what is wanted")]

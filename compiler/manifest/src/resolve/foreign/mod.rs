@@ -21,8 +21,8 @@ use super::rows::Row;
 use super::{ArgDraft, beside};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::kernel_signature::Signature;
-use crate::loaded::Loaded;
-use crate::manifest::form::list;
+use crate::loaded::LoadedCode;
+use crate::manifest::toml_reader::list;
 use crate::manifest::{
     Alternative, CodeDecl, CodeKind, LaunchDecl, Located, Manifest, Parameter, ParameterKind, ServeDecl,
 };
@@ -60,14 +60,14 @@ pub struct ForeignFile {
     /// Which of both the manifest says it is.
     pub kind: CodeKind,
     /// What is in it, once it is read.
-    pub loaded: Option<Arc<Loaded>>,
+    pub loaded: Option<Arc<LoadedCode>>,
 }
 
 /// Reports errors of `[[code]]` that do not depend on rows.
 pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
     let manifest = declared.manifest;
     let serves = manifest.code.iter().flat_map(|code| &code.serves);
-    let mut found: Vec<Diagnostic> = serves.filter_map(|decl| serve(declared, decl)).collect();
+    let mut found: Vec<Diagnostic> = serves.filter_map(|decl| check_serves(declared, decl)).collect();
     let launched = manifest.launches.iter().filter_map(|step| step.launch()?.code.as_ref());
     for code in &manifest.code {
         let name = code.name.value.as_str();
@@ -95,7 +95,7 @@ pub(super) fn check(declared: Declarations<'_>) -> Vec<Diagnostic> {
 const MAX_DECLARED: usize = 4;
 
 /// Returns the error in a line of `for`.
-fn serve(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
+fn check_serves(declared: Declarations<'_>, decl: &ServeDecl) -> Option<Diagnostic> {
     let (manifest, name, value) = (declared.manifest, decl.name.value.as_str(), &decl.value.value);
     if declared.is_broken(name) {
         return None;
@@ -157,7 +157,7 @@ fn serves(code: &CodeDecl, row: &Row) -> bool {
 }
 
 /// The one `[[code]]` of a launch that serves a row; nothing where the name is not known, or none or several serve it.
-fn of_row<'m>(
+fn code_for_row<'m>(
     manifest: &'m Manifest,
     launch: &LaunchDecl,
     row: &Row,
@@ -183,10 +183,10 @@ pub(super) fn resolve(compiler: &mut Compiler<'_>, decl: &LaunchDecl, row: &Row)
     let serves = || named.iter().flat_map(|code| &code.serves);
     serves().for_each(|decl| compiler.use_name(&decl.name.value));
     // A wrong line was reported, and may be why no code serves a row.
-    if serves().any(|decl| compiler.is_unclear(&decl.name.value) || serve(declared, decl).is_some()) {
+    if serves().any(|decl| compiler.is_unclear(&decl.name.value) || check_serves(declared, decl).is_some()) {
         return None;
     }
-    match of_row(declared.manifest, decl, row) {
+    match code_for_row(declared.manifest, decl, row) {
         Ok(code) => draft(compiler, code, row),
         Err(serving) => {
             let all = if serving.is_empty() { &named } else { &serving };
@@ -245,7 +245,7 @@ pub(super) fn passed(
     row: &Row,
     mut args: Vec<ArgDraft>,
 ) -> Vec<ArgDraft> {
-    if let Ok(code) = of_row(manifest, decl, row) {
+    if let Ok(code) = code_for_row(manifest, decl, row) {
         let fixed = || code.parameters.iter().filter(|decl| matches!(decl.kind, ParameterKind::Fixed(_)));
         args.retain(|arg| !fixed().any(|decl| decl.name.value == arg.name));
     }

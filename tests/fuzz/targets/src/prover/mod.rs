@@ -383,7 +383,7 @@ impl Trial<'_> {
 
     /// What `cubinder check` says is proved.
     fn obligations(&self) {
-        let checked = check::check(self.resolved);
+        let checked = check::check(self.resolved, &[], self.resolved.manifest.compile.route());
         let guards: Vec<&Slot> =
             self.manifest.slots.iter().filter(|slot| matches!(slot.role, Role::Guard(_))).collect();
         let chosen = |node: &Node| node.has_output && guards.iter().any(|guard| node.is_true(guard));

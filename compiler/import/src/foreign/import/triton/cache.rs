@@ -10,7 +10,7 @@ use super::errors::{NoKernel, NoMetadata, NoOutput, NoOutputIn, SeveralKernels, 
 use super::metadata::{Metadata, Unusable, metadata};
 use super::text;
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 
 /// How many characters of a kernel's name Triton gives to files (`triton/compiler/compiler.py`, 3.9: `src.name[:150]`).
 const NAME_OF_FILES: usize = 150;

@@ -12,7 +12,7 @@ use super::listing::{definition_places, list_folders};
 use super::options::differences;
 use super::{ADDED, Compiled};
 use crate::diagnostic::{Diagnostic, suggest};
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 
 /// A value that a parameter was fixed to.
 #[derive(Debug, Clone, PartialEq, Eq)]

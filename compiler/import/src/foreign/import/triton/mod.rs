@@ -32,7 +32,7 @@ use super::{FoundPlugin, identifier};
 use crate::diagnostic::Diagnostic;
 use crate::foreign::ttir::function;
 use crate::loaded::Function;
-use crate::manifest::form::list;
+use crate::manifest::toml_reader::list;
 use crate::source;
 
 /// The most bytes of a JSON file or of Triton's text.

@@ -20,7 +20,7 @@ fn the_second_build_does_not_call_nvrtc() {
         let session = session(toolkit, cache.path());
         let prepared = session.prepare(unit(folder.path(), text, "scale<__half, 8>", &[DataType::F16]));
         let signature = session.signature(&prepared, target("sm_89")).unwrap();
-        let code: Vec<Compiled> = ["sm_89", "sm_90", "compute_80"]
+        let code: Vec<CompiledKernel> = ["sm_89", "sm_90", "compute_80"]
             .into_iter()
             .map(|name| {
                 session

@@ -13,21 +13,21 @@ use super::errors::{
     IntegerTooLarge, MisplacedKey, MissingKey, NotFinite, NotIdentifier, Repeated, TableWithoutName,
     UnknownKey, WrongType,
 };
+use super::section::flat;
 pub use super::section::{Entry, Section, is_identifier};
-use super::section::{describe, flat};
 use super::{Located, Text, syntax};
 use crate::diagnostic::{Diagnostic, Source, Span, sort, suggest};
 
 /// The longest text of the author's that a help repeats, in bytes.
 const LONGEST_QUOTE: usize = 120;
 
-/// The text being read and what has been found wrong with it.
-pub struct Form<'s> {
+/// The text being read and the errors in it.
+pub struct TomlReader {
     /// The text.
-    pub(crate) source: &'s Arc<Source>,
+    pub source: Arc<Source>,
     diagnostics: Vec<Diagnostic>,
-    /// Whether a whole section was something else: then too much is missing to look for more mistakes.
-    section_lost: bool,
+    /// Whether a whole section was something else: then too much is missing to look for more errors.
+    pub(super) section_lost: bool,
     /// The table whose keys are being read.
     pub(crate) above: Option<&'static Table>,
     /// Where keys are that were reported as keys of another table.
@@ -36,45 +36,31 @@ pub struct Form<'s> {
     pub(crate) explained: Vec<String>,
     /// Names whose declarations could not be read.
     pub(crate) broken: Vec<String>,
-    /// The keys read from each table without a description. Tests compare them with the reference.
-    pub undescribed: Vec<ReadKeys>,
 }
 
-/// The keys read from a table without a description.
-#[derive(Debug)]
-pub struct ReadKeys {
-    /// How errors call the table.
-    pub name: String,
-    /// The keys.
-    pub keys: Vec<&'static str>,
-    /// Those that must be there.
-    pub required: Vec<&'static str>,
-}
-
-impl<'s> Form<'s> {
-    /// Starts reading a document.
-    pub fn new(source: &'s Arc<Source>) -> Form<'s> {
-        Form {
-            source,
-            diagnostics: Vec::new(),
+impl TomlReader {
+    /// Parses a TOML document whose tables `root` describes. The document is `None` if the text is no TOML, which is reported.
+    pub fn parse<'s>(
+        source: &'s Arc<Source>,
+        root: Option<&'static Table>,
+    ) -> (TomlReader, Option<Spanned<DeTable<'s>>>) {
+        let (document, errors) = DeTable::parse_recoverable(&source.text);
+        let reader = TomlReader {
+            source: Arc::clone(source),
+            diagnostics: syntax::explain(source, root, &errors),
             section_lost: false,
             above: None,
             misplaced: Vec::new(),
             explained: Vec::new(),
             broken: Vec::new(),
-            undescribed: Vec::new(),
-        }
+        };
+        (reader, errors.is_empty().then_some(document))
     }
 
     /// What has been found, in order of place.
     pub fn into_diagnostics(mut self) -> Vec<Diagnostic> {
         sort(&mut self.diagnostics);
         self.diagnostics
-    }
-
-    /// Whether what was read is whole enough to look for more mistakes in it.
-    pub fn is_whole(&self) -> bool {
-        !self.section_lost
     }
 
     /// Adds a diagnostic.
@@ -89,20 +75,13 @@ impl<'s> Form<'s> {
 
     /// The span of a byte range of the document.
     pub fn span(&self, range: impl Into<Range<usize>>) -> Span {
-        Span::new(self.source, range.into())
+        Span::new(&self.source, range.into())
     }
 
     /// What the author wrote there, where it is short enough to be repeated in a message.
-    pub fn written(&self, range: &Range<usize>) -> Option<&'s str> {
+    pub fn written(&self, range: &Range<usize>) -> Option<&str> {
         let text = self.source.text.get(range.clone())?;
         (text.len() <= LONGEST_QUOTE && !text.contains('\n')).then_some(text)
-    }
-
-    /// The text as a TOML document whose tables `root` describes. Where it is none, that is reported, and nothing is read from the rest.
-    pub fn parse(&mut self, root: Option<&'static Table>) -> Option<Spanned<DeTable<'s>>> {
-        let (document, errors) = DeTable::parse_recoverable(&self.source.text);
-        self.diagnostics.extend(syntax::explain(self.source, root, &errors));
-        errors.is_empty().then_some(document)
     }
 
     /// Opens the document's root table.
@@ -148,7 +127,7 @@ impl<'s> Form<'s> {
         section
     }
 
-    /// The value of a required key. A missing one is reported by [`Form::finish`], unless a misspelt one explains it.
+    /// The value of a required key. A missing one is reported by [`TomlReader::finish`], unless a misspelt one explains it.
     pub fn require<'t>(
         &mut self,
         section: &mut Section<'t>,
@@ -156,7 +135,6 @@ impl<'s> Form<'s> {
         expected: &str,
     ) -> Option<Entry<'t>> {
         let entry = section.take(key);
-        section.required.push(key);
         if entry.is_none() {
             section.missing.push((key, expected.to_owned()));
         }
@@ -165,10 +143,6 @@ impl<'s> Form<'s> {
 
     /// Reports every unknown key and every required one that is missing.
     pub fn finish(&mut self, section: &Section<'_>) {
-        if section.description.is_none() {
-            let (name, required) = (section.name.clone(), section.required.clone());
-            self.undescribed.push(ReadKeys { name, keys: section.known.clone(), required });
-        }
         let mut explained: Vec<&str> = Vec::new();
         for entry in section.entries() {
             if section.known.contains(&entry.key.as_str()) || section.reported.contains(&entry.key) {
@@ -206,7 +180,7 @@ impl<'s> Form<'s> {
     }
 
     /// The header whose line a place is on, as it is written.
-    fn header(&self, at: usize) -> Option<&'s str> {
+    fn header(&self, at: usize) -> Option<&str> {
         let before = self.source.text.get(..at)?;
         let line = self.source.text.get(before.rfind('\n').map_or(0, |end| end + 1)..)?.lines().next()?;
         let line = line.split('#').next()?.trim();
@@ -251,7 +225,7 @@ impl<'s> Form<'s> {
         WrongType {
             key: entry.key.clone(),
             expected: expected.into(),
-            found: describe(entry.value),
+            found: entry.found(),
             place: self.span(entry),
             note: None,
             help: None,
@@ -402,12 +376,13 @@ impl<'s> Form<'s> {
     pub(crate) fn lines_of<'t, T>(
         &mut self,
         entry: &Entry<'t>,
-        read: impl Fn(&mut Form<'s>, &Entry<'t>) -> Option<T>,
+        read: impl Fn(&mut TomlReader, &Entry<'t>) -> Option<T>,
     ) -> Option<Vec<T>> {
         let mut items = Vec::new();
         for line in self.entries_of(entry)? {
-            let item = if self.is_misplaced(&line) { None } else { read(self, &line) };
-            match item {
+            // The line may have been reported as a key of another table.
+            let is_misplaced = self.misplaced.contains(&line.key_range.start);
+            match if is_misplaced { None } else { read(self, &line) } {
                 Some(item) => items.push(item),
                 None => self.broken.push(line.key),
             }
@@ -424,11 +399,6 @@ impl<'s> Form<'s> {
     /// The value as it is, to be read later.
     pub(crate) fn unread<'t>(&mut self, entry: &Entry<'t>) -> Option<Entry<'t>> {
         Some(entry.clone())
-    }
-
-    /// Whether the line was reported as a key of another table.
-    pub(crate) fn is_misplaced(&self, line: &Entry<'_>) -> bool {
-        self.misplaced.contains(&line.key_range.start)
     }
 
     /// Reports `[key]` or `[[key]]` that has the keys of `[key.NAME]`.

@@ -1,0 +1,25 @@
+//! The parts of expressions as they are written.
+
+use cubinder_expr::{Syntax, SyntaxKind};
+
+/// The direct parts of an expression, in the order in which they are resolved.
+pub(super) fn children(syntax: &Syntax) -> Vec<&Syntax> {
+    match &syntax.kind {
+        SyntaxKind::Array(items) | SyntaxKind::Call { args: items, .. } => items.iter().collect(),
+        SyntaxKind::Unary(_, operand) | SyntaxKind::Field { object: operand, .. } => vec![operand],
+        SyntaxKind::Binary(_, left, right) | SyntaxKind::Index { array: left, index: right } => {
+            vec![left, right]
+        }
+        SyntaxKind::Conditional { condition, then, otherwise } => vec![condition, then, otherwise],
+        SyntaxKind::Comprehension { over, condition, body, .. } => {
+            [over].into_iter().chain(condition).chain([body]).map(AsRef::as_ref).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// All parts of an expression, each after its own parts, as the nodes of a resolved one.
+pub(super) fn parts(syntax: &Syntax) -> Vec<&Syntax> {
+    let inner = children(syntax).into_iter().flat_map(parts);
+    inner.chain([syntax]).collect()
+}

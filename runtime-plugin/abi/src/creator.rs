@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char};
 use std::marker::PhantomData;
 use std::ptr;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fields::{Field, FieldNames};
 use crate::identity::Identity;
 use crate::plugin::{self, Plugin};
@@ -42,7 +42,7 @@ pub trait Creator: CreatorBase {
 
     /// Makes a plugin: for an ONNX node (`TensorRTPhase::BUILD`, `name` is the node's) or from the fields in
     /// an engine (`TensorRTPhase::RUNTIME`). Both happen on machines without a GPU.
-    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin, Error>;
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<Self::Plugin>;
 }
 
 /// A kind of creator: which interface its objects serve.
@@ -225,7 +225,7 @@ unsafe fn creator<'a, K: CreatorKind>(this: This) -> &'a K::Implementor {
 fn call<K: CreatorKind, R>(
     creator: &K::Implementor,
     failure: R,
-    body: impl FnOnce(&K::Implementor) -> Result<R, Error>,
+    body: impl FnOnce(&K::Implementor) -> Result<R>,
 ) -> R {
     match caught(|| body(creator)) {
         Ok(value) => value,
@@ -275,7 +275,7 @@ unsafe fn text<'a>(text: *const c_char) -> &'a CStr {
 unsafe fn read_fields<'a>(
     collection: *const PluginFieldCollection,
     are_needed: bool,
-) -> Result<Vec<Field<'a>>, Error> {
+) -> Result<Vec<Field<'a>>> {
     // SAFETY: null or valid.
     let Some(collection) = (unsafe { collection.as_ref() }) else {
         // Defaults would hide that they are missing.

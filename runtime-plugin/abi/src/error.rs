@@ -5,6 +5,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+/// What comes of something that TensorRT asks for.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// Why a plugin or a creator refused.
 ///
 /// TensorRT shows the code verbatim beside its own message ("return code 3"); the text reaches the user's

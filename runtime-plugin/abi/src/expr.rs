@@ -17,7 +17,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::raw::{DimensionOperation, DimsExprs, IDimensionExpr, IExprBuilder, MAX_DIMS};
 use crate::vtable::{DimensionExprSlots, ExprBuilderSlots};
 
@@ -105,7 +105,7 @@ impl<'b> ExprBuilder<'b> {
     }
 
     /// A constant.
-    pub fn constant(&self, value: i64) -> Result<Expr<'b>, Error> {
+    pub fn constant(&self, value: i64) -> Result<Expr<'b>> {
         // SAFETY: `this` and its slots belong to a live builder, which owns what it returns.
         let expr = unsafe { Expr::from_raw((self.slots.constant)(self.this, value)) };
         expr.ok_or_else(|| Error::internal(format!("TensorRT made no expression of the constant {value}")))
@@ -113,12 +113,7 @@ impl<'b> ExprBuilder<'b> {
 
     /// `first op second`. TensorRT's arithmetic wraps where it overflows. An error for divisions of constants
     /// that would not come back, and for what TensorRT itself refuses.
-    pub fn operation(
-        &self,
-        op: DimensionOperation,
-        first: Expr<'b>,
-        second: Expr<'b>,
-    ) -> Result<Expr<'b>, Error> {
+    pub fn operation(&self, op: DimensionOperation, first: Expr<'b>, second: Expr<'b>) -> Result<Expr<'b>> {
         if matches!(op, DimensionOperation::FLOOR_DIV | DimensionOperation::CEIL_DIV) {
             refuse_division(self.purpose, first.constant_value(), second.constant_value())?;
         }
@@ -136,12 +131,7 @@ impl<'b> ExprBuilder<'b> {
     /// type INT32 or INT64 and has no dimensions. TensorRT takes it to be 0 to `upper` and optimizes for `opt`
     /// (`IExprBuilder::declareSizeTensor`, `NvInferRuntime.h`, TensorRT-RTX 1.3 to 1.7 and Enterprise 11.4). Arithmetic on it is
     /// refused by TensorRT. It may be declared more than once (seen with RTX 1.7).
-    pub fn declare_size_tensor(
-        &self,
-        output: usize,
-        opt: Expr<'b>,
-        upper: Expr<'b>,
-    ) -> Result<Expr<'b>, Error> {
+    pub fn declare_size_tensor(&self, output: usize, opt: Expr<'b>, upper: Expr<'b>) -> Result<Expr<'b>> {
         let index = i32::try_from(output)
             .map_err(|_| Error::internal(format!("output {output} does not fit into 32 bits")))?;
         // SAFETY: as in `constant`; both operands live for `'b`.
@@ -159,7 +149,7 @@ impl<'b> ExprBuilder<'b> {
 
 /// Divisions of constants that TensorRT cannot do: by zero it throws, and `i64::MIN / -1` ends the process
 /// with SIGFPE (seen with RTX 1.7, which folds constants at once).
-fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<(), Error> {
+fn refuse_division(purpose: &str, first: Option<i64>, second: Option<i64>) -> Result<()> {
     match (first, second) {
         (_, Some(0)) => Err(Error::invalid(format!("{purpose} divides by zero"))),
         (Some(i64::MIN), Some(-1)) => Err(Error::invalid(format!("{purpose} overflows: i64::MIN / -1"))),
@@ -191,7 +181,7 @@ impl<'b> Shape<'b> {
     }
 
     /// Extent `index`; an error beyond the rank.
-    pub fn get(&self, index: usize) -> Result<Expr<'b>, Error> {
+    pub fn get(&self, index: usize) -> Result<Expr<'b>> {
         let raw = self.raw.d[..self.rank()].get(index).copied().unwrap_or(std::ptr::null());
         // SAFETY: a shape is only made from TensorRT's, whose expressions live for `'b`, or by `set` from
         // `Expr<'b>`.
@@ -200,7 +190,7 @@ impl<'b> Shape<'b> {
     }
 
     /// Sets rank and extents; an error for more than [`MAX_DIMS`].
-    pub fn set(&mut self, extents: &[Expr<'b>]) -> Result<(), Error> {
+    pub fn set(&mut self, extents: &[Expr<'b>]) -> Result<()> {
         let rank =
             i32::try_from(extents.len()).ok().filter(|_| extents.len() <= MAX_DIMS).ok_or_else(|| {
                 Error::invalid(format!(

@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_void};
 use std::fmt;
 use std::ptr;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType};
 
 /// A field that TensorRT passes to [`Creator::create`](crate::Creator::create): from an ONNX node or from an
@@ -65,7 +65,7 @@ impl<'a> Field<'a> {
     }
 
     /// Its bytes; an error for a negative length, a type that this crate does not know, or missing data.
-    pub fn bytes(&self) -> Result<&'a [u8], Error> {
+    pub fn bytes(&self) -> Result<&'a [u8]> {
         self.bytes.ok_or_else(|| {
             Error::invalid(format!(
                 "field {:?} has no usable data: type {:?}, length {}",
@@ -75,7 +75,7 @@ impl<'a> Field<'a> {
     }
 
     /// The elements as 32-bit integers; an error if the field has another type. Copies: TensorRT's data may not be aligned.
-    pub fn i32s(&self) -> Result<Vec<i32>, Error> {
+    pub fn i32s(&self) -> Result<Vec<i32>> {
         if self.field_type != PluginFieldType::INT32 {
             let (name, found) = (self.name, self.field_type);
             let expected = PluginFieldType::INT32;
@@ -92,7 +92,7 @@ impl fmt::Debug for Field<'_> {
 }
 
 /// One field of a [`FieldSet`], or one name of [`FieldNames`].
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct FieldValue {
     name: CString,
     field_type: PluginFieldType,
@@ -102,7 +102,7 @@ pub struct FieldValue {
 
 impl FieldValue {
     /// A field of any type. `bytes` must hold whole elements; an error names the field.
-    pub fn new(name: &CStr, field_type: PluginFieldType, bytes: Vec<u8>) -> Result<Self, Error> {
+    pub fn new(name: &CStr, field_type: PluginFieldType, bytes: Vec<u8>) -> Result<Self> {
         let size = bytes.len();
         let element = field_type.bytes(1).unwrap_or(0);
         let length = (element != 0 && size.is_multiple_of(element)).then(|| size / element);
@@ -110,6 +110,18 @@ impl FieldValue {
             Error::internal(format!("{size} bytes cannot be field {name:?} of type {field_type:?}"))
         })?;
         Ok(Self { name: name.to_owned(), field_type, length, bytes })
+    }
+
+    fn as_field(&self) -> Field<'_> {
+        let Self { name, field_type, length, bytes } = self;
+        Field { name, field_type: *field_type, length: *length, bytes: Some(bytes) }
+    }
+}
+
+/// Without the bytes: those of a node are megabytes.
+impl fmt::Debug for FieldValue {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.as_field().fmt(formatter)
     }
 }
 
@@ -134,7 +146,7 @@ unsafe impl Sync for FieldSet {}
 
 impl FieldSet {
     /// A set in this order. An error for a name that occurs twice, which TensorRT would take without a word.
-    pub fn new(values: Vec<FieldValue>) -> Result<Self, Error> {
+    pub fn new(values: Vec<FieldValue>) -> Result<Self> {
         for (index, value) in values.iter().enumerate() {
             if values[..index].iter().any(|other| other.name == value.name) {
                 return Err(Error::internal(format!("field {:?} is there twice", value.name)));
@@ -171,12 +183,7 @@ impl FieldSet {
 
     /// The fields as a creator would see them.
     pub fn iter(&self) -> impl Iterator<Item = Field<'_>> {
-        self.values.iter().map(|value| Field {
-            name: &value.name,
-            field_type: value.field_type,
-            length: value.length,
-            bytes: Some(&value.bytes),
-        })
+        self.values.iter().map(FieldValue::as_field)
     }
 }
 
@@ -196,7 +203,7 @@ pub struct FieldNames {
 
 impl FieldNames {
     /// Declares names and types. The ONNX parser ignores the types. An error for a name that occurs twice.
-    pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self, Error> {
+    pub fn new<'a>(names: impl IntoIterator<Item = (&'a CStr, PluginFieldType)>) -> Result<Self> {
         let values = names.into_iter().map(|(name, field_type)| FieldValue {
             name: name.to_owned(),
             field_type,

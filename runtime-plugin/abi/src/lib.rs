@@ -32,6 +32,9 @@
 #[cfg(panic = "abort")]
 compile_error!("`panic = \"abort\"` would end TensorRT's process where a thunk has to catch a panic");
 
+#[macro_use]
+mod layout;
+
 pub mod creator;
 pub mod error;
 pub mod expr;
@@ -52,7 +55,7 @@ mod thunk;
 pub mod vtable;
 
 pub use creator::{Creator, CreatorBase, CreatorList, QuickCreator};
-pub use error::Error;
+pub use error::{Error, Result};
 pub use expr::{Expr, ExprBuilder, Shape};
 pub use fields::{Field, FieldNames, FieldSet, FieldValue};
 pub use identity::Identity;

@@ -16,7 +16,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::creator::CreatorList;
-use crate::error::Error;
+use crate::error::Result;
 use crate::logger::Caller;
 use crate::thunk::{caught, run_report_hook};
 use crate::vtable::This;
@@ -24,7 +24,7 @@ use crate::{logger, panics};
 
 /// The state behind a library's exports; [`plugin_library!`](crate::plugin_library) makes one.
 pub struct Library {
-    list: fn() -> Result<CreatorList, Error>,
+    list: fn() -> Result<CreatorList>,
     creators: OnceLock<Owned>,
     /// Whether a finder was set after the creators were asked for last: then they are asked for to be registered.
     is_loading: AtomicBool,
@@ -43,7 +43,7 @@ unsafe impl Sync for Owned {}
 impl Library {
     /// A library whose creators `list` makes, at the first `getCreators`. An error is logged, and leaves a
     /// library without creators.
-    pub const fn new(list: fn() -> Result<CreatorList, Error>) -> Self {
+    pub const fn new(list: fn() -> Result<CreatorList>) -> Self {
         Self {
             list,
             creators: OnceLock::new(),
@@ -158,7 +158,7 @@ fn left_out(op: &str, version: i32) -> String {
     )
 }
 
-/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList, Error>`. Once in
+/// Exports what TensorRT looks for in a plugin library, given a `fn() -> Result<CreatorList>`. Once in
 /// a `cdylib`.
 #[macro_export]
 macro_rules! plugin_library {
@@ -192,9 +192,10 @@ macro_rules! plugin_library {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
     use crate::tests::{Mood, ProbeCreator, QuickProbeCreator};
 
-    fn two() -> Result<CreatorList, Error> {
+    fn two() -> Result<CreatorList> {
         let mut list = CreatorList::new();
         list.push(ProbeCreator::new(Mood::Well));
         list.push(ProbeCreator::new(Mood::Failing));
@@ -215,7 +216,7 @@ mod tests {
     /// What TensorRT does when it loads a library and when it deregisters it.
     #[test]
     fn creators_that_share_a_name_are_deregistered_from_the_last_to_the_first() {
-        fn different() -> Result<CreatorList, Error> {
+        fn different() -> Result<CreatorList> {
             let mut list = CreatorList::new();
             list.push(ProbeCreator::new(Mood::Well));
             // It does not say its name.
@@ -276,7 +277,7 @@ mod tests {
     #[test]
     fn released_creators_are_freed() {
         static SEEN: OnceLock<std::sync::Arc<std::sync::Mutex<Vec<String>>>> = OnceLock::new();
-        fn one() -> Result<CreatorList, Error> {
+        fn one_creator() -> Result<CreatorList> {
             let creator = ProbeCreator::new(Mood::Well);
             let _ = SEEN.set(creator.seen.clone());
             let mut list = CreatorList::new();
@@ -284,7 +285,7 @@ mod tests {
             Ok(list)
         }
         let _turn = crate::tests::PROCESS_FINDERS.lock().unwrap();
-        let library = Library::new(one);
+        let library = Library::new(one_creator);
         // SAFETY: there is nothing yet.
         unsafe { library.release() };
         assert_eq!(library.creators().as_slice().len(), 1);
@@ -297,9 +298,7 @@ mod tests {
 
     #[test]
     fn a_list_that_fails_is_empty_and_stays_so() {
-        for list in
-            [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList, Error>; 2]
-        {
+        for list in [|| Err(Error::internal("no")), || panic!("no")] as [fn() -> Result<CreatorList>; 2] {
             let library = Library::new(list);
             assert_eq!(library.creators().as_slice().len(), 0);
             assert_eq!(library.creators().as_slice().len(), 0);

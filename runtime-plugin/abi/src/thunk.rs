@@ -4,7 +4,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::panics;
 
 /// Runs `body`; a panic becomes an error with the panic's text.
@@ -12,7 +12,7 @@ use crate::panics;
 /// Asserting unwind safety: after a panic the implementor's own state may be half changed, but that is safe
 /// memory, and its locks are poisoned. What this crate keeps is written after the implementor has returned.
 #[inline]
-pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R, Error>) -> Result<R, Error> {
+pub(crate) fn caught<R>(body: impl FnOnce() -> Result<R>) -> Result<R> {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(result) => result,
         Err(payload) => Err(panics::to_error(payload)),
@@ -59,3 +59,9 @@ pub(crate) unsafe fn slice_to_fill<'a, T: Copy>(data: *mut T, count: i32, initia
         _ => &mut [],
     }
 }
+
+/// A constant of NVIDIA's that holds pointers.
+pub(crate) struct Foreign<T>(pub(crate) T);
+
+// SAFETY: a shared one is only read, as are the constants that its pointers lead to.
+unsafe impl<T> Sync for Foreign<T> {}

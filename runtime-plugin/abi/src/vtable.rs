@@ -30,21 +30,8 @@ pub use quick::{
 /// A pointer to an interface, as C++ passes `this`: the address of a vptr.
 pub type This = *mut c_void;
 
-/// A call with the descriptions of inputs and outputs, each with its count.
-pub type TensorDescsFn<R> =
-    unsafe extern "C" fn(This, *const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> R;
-
-/// The type of `getOutputShapes`.
-pub type GetOutputShapes = unsafe extern "C" fn(
-    This,
-    *const DimsExprs,
-    i32,
-    *const DimsExprs,
-    i32,
-    *mut DimsExprs,
-    i32,
-    *mut IExprBuilder,
-) -> i32;
+/// A slot of a virtual destructor.
+type Destructor = unsafe extern "C" fn(This);
 
 /// A vtable with what stands before its slots.
 #[repr(C)]
@@ -68,197 +55,141 @@ impl<Slots> VTable<Slots> {
     }
 }
 
-/// `IVersionedInterface`, the base of all others.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct VersionedSlots {
-    /// `APILanguage getAPILanguage() const noexcept`
-    pub get_api_language: unsafe extern "C" fn(This) -> APILanguage,
-    /// `InterfaceInfo getInterfaceInfo() const noexcept`
-    pub get_interface_info: unsafe extern "C" fn(This) -> InterfaceInfo,
-    /// D1: destroy.
-    pub destroy: unsafe extern "C" fn(This),
-    /// D0: destroy and free.
-    pub destroy_and_free: unsafe extern "C" fn(This),
-}
+slots! {
+    /// `IVersionedInterface`, the base of all others.
+    VersionedSlots: extern "C" fn(This), [] {
+        /// `APILanguage getAPILanguage() const noexcept`
+        get_api_language() -> APILanguage;
+        /// `InterfaceInfo getInterfaceInfo() const noexcept`
+        get_interface_info() -> InterfaceInfo;
+        /// D1: destroy.
+        destroy();
+        /// D0: destroy and free.
+        destroy_and_free();
+    }
 
-/// `IPluginCreatorV3One` (`NvInferRuntime.h`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CreatorSlots {
-    /// Slots 0 to 3.
-    pub versioned: VersionedSlots,
-    /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase)
-    /// noexcept`
-    pub create_plugin:
-        unsafe extern "C" fn(This, *const c_char, *const PluginFieldCollection, TensorRTPhase) -> This,
-    /// `PluginFieldCollection const* getFieldNames() noexcept`
-    pub get_field_names: unsafe extern "C" fn(This) -> *const PluginFieldCollection,
-    /// `char const* getPluginName() const noexcept`
-    pub get_plugin_name: unsafe extern "C" fn(This) -> *const c_char,
-    /// `char const* getPluginVersion() const noexcept`
-    pub get_plugin_version: unsafe extern "C" fn(This) -> *const c_char,
-    /// `char const* getPluginNamespace() const noexcept`
-    pub get_plugin_namespace: unsafe extern "C" fn(This) -> *const c_char,
-}
+    /// `IPluginCreatorV3One` (`NvInferRuntime.h`).
+    CreatorSlots: extern "C" fn(This), [versioned: VersionedSlots] {
+        /// `IPluginV3* createPlugin(char const* name, PluginFieldCollection const* fc, TensorRTPhase phase)
+        /// noexcept`
+        create_plugin(*const c_char, *const PluginFieldCollection, TensorRTPhase) -> This;
+        /// `PluginFieldCollection const* getFieldNames() noexcept`
+        get_field_names() -> *const PluginFieldCollection;
+        /// `char const* getPluginName() const noexcept`
+        get_plugin_name() -> *const c_char;
+        /// `char const* getPluginVersion() const noexcept`
+        get_plugin_version() -> *const c_char;
+        /// `char const* getPluginNamespace() const noexcept`
+        get_plugin_namespace() -> *const c_char;
+    }
 
-/// `IPluginV3` (`NvInferPluginBase.h`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct PluginSlots {
-    /// Slots 0 to 3.
-    pub versioned: VersionedSlots,
-    /// `IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept`
-    pub get_capability_interface: unsafe extern "C" fn(This, crate::raw::PluginCapabilityType) -> This,
-    /// `IPluginV3* clone() noexcept`
-    pub clone: unsafe extern "C" fn(This) -> This,
-}
+    /// `IPluginV3` (`NvInferPluginBase.h`).
+    PluginSlots: extern "C" fn(This), [versioned: VersionedSlots] {
+        /// `IPluginCapability* getCapabilityInterface(PluginCapabilityType type) noexcept`
+        get_capability_interface(crate::raw::PluginCapabilityType) -> This;
+        /// `IPluginV3* clone() noexcept`
+        clone() -> This;
+    }
 
-/// `IPluginV3OneCore` (`NvInferRuntime.h`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct CoreSlots {
-    /// Slots 0 to 3.
-    pub versioned: VersionedSlots,
-    /// `char const* getPluginName() const noexcept`
-    pub get_plugin_name: unsafe extern "C" fn(This) -> *const c_char,
-    /// `char const* getPluginVersion() const noexcept`
-    pub get_plugin_version: unsafe extern "C" fn(This) -> *const c_char,
-    /// `char const* getPluginNamespace() const noexcept`
-    pub get_plugin_namespace: unsafe extern "C" fn(This) -> *const c_char,
-}
+    /// `IPluginV3OneCore` (`NvInferRuntime.h`).
+    CoreSlots: extern "C" fn(This), [versioned: VersionedSlots] {
+        /// `char const* getPluginName() const noexcept`
+        get_plugin_name() -> *const c_char;
+        /// `char const* getPluginVersion() const noexcept`
+        get_plugin_version() -> *const c_char;
+        /// `char const* getPluginNamespace() const noexcept`
+        get_plugin_namespace() -> *const c_char;
+    }
 
-/// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at
-/// slot 14.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct BuildSlots {
-    /// Slots 0 to 3.
-    pub versioned: VersionedSlots,
-    /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
-    /// const* out, int32_t nbOutputs) noexcept`
-    pub configure_plugin: TensorDescsFn<i32>,
-    /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
-    /// int32_t nbInputs) const noexcept`
-    pub get_output_data_types: unsafe extern "C" fn(This, *mut DataType, i32, *const DataType, i32) -> i32,
-    /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs,
-    /// int32_t nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
-    pub get_output_shapes: GetOutputShapes,
-    /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
-    /// int32_t nbOutputs) noexcept`
-    pub supports_format_combination:
-        unsafe extern "C" fn(This, i32, *const DynamicPluginTensorDesc, i32, i32) -> bool,
-    /// `int32_t getNbOutputs() const noexcept`
-    pub get_nb_outputs: unsafe extern "C" fn(This) -> i32,
-    /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
-    /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
-    pub get_workspace_size: TensorDescsFn<usize>,
-    /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
-    pub get_valid_tactics: unsafe extern "C" fn(This, *mut i32, i32) -> i32,
-    /// `int32_t getNbTactics() noexcept`
-    pub get_nb_tactics: unsafe extern "C" fn(This) -> i32,
-    /// `char const* getTimingCacheID() noexcept`
-    pub get_timing_cache_id: unsafe extern "C" fn(This) -> *const c_char,
-    /// `int32_t getFormatCombinationLimit() noexcept`
-    pub get_format_combination_limit: unsafe extern "C" fn(This) -> i32,
-    /// `char const* getMetadataString() noexcept`
-    pub get_metadata_string: unsafe extern "C" fn(This) -> *const c_char,
-    /// `int32_t getAliasedInput(int32_t outputIndex) noexcept`: from version 2 on.
-    pub get_aliased_input: unsafe extern "C" fn(This, i32) -> i32,
-}
+    /// `v_2_0::IPluginV3OneBuild`, alias `IPluginV3OneBuildV2` (`NvInferRuntime.h`); the first version ends at
+    /// slot 14.
+    BuildSlots: extern "C" fn(This), [versioned: VersionedSlots] {
+        /// `int32_t configurePlugin(DynamicPluginTensorDesc const* in, int32_t nbInputs, DynamicPluginTensorDesc
+        /// const* out, int32_t nbOutputs) noexcept`
+        configure_plugin(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> i32;
+        /// `int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs, DataType const* inputTypes,
+        /// int32_t nbInputs) const noexcept`
+        get_output_data_types(*mut DataType, i32, *const DataType, i32) -> i32;
+        /// `int32_t getOutputShapes(DimsExprs const* inputs, int32_t nbInputs, DimsExprs const* shapeInputs,
+        /// int32_t nbShapeInputs, DimsExprs* outputs, int32_t nbOutputs, IExprBuilder& exprBuilder) noexcept`
+        get_output_shapes(
+            *const DimsExprs, i32, *const DimsExprs, i32, *mut DimsExprs, i32, *mut IExprBuilder
+        ) -> i32;
+        /// `bool supportsFormatCombination(int32_t pos, DynamicPluginTensorDesc const* inOut, int32_t nbInputs,
+        /// int32_t nbOutputs) noexcept`
+        supports_format_combination(i32, *const DynamicPluginTensorDesc, i32, i32) -> bool;
+        /// `int32_t getNbOutputs() const noexcept`
+        get_nb_outputs() -> i32;
+        /// `size_t getWorkspaceSize(DynamicPluginTensorDesc const* inputs, int32_t nbInputs,
+        /// DynamicPluginTensorDesc const* outputs, int32_t nbOutputs) const noexcept`
+        get_workspace_size(*const DynamicPluginTensorDesc, i32, *const DynamicPluginTensorDesc, i32) -> usize;
+        /// `int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept`
+        get_valid_tactics(*mut i32, i32) -> i32;
+        /// `int32_t getNbTactics() noexcept`
+        get_nb_tactics() -> i32;
+        /// `char const* getTimingCacheID() noexcept`
+        get_timing_cache_id() -> *const c_char;
+        /// `int32_t getFormatCombinationLimit() noexcept`
+        get_format_combination_limit() -> i32;
+        /// `char const* getMetadataString() noexcept`
+        get_metadata_string() -> *const c_char;
+        /// `int32_t getAliasedInput(int32_t outputIndex) noexcept`: from version 2 on.
+        get_aliased_input(i32) -> i32;
+    }
 
-/// `IPluginV3OneRuntime` (`NvInferRuntime.h`).
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct RuntimeSlots {
-    /// Slots 0 to 3.
-    pub versioned: VersionedSlots,
-    /// `int32_t setTactic(int32_t tactic) noexcept`
-    pub set_tactic: unsafe extern "C" fn(This, i32) -> i32,
-    /// `int32_t onShapeChange(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out,
-    /// int32_t nbOutputs) noexcept`
-    pub on_shape_change:
-        unsafe extern "C" fn(This, *const PluginTensorDesc, i32, *const PluginTensorDesc, i32) -> i32,
-    /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const*
-    /// const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept`
-    pub enqueue: unsafe extern "C" fn(
-        This,
-        *const PluginTensorDesc,
-        *const PluginTensorDesc,
-        *const *const c_void,
-        *const *mut c_void,
-        *mut c_void,
-        *mut c_void,
-    ) -> i32,
-    /// `IPluginV3* attachToContext(IPluginResourceContext* context) noexcept`
-    pub attach_to_context: unsafe extern "C" fn(This, *mut c_void) -> This,
-    /// `PluginFieldCollection const* getFieldsToSerialize() noexcept`
-    pub get_fields_to_serialize: unsafe extern "C" fn(This) -> *const PluginFieldCollection,
-}
+    /// `IPluginV3OneRuntime` (`NvInferRuntime.h`).
+    RuntimeSlots: extern "C" fn(This), [versioned: VersionedSlots] {
+        /// `int32_t setTactic(int32_t tactic) noexcept`
+        set_tactic(i32) -> i32;
+        /// `int32_t onShapeChange(PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out,
+        /// int32_t nbOutputs) noexcept`
+        on_shape_change(*const PluginTensorDesc, i32, *const PluginTensorDesc, i32) -> i32;
+        /// `int32_t enqueue(PluginTensorDesc const* inputDesc, PluginTensorDesc const* outputDesc, void const*
+        /// const* inputs, void* const* outputs, void* workspace, cudaStream_t stream) noexcept`
+        enqueue(
+            *const PluginTensorDesc, *const PluginTensorDesc, *const *const c_void, *const *mut c_void,
+            *mut c_void, *mut c_void
+        ) -> i32;
+        /// `IPluginV3* attachToContext(IPluginResourceContext* context) noexcept`
+        attach_to_context(*mut c_void) -> This;
+        /// `PluginFieldCollection const* getFieldsToSerialize() noexcept`
+        get_fields_to_serialize() -> *const PluginFieldCollection;
+    }
 
-/// `apiv::VDimensionExpr` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct DimensionExprSlots {
-    /// D1 of `VRoot`.
-    pub destroy: unsafe extern "C" fn(This),
-    /// D0 of `VRoot`.
-    pub destroy_and_free: unsafe extern "C" fn(This),
-    /// `bool isConstant() const`
-    pub is_constant: unsafe extern "C-unwind" fn(*const c_void) -> bool,
-    /// `int64_t getConstantValue() const`
-    pub get_constant_value: unsafe extern "C-unwind" fn(*const c_void) -> i64,
-    /// `bool isSizeTensor() const`
-    pub is_size_tensor: unsafe extern "C-unwind" fn(*const c_void) -> bool,
-}
+    /// `apiv::VDimensionExpr` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
+    DimensionExprSlots: extern "C-unwind" fn(*const c_void), [destroy: Destructor, destroy_and_free: Destructor] {
+        /// `bool isConstant() const`
+        is_constant() -> bool;
+        /// `int64_t getConstantValue() const`
+        get_constant_value() -> i64;
+        /// `bool isSizeTensor() const`
+        is_size_tensor() -> bool;
+    }
 
-/// `apiv::VExprBuilder` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
-#[repr(C)]
-#[derive(Debug, Clone, Copy)]
-pub struct ExprBuilderSlots {
-    /// D1 of `VRoot`.
-    pub destroy: unsafe extern "C" fn(This),
-    /// D0 of `VRoot`.
-    pub destroy_and_free: unsafe extern "C" fn(This),
-    /// `IDimensionExpr const* constant(int64_t value)`
-    pub constant: unsafe extern "C-unwind" fn(*const c_void, i64) -> *const IDimensionExpr,
-    /// `IDimensionExpr const* operation(DimensionOperation op, IDimensionExpr const& first, IDimensionExpr
-    /// const& second)`
-    pub operation: unsafe extern "C-unwind" fn(
-        *const c_void,
-        crate::raw::DimensionOperation,
-        *const IDimensionExpr,
-        *const IDimensionExpr,
-    ) -> *const IDimensionExpr,
-    /// `IDimensionExpr const* declareSizeTensor(int32_t outputIndex, IDimensionExpr const& opt,
-    /// IDimensionExpr const& upper)`
-    pub declare_size_tensor: unsafe extern "C-unwind" fn(
-        *const c_void,
-        i32,
-        *const IDimensionExpr,
-        *const IDimensionExpr,
-    ) -> *const IDimensionExpr,
+    /// `apiv::VExprBuilder` (`NvInferImpl.h`), called by plugins. Not `noexcept`.
+    ExprBuilderSlots: extern "C-unwind" fn(*const c_void), [destroy: Destructor, destroy_and_free: Destructor] {
+        /// `IDimensionExpr const* constant(int64_t value)`
+        constant(i64) -> *const IDimensionExpr;
+        /// `IDimensionExpr const* operation(DimensionOperation op, IDimensionExpr const& first, IDimensionExpr
+        /// const& second)`
+        operation(
+            crate::raw::DimensionOperation, *const IDimensionExpr, *const IDimensionExpr
+        ) -> *const IDimensionExpr;
+        /// `IDimensionExpr const* declareSizeTensor(int32_t outputIndex, IDimensionExpr const& opt,
+        /// IDimensionExpr const& upper)`
+        declare_size_tensor(i32, *const IDimensionExpr, *const IDimensionExpr) -> *const IDimensionExpr;
+    }
 }
-
-/// Bytes of a slot.
-const SLOT: usize = size_of::<usize>();
 
 // Slot numbers, so that a reordered field fails to compile.
-const _: () = {
-    use std::mem::offset_of;
-    assert!(size_of::<VersionedSlots>() == 4 * SLOT);
-    assert!(offset_of!(VersionedSlots, destroy_and_free) == 3 * SLOT);
-    assert!(size_of::<CreatorSlots>() == 9 * SLOT);
-    assert!(offset_of!(CreatorSlots, create_plugin) == 4 * SLOT);
-    assert!(size_of::<PluginSlots>() == 6 * SLOT);
-    assert!(offset_of!(PluginSlots, clone) == 5 * SLOT);
-    assert!(size_of::<CoreSlots>() == 7 * SLOT);
-    assert!(size_of::<BuildSlots>() == 16 * SLOT);
-    assert!(offset_of!(BuildSlots, get_workspace_size) == 9 * SLOT);
-    assert!(offset_of!(BuildSlots, get_aliased_input) == 15 * SLOT);
-    assert!(size_of::<RuntimeSlots>() == 9 * SLOT);
-    assert!(offset_of!(RuntimeSlots, enqueue) == 6 * SLOT);
-    assert!(size_of::<DimensionExprSlots>() == 5 * SLOT);
-    assert!(size_of::<ExprBuilderSlots>() == 5 * SLOT);
-    assert!(offset_of!(VTable<CoreSlots>, slots) == 2 * SLOT);
-};
+layout! { size_of::<usize>();
+    VersionedSlots = 4 { destroy_and_free = 3 };
+    CreatorSlots = 9 { create_plugin = 4 };
+    PluginSlots = 6 { clone = 5 };
+    CoreSlots = 7 {};
+    BuildSlots = 16 { get_workspace_size = 9, get_aliased_input = 15 };
+    RuntimeSlots = 9 { enqueue = 6 };
+    DimensionExprSlots = 5 {};
+    ExprBuilderSlots = 5 {};
+    VTable<CoreSlots> = 9 { slots = 2 };
+}

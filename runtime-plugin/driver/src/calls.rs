@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::fit::ComputeCapability;
 
-use super::result::DriverError;
+use super::result::{DriverError, Result};
 use super::sys::{
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, CUDA_ERROR_INVALID_VALUE, CUDA_SUCCESS, CUdevice,
@@ -22,7 +22,7 @@ const MAX_PARAMS: usize = 32764;
 
 impl Driver {
     /// `Ok` for success, otherwise the error with the driver's own name and words for it.
-    pub(super) fn check(&self, call: &'static str, code: CUresult) -> Result<(), DriverError> {
+    pub(super) fn check(&self, call: &'static str, code: CUresult) -> Result<()> {
         if code == CUDA_SUCCESS {
             return Ok(());
         }
@@ -45,7 +45,7 @@ impl Driver {
         call: &'static str,
         mut value: T,
         get: impl FnOnce(*mut T) -> CUresult,
-    ) -> Result<T, DriverError> {
+    ) -> Result<T> {
         self.check(call, get(&raw mut value))?;
         Ok(value)
     }
@@ -54,7 +54,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn version(&self) -> Result<i32, DriverError> {
+    pub fn version(&self) -> Result<i32> {
         // SAFETY: the pointer is to a place for one `int`.
         self.read("cuDriverGetVersion", 0, |version| unsafe { (self.driver_get_version)(version) })
     }
@@ -63,7 +63,7 @@ impl Driver {
     ///
     /// # Errors
     /// `CUDA_ERROR_INVALID_CONTEXT` where there is no context.
-    pub fn current_device(&self) -> Result<CUdevice, DriverError> {
+    pub fn current_device(&self) -> Result<CUdevice> {
         // SAFETY: the pointer is to a place for one handle.
         self.read("cuCtxGetDevice", 0, |device| unsafe { (self.ctx_get_device)(device) })
     }
@@ -72,7 +72,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's, for a device or attribute that it does not know.
-    pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32, DriverError> {
+    pub fn device_attribute(&self, device: CUdevice, attribute: c_int) -> Result<i32> {
         // SAFETY: the pointer is to a place for one `int`; unknown attributes and devices are answered with an error.
         let get = |value| unsafe { (self.device_get_attribute)(value, attribute, device) };
         self.read("cuDeviceGetAttribute", 0, get)
@@ -82,7 +82,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn compute_capability(&self, device: CUdevice) -> Result<ComputeCapability, DriverError> {
+    pub fn compute_capability(&self, device: CUdevice) -> Result<ComputeCapability> {
         let part = |attribute| {
             let value = self.device_attribute(device, attribute)?;
             // No capability is near 255; a driver that says so is not believed further than this.
@@ -107,7 +107,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn device_name(&self, device: CUdevice) -> Result<String, DriverError> {
+    pub fn device_name(&self, device: CUdevice) -> Result<String> {
         let mut name = [0_u8; NAME_BYTES as usize];
         // SAFETY: `name` has room for the number of bytes said.
         let code = unsafe { (self.device_get_name)(name.as_mut_ptr().cast(), NAME_BYTES, device) };
@@ -124,7 +124,7 @@ impl Driver {
     /// # Safety
     /// `code` points to a whole cubin or to PTX text that ends with a NUL, and stays as it is during the call (the driver
     /// keeps a copy of its own: `CU_LIBRARY_BINARY_IS_PRESERVED` is not given).
-    pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary, DriverError> {
+    pub unsafe fn load_library(&self, code: *const c_void) -> Result<CUlibrary> {
         let mut library = CUlibrary::NULL;
         // SAFETY: `library` is a place for one handle; `code` is the caller's promise; no options, so their arrays may
         // be null.
@@ -151,7 +151,7 @@ impl Driver {
     ///
     /// # Safety
     /// No kernel of it is used afterwards, by a captured graph neither.
-    pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<(), DriverError> {
+    pub unsafe fn unload_library(&self, library: CUlibrary) -> Result<()> {
         // SAFETY: the caller's promise; a handle that is none is answered with an error.
         self.check("cuLibraryUnload", unsafe { (self.library_unload)(library) })
     }
@@ -160,7 +160,7 @@ impl Driver {
     ///
     /// # Errors
     /// `CUDA_ERROR_NOT_FOUND` where there is none.
-    pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel, DriverError> {
+    pub fn kernel(&self, library: CUlibrary, symbol: &CStr) -> Result<CUkernel> {
         // SAFETY: the pointer is to a place for one handle, `symbol` is a C string, `library` a handle of this driver.
         let get = |kernel| unsafe { (self.library_get_kernel)(kernel, library, symbol.as_ptr()) };
         self.read("cuLibraryGetKernel", CUkernel::NULL, get)
@@ -171,7 +171,7 @@ impl Driver {
     ///
     /// # Errors
     /// Where the kernel cannot run on the current context's device, among others.
-    pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<(), DriverError> {
+    pub fn load_into_current_context(&self, kernel: CUkernel) -> Result<()> {
         // SAFETY: the pointer is to a place for one handle, `kernel` is a handle of this driver.
         let get = |function| unsafe { (self.kernel_get_function)(function, kernel) };
         let function = self.read("cuKernelGetFunction", CUfunction::NULL, get)?;
@@ -186,12 +186,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn kernel_attribute(
-        &self,
-        kernel: CUkernel,
-        device: CUdevice,
-        attribute: c_int,
-    ) -> Result<i32, DriverError> {
+    pub fn kernel_attribute(&self, kernel: CUkernel, device: CUdevice, attribute: c_int) -> Result<i32> {
         // SAFETY: the pointer is to a place for one `int`, `kernel` is a handle of this driver; unknown attributes are answered with an error.
         let get = |value| unsafe { (self.kernel_get_attribute)(value, attribute, kernel, device) };
         self.read("cuKernelGetAttribute", 0, get)
@@ -208,7 +203,7 @@ impl Driver {
         device: CUdevice,
         attribute: c_int,
         value: i32,
-    ) -> Result<(), DriverError> {
+    ) -> Result<()> {
         // SAFETY: `kernel` is a handle of this driver; what it does not allow is answered with an error.
         let code = unsafe { (self.kernel_set_attribute)(attribute, value, kernel, device) };
         self.check("cuKernelSetAttribute", code)
@@ -218,7 +213,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
+    pub fn kernel_param_sizes(&self, kernel: CUkernel) -> Result<Option<Vec<u32>>> {
         let Some(param_info) = self.kernel_get_param_info else {
             return Ok(None);
         };
@@ -238,7 +233,7 @@ impl Driver {
     }
 
     /// Swaps the calling thread's stream capture mode with `mode`.
-    pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<(), DriverError> {
+    pub(super) fn exchange_capture_mode(&self, mode: &mut CUstreamCaptureMode) -> Result<()> {
         // SAFETY: `mode` is a place for one `int` that holds a mode.
         let code = unsafe { (self.thread_exchange_stream_capture_mode)(mode) };
         self.check("cuThreadExchangeStreamCaptureMode", code)

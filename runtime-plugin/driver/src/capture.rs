@@ -1,6 +1,6 @@
 //! The calling thread's stream capture mode.
 
-use super::result::DriverError;
+use super::result::{DriverError, Result};
 use super::sys::{CU_STREAM_CAPTURE_MODE_RELAXED, CUstreamCaptureMode};
 use super::table::Driver;
 
@@ -31,7 +31,7 @@ pub struct RelaxedCapture<'a> {
 impl<'a> RelaxedCapture<'a> {
     /// # Errors
     /// The driver's refusal to change the mode, which is as it was then.
-    pub fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>, DriverError> {
+    pub fn enter(driver: &'a Driver) -> Result<RelaxedCapture<'a>> {
         let mut before = CU_STREAM_CAPTURE_MODE_RELAXED;
         driver.exchange_capture_mode(&mut before)?;
         Ok(RelaxedCapture { driver, before, restored: false })
@@ -39,11 +39,11 @@ impl<'a> RelaxedCapture<'a> {
 
     /// # Errors
     /// The driver's refusal to change the mode back.
-    pub fn leave(mut self) -> Result<(), DriverError> {
+    pub fn leave(mut self) -> Result<()> {
         self.restore()
     }
 
-    fn restore(&mut self) -> Result<(), DriverError> {
+    fn restore(&mut self) -> Result<()> {
         self.restored = true;
         let mut mode = self.before;
         self.driver.exchange_capture_mode(&mut mode)

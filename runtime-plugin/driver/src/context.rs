@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use super::result::DriverError;
+use super::result::Result;
 use super::sys::{CUDA_ERROR_NOT_INITIALIZED, CUcontext, CUstream};
 use super::table::Driver;
 
@@ -11,7 +11,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn current_context(&self) -> Result<Option<CUcontext>, DriverError> {
+    pub fn current_context(&self) -> Result<Option<CUcontext>> {
         let mut context = CUcontext::NULL;
         // SAFETY: `context` is a place for one handle.
         let code = unsafe { (self.ctx_get_current)(&raw mut context) };
@@ -30,10 +30,7 @@ impl Driver {
     ///
     /// # Safety
     /// `stream` is a live stream of this driver or one of the default streams.
-    pub unsafe fn enter_context_of(
-        &self,
-        stream: CUstream,
-    ) -> Result<Option<EnteredContext<'_>>, DriverError> {
+    pub unsafe fn enter_context_of(&self, stream: CUstream) -> Result<Option<EnteredContext<'_>>> {
         if stream.is_default() || self.current_context()?.is_some() {
             return Ok(None);
         }
@@ -45,12 +42,12 @@ impl Driver {
         Ok(Some(EnteredContext { driver: self, _thread: PhantomData }))
     }
 
-    fn push(&self, context: CUcontext) -> Result<(), DriverError> {
+    fn push(&self, context: CUcontext) -> Result<()> {
         // SAFETY: the driver has just returned this context; one that has been destroyed since is answered with an error.
         self.check("cuCtxPushCurrent", unsafe { (self.ctx_push_current)(context) })
     }
 
-    fn pop(&self) -> Result<(), DriverError> {
+    fn pop(&self) -> Result<()> {
         let mut context = CUcontext::NULL;
         // SAFETY: `context` is a place for one handle; an empty stack is answered with an error.
         self.check("cuCtxPopCurrent", unsafe { (self.ctx_pop_current)(&raw mut context) })
@@ -70,7 +67,7 @@ impl EnteredContext<'_> {
     ///
     /// # Errors
     /// The driver's; the context then stays current.
-    pub fn leave(self) -> Result<(), DriverError> {
+    pub fn leave(self) -> Result<()> {
         let left = self.driver.pop();
         std::mem::forget(self);
         left

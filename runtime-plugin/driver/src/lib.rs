@@ -23,5 +23,5 @@ pub use context::EnteredContext;
 pub use cubinder_model::fit::ComputeCapability;
 pub use error::DriverMissing;
 pub use queue::{Configuration, MAX_LAUNCH_ATTRIBUTES};
-pub use result::DriverError;
+pub use result::{DriverError, Result};
 pub use table::{Driver, last_loader_error};

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr::null_mut;
 
-use super::result::DriverError;
+use super::result::Result;
 use super::sys::{CUDA_SUCCESS, CUdeviceptr, CUkernel, CUlaunchAttribute, CUlaunchConfig, CUstream};
 use super::table::Driver;
 
@@ -62,7 +62,7 @@ impl Driver {
         configuration: &Configuration,
         stream: CUstream,
         params: *mut *mut c_void,
-    ) -> Result<(), DriverError> {
+    ) -> Result<()> {
         if !configuration.attributes.is_empty() {
             // SAFETY: the caller's promise.
             return unsafe { self.launch_with_attributes(kernel, configuration, stream, params) };
@@ -96,7 +96,7 @@ impl Driver {
         configuration: &Configuration,
         stream: CUstream,
         params: *mut *mut c_void,
-    ) -> Result<(), DriverError> {
+    ) -> Result<()> {
         // SAFETY: a `CUkernel` may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`); the
         // configuration and its attributes live during the call; the rest is the caller's promise.
         let code = configuration.with_config(stream, |config| unsafe {
@@ -113,13 +113,7 @@ impl Driver {
     /// # Safety
     /// `to` is the address of as many `bytes` of device memory, which are valid until the work is done. `stream` is a stream of this
     /// driver or null.
-    pub unsafe fn fill(
-        &self,
-        to: CUdeviceptr,
-        byte: u8,
-        bytes: usize,
-        stream: CUstream,
-    ) -> Result<(), DriverError> {
+    pub unsafe fn fill(&self, to: CUdeviceptr, byte: u8, bytes: usize, stream: CUstream) -> Result<()> {
         // SAFETY: the caller's promise.
         let code = unsafe { (self.memset_d8_async)(to, byte, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemsetD8Async", code) }
@@ -139,7 +133,7 @@ impl Driver {
         from: CUdeviceptr,
         bytes: usize,
         stream: CUstream,
-    ) -> Result<(), DriverError> {
+    ) -> Result<()> {
         // SAFETY: the caller's promise.
         let code = unsafe { (self.memcpy_dtod_async)(to, from, bytes, stream) };
         if code == CUDA_SUCCESS { Ok(()) } else { self.check("cuMemcpyDtoDAsync", code) }
@@ -149,12 +143,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn blocks_per_multiprocessor(
-        &self,
-        kernel: CUkernel,
-        threads: u32,
-        shared_bytes: u32,
-    ) -> Result<u32, DriverError> {
+    pub fn blocks_per_multiprocessor(&self, kernel: CUkernel, threads: u32, shared: u32) -> Result<u32> {
         let mut blocks = 0;
         let threads = c_int::try_from(threads).unwrap_or(c_int::MAX);
         // SAFETY: `blocks` is a place for one `int`; a `CUkernel` may stand where a `CUfunction` is asked for, and the current
@@ -164,7 +153,7 @@ impl Driver {
                 &raw mut blocks,
                 kernel.as_function(),
                 threads,
-                shared_bytes as usize,
+                shared as usize,
             )
         };
         self.check("cuOccupancyMaxActiveBlocksPerMultiprocessor", code)?;
@@ -175,11 +164,7 @@ impl Driver {
     ///
     /// # Errors
     /// The driver's.
-    pub fn clusters_at_once(
-        &self,
-        kernel: CUkernel,
-        configuration: &Configuration,
-    ) -> Result<u32, DriverError> {
+    pub fn clusters_at_once(&self, kernel: CUkernel, configuration: &Configuration) -> Result<u32> {
         let mut clusters = 0;
         // SAFETY: `clusters` is a place for one `int`; the configuration and its attributes live during the call; the null stream
         // stands for the current context; a `CUkernel` may stand for a `CUfunction` (`cuda.h` 13.0).

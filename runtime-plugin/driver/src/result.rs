@@ -35,6 +35,9 @@ const LASTING: [i32; 17] = [
     UNKNOWN,
 ];
 
+/// What comes of a call of the driver.
+pub type Result<T, E = DriverError> = std::result::Result<T, E>;
+
 /// A driver call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{call}` returned {} ({code}){}", name_of(name), detail(text))]

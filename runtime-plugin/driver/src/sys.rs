@@ -3,6 +3,7 @@
 //! Source of every fact here: `cuda.h` of CUDA 13.0 (`CUDA_VERSION` 13000), where nothing else is said.
 
 use std::ffi::{c_int, c_uint, c_void};
+use std::mem::offset_of;
 
 /// `CUresult`: 0 is success.
 pub type CUresult = c_int;
@@ -95,8 +96,7 @@ pub struct CUlaunchAttribute {
     value: [u32; 16],
 }
 
-const _: () =
-    assert!(size_of::<CUlaunchAttribute>() == 72 && std::mem::offset_of!(CUlaunchAttribute, value) == 8);
+const _: () = assert!(size_of::<CUlaunchAttribute>() == 72 && offset_of!(CUlaunchAttribute, value) == 8);
 
 impl CUlaunchAttribute {
     /// One that the driver passes over.
@@ -133,9 +133,9 @@ pub struct CUlaunchConfig {
 
 const _: () = assert!(
     size_of::<CUlaunchConfig>() == 56
-        && std::mem::offset_of!(CUlaunchConfig, stream) == 32
-        && std::mem::offset_of!(CUlaunchConfig, attributes) == 40
-        && std::mem::offset_of!(CUlaunchConfig, attribute_count) == 48
+        && offset_of!(CUlaunchConfig, stream) == 32
+        && offset_of!(CUlaunchConfig, attributes) == 40
+        && offset_of!(CUlaunchConfig, attribute_count) == 48
 );
 
 /// `CU_LAUNCH_ATTRIBUTE_IGNORE`.

@@ -10,7 +10,7 @@ use super::{
     CreatorBase, CreatorKind, call, creator, get_field_names, get_plugin_name, get_plugin_namespace,
     get_plugin_version, read_fields, table, text, versioned,
 };
-use crate::error::Error;
+use crate::error::Result;
 use crate::fields::Field;
 use crate::quick::{self, QuickPlugin};
 use crate::raw::{InterfaceInfo, PluginFieldCollection, QuickPluginCreationRequest, TensorRTPhase};
@@ -31,7 +31,7 @@ pub trait QuickCreator: CreatorBase {
         fields: &[Field<'_>],
         phase: TensorRTPhase,
         request: QuickPluginCreationRequest,
-    ) -> Result<Self::Plugin, Error>;
+    ) -> Result<Self::Plugin>;
 }
 
 /// Creators of the quick kind.

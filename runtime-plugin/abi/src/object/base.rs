@@ -6,7 +6,7 @@
 use std::ffi::{CStr, c_char};
 
 use super::{Build, Interface, PluginKind, code, object};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::expr::{ExprBuilder, Shape};
 use crate::identity::Identity;
 use crate::logger;
@@ -37,18 +37,18 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
         shape_inputs: &[Shape<'b>],
         builder: &ExprBuilder<'b>,
         outputs: &mut [Shape<'b>],
-    ) -> Result<(), Error>;
+    ) -> Result<()>;
 
     /// Receives types, formats and the profile that the engine is built for.
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<(), Error>;
+    ) -> Result<()>;
 
     /// Tactics for the configured types, best first: positive and different. TensorRT-RTX takes the first
     /// without timing.
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
+    fn tactics(&self) -> Result<Vec<i32>> {
         Ok(Vec::new())
     }
 
@@ -70,7 +70,7 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
     }
 
     /// Sets the tactic that the next calls are about: one of [`tactics`](Self::tactics), or 0 if it is empty.
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error>;
+    fn set_tactic(&self, tactic: i32) -> Result<()>;
 
     /// Reports each failure before TensorRT gets its code: an `Err` of a method above, or a caught panic.
     fn report(&self, error: &Error) {
@@ -82,14 +82,14 @@ pub trait PluginBase: Clone + Send + Sync + 'static {
 pub(crate) const UNSET: DataType = DataType(-1);
 
 /// 0, or an error for an output without a type.
-pub(crate) fn types_are_set(outputs: &[DataType]) -> Result<i32, Error> {
+pub(crate) fn types_are_set(outputs: &[DataType]) -> Result<i32> {
     match outputs.iter().position(|output| *output == UNSET) {
         Some(index) => Err(Error::internal(format!("the plugin gave output {index} no type"))),
         None => Ok(0),
     }
 }
 
-pub(crate) fn count(count: usize) -> Result<i32, Error> {
+pub(crate) fn count(count: usize) -> Result<i32> {
     i32::try_from(count).map_err(|_| Error::internal(format!("{count} does not fit into 32 bits")))
 }
 

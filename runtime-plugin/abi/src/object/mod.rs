@@ -8,7 +8,7 @@ pub(crate) mod base;
 use std::ffi::{CStr, c_char};
 use std::mem::offset_of;
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::identity::Identity;
 use crate::logger;
 use crate::raw::{APILanguage, InterfaceInfo, PluginCapabilityType};
@@ -69,34 +69,24 @@ pub(crate) const fn info(kind: &'static CStr, major: i32) -> InterfaceInfo {
     InterfaceInfo { kind: kind.as_ptr(), major, minor: 0 }
 }
 
-pub(crate) struct PluginV3;
-pub(crate) struct Core;
-pub(crate) struct Build;
-pub(crate) struct Runtime;
+macro_rules! interfaces {
+    ($($name:ident, $vptr:ident, $info:expr;)*) => {$(
+        pub(crate) struct $name;
 
-impl Interface for PluginV3 {
-    const OFFSET: usize = offset_of!(Vptrs<(), ()>, plugin);
-    fn info<K: PluginKind>() -> InterfaceInfo {
-        info(c"PLUGIN", 1)
-    }
+        impl Interface for $name {
+            const OFFSET: usize = offset_of!(Vptrs<(), ()>, $vptr);
+            fn info<K: PluginKind>() -> InterfaceInfo {
+                $info
+            }
+        }
+    )*};
 }
-impl Interface for Core {
-    const OFFSET: usize = offset_of!(Vptrs<(), ()>, core);
-    fn info<K: PluginKind>() -> InterfaceInfo {
-        K::CORE_INFO
-    }
-}
-impl Interface for Build {
-    const OFFSET: usize = offset_of!(Vptrs<(), ()>, build);
-    fn info<K: PluginKind>() -> InterfaceInfo {
-        K::build_info()
-    }
-}
-impl Interface for Runtime {
-    const OFFSET: usize = offset_of!(Vptrs<(), ()>, runtime);
-    fn info<K: PluginKind>() -> InterfaceInfo {
-        K::RUNTIME_INFO
-    }
+
+interfaces! {
+    PluginV3, plugin, info(c"PLUGIN", 1);
+    Core, core, K::CORE_INFO;
+    Build, build, K::build_info();
+    Runtime, runtime, K::RUNTIME_INFO;
 }
 
 /// The vtables that look the same for every kind of plugin.
@@ -155,7 +145,7 @@ impl<K: PluginKind> Object<K> {
     pub(crate) fn call<'a, R>(
         &'a self,
         failure: impl FnOnce(&Error) -> R,
-        body: impl FnOnce(&'a K::Implementor) -> Result<R, Error>,
+        body: impl FnOnce(&'a K::Implementor) -> Result<R>,
     ) -> R {
         match caught(|| self.implementor.as_ref().ok_or_else(missing).and_then(body)) {
             Ok(value) => value,

@@ -12,7 +12,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::fields::FieldSet;
 use crate::logger;
 use crate::object::{self, Build, Object, PluginBase, PluginKind, Runtime, info, release, table, versioned};
@@ -23,7 +23,7 @@ use crate::vtable::{BuildSlots, RuntimeSlots, This, VTable};
 /// What a plugin that an engine runs does.
 pub trait Plugin: PluginBase {
     /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
-    fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<(), Error>;
+    fn output_types(&self, inputs: &[DataType], outputs: &mut [DataType]) -> Result<()>;
 
     /// Whether type and format at `position` are fine, given those before it. `in_out` holds inputs, then
     /// outputs; what stands after `position` means nothing yet.
@@ -35,7 +35,7 @@ pub trait Plugin: PluginBase {
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let _ = (inputs, outputs);
         Ok(0)
     }
@@ -46,8 +46,7 @@ pub trait Plugin: PluginBase {
     }
 
     /// Told concrete shapes. TensorRT-RTX calls it before every enqueue, also when nothing changed.
-    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc])
-    -> Result<(), Error>;
+    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<()>;
 
     /// Queues the work. The slices are as long as those of the last
     /// [`on_shape_change`](Self::on_shape_change).
@@ -64,16 +63,16 @@ pub trait Plugin: PluginBase {
         outputs: &[*mut c_void],
         workspace: *mut c_void,
         stream: *mut c_void,
-    ) -> Result<(), Error>;
+    ) -> Result<()>;
 
     /// A new object for an execution context. On a machine without a driver this must succeed: TensorRT may
     /// call it while building.
-    fn attach_to_context(&self) -> Result<Self, Error>;
+    fn attach_to_context(&self) -> Result<Self>;
 
     /// What goes into the engine: always the same set at the same address. TensorRT has no way to be told of
     /// a failure here; an error answers with a field that makes the build fail, but what can fail is better
     /// done in [`configure`](PluginBase::configure).
-    fn fields_to_serialize(&self) -> Result<&FieldSet, Error>;
+    fn fields_to_serialize(&self) -> Result<&FieldSet>;
 
     /// Whether TensorRT handles a null answer to `attachToContext`, so that a failure to attach shows where the execution
     /// context is made. TensorRT-RTX 1.7 then makes no context, except that it crashes for plugins with aliased or
@@ -113,7 +112,7 @@ impl Counts {
 
     /// The counts of the last `onShapeChange`.
     #[inline]
-    fn get(&self) -> Result<(i32, i32), Error> {
+    fn get(&self) -> Result<(i32, i32)> {
         let counts = (self.inputs.load(Ordering::Relaxed), self.outputs.load(Ordering::Relaxed));
         if counts.0 < 0 || counts.1 < 0 {
             return Err(Error::new(Error::INVALID_STATE, "enqueue was called before onShapeChange"));

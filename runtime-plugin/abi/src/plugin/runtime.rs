@@ -9,7 +9,7 @@ use super::{Opaque, Plugin, PluginObject, V3One, attach};
 use crate::object::base::set_tactic;
 use crate::object::{Runtime, code, object};
 use crate::raw::{PluginField, PluginFieldCollection, PluginFieldType, PluginTensorDesc};
-use crate::thunk::slice;
+use crate::thunk::{Foreign, slice};
 use crate::vtable::{RuntimeSlots, This, VersionedSlots};
 
 pub(super) const fn slots<P: Plugin>(versioned: VersionedSlots) -> RuntimeSlots {
@@ -92,21 +92,12 @@ unsafe extern "C" fn get_fields_to_serialize<P: Plugin>(this: This) -> *const Pl
 /// What a failed `getFieldsToSerialize` answers. Null would build an engine without fields, without a word
 /// (seen with RTX 1.7); a field of a type that does not exist makes the build fail ("Unreachable In
 /// getPluginFieldTypeSizeInBytes"). Its data is there all the same, for a release that would copy it first.
-struct Refused(PluginFieldCollection);
+static REFUSED: Foreign<PluginFieldCollection> =
+    Foreign(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });
 
-// SAFETY: the pointers lead to constants that nothing ever writes.
-unsafe impl Sync for Refused {}
-
-static REFUSED_FIELD: RefusedField = RefusedField(PluginField {
+static REFUSED_FIELD: Foreign<PluginField> = Foreign(PluginField {
     name: c"failed".as_ptr(),
     data: c"failed".as_ptr().cast(),
     field_type: PluginFieldType(99),
     length: 1,
 });
-
-struct RefusedField(PluginField);
-
-// SAFETY: as for `Refused`.
-unsafe impl Sync for RefusedField {}
-
-static REFUSED: Refused = Refused(PluginFieldCollection { nb_fields: 1, fields: &raw const REFUSED_FIELD.0 });

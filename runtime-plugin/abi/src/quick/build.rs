@@ -7,7 +7,7 @@ use std::ffi::c_char;
 
 use super::launch::Receiver;
 use super::{Quick, QuickKernel, QuickObject, QuickPlugin};
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::expr::{ExprBuilder, Shape};
 use crate::object::base::{self, UNSET, count, types_are_set};
 use crate::object::{Build, code, object};
@@ -59,7 +59,7 @@ impl<'a> InOut<'a> {
         in_out: *const DynamicPluginTensorDesc,
         input_count: i32,
         output_count: i32,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let counts = usize::try_from(input_count).ok().zip(usize::try_from(output_count).ok());
         // SAFETY: the caller's promise.
         let tensors = unsafe { slice(in_out, input_count.saturating_add(output_count)) };
@@ -147,7 +147,7 @@ fn refused_room(wanted: i32, room: *const PluginTensorDesc, there: usize) -> Err
 }
 
 /// The plugin's combinations, each as long as there are tensors.
-fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
+fn rows<P: QuickPlugin>(plugin: &P, in_out: &InOut<'_>) -> Result<Vec<Vec<PluginTensorDesc>>> {
     let rows = plugin.format_combinations(in_out.tensors, in_out.input_count)?;
     match rows.iter().position(|row| row.len() != in_out.tensors.len()) {
         Some(index) => Err(Error::internal(format!(
@@ -225,7 +225,7 @@ unsafe extern "C" fn get_kernel<P: QuickPlugin>(
 }
 
 /// Bytes of the code, as `getKernel` says them.
-fn code_size(kernel: &QuickKernel<'_>) -> Result<i32, Error> {
+fn code_size(kernel: &QuickKernel<'_>) -> Result<i32> {
     let bytes = kernel.code.len();
     if bytes == 0 {
         return Err(Error::internal(format!("kernel {:?} has no code", kernel.name)));

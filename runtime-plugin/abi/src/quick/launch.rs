@@ -7,7 +7,7 @@ use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
 use super::QuickLaunch;
-use crate::error::Error;
+use crate::error::{Error, Result};
 use crate::expr::{Expr, implementation};
 use crate::raw::{IDimensionExpr, IKernelLaunchParams, ISymExprs, PluginArgDataType, PluginArgType};
 use crate::rtti;
@@ -82,7 +82,7 @@ impl<'a> Receiver<'a> {
     pub(super) unsafe fn from_raw(
         params: *const IKernelLaunchParams,
         scalars: *const ISymExprs,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         // SAFETY: null is checked, the rest is the caller's promise: `mImpl` of a live object has the vtable of its class.
         let (params, scalars) = unsafe {
             let params = params.as_ref().and_then(|params| implementation(params.implementation));
@@ -97,12 +97,12 @@ impl<'a> Receiver<'a> {
     }
 
     /// Hands a launch over. Whatever TensorRT refuses is an error that names it.
-    pub(super) fn take(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<(), Error> {
+    pub(super) fn take(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<()> {
         self.take_params(launch, sym_exprs)?;
         self.take_scalars(&launch.scalars, sym_exprs)
     }
 
-    fn take_params(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<(), Error> {
+    fn take_params(&self, launch: &QuickLaunch<'_>, sym_exprs: &SymExprs) -> Result<()> {
         let QuickLaunch { grid, block, shared_bytes, .. } = launch;
         let (this, slots) = self.params;
         let names = ["GridX", "GridY", "GridZ", "BlockX", "BlockY", "BlockZ", "SharedMem"];
@@ -114,7 +114,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// The number goes over also where it is 0: the place may hold another launch's.
-    fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<(), Error> {
+    fn take_scalars(&self, scalars: &[Expr<'_>], sym_exprs: &SymExprs) -> Result<()> {
         let (this, slots) = self.scalars;
         let count = crate::object::base::count(scalars.len())?;
         // SAFETY: `this` and its slots belong to a live object.
@@ -131,6 +131,6 @@ impl<'a> Receiver<'a> {
 }
 
 /// What a `bool` of TensorRT's means.
-fn taken(answer: bool, what: impl FnOnce() -> String) -> Result<(), Error> {
+fn taken(answer: bool, what: impl FnOnce() -> String) -> Result<()> {
     if answer { Ok(()) } else { Err(Error::internal(format!("TensorRT refused {} answered false", what()))) }
 }

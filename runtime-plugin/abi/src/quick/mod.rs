@@ -17,7 +17,7 @@ mod tests;
 use std::ffi::CStr;
 use std::marker::PhantomData;
 
-use crate::error::Error;
+use crate::error::Result;
 use crate::expr::{Expr, ExprBuilder, Shape};
 use crate::object::{self, Build, Object, PluginBase, PluginKind, Runtime, info, table, versioned};
 use crate::raw::{DataType, DynamicPluginTensorDesc, InterfaceInfo, PluginTensorDesc};
@@ -49,12 +49,7 @@ pub struct QuickKernel<'a> {
 /// What a quick plugin of the ahead-of-time kind does: all of it while an engine is built.
 pub trait QuickPlugin: PluginBase {
     /// Sets each output's type. An output that stays unset (`DataType(-1)`) is an error.
-    fn output_types(
-        &self,
-        inputs: &[DataType],
-        input_ranks: &[i32],
-        outputs: &mut [DataType],
-    ) -> Result<(), Error>;
+    fn output_types(&self, inputs: &[DataType], input_ranks: &[i32], outputs: &mut [DataType]) -> Result<()>;
 
     /// Every combination of types and formats that there is a kernel for: rows of as many tensors as `in_out` holds, inputs first.
     /// TensorRT asks how many there are and then for all of them, so the answer to the same tensors is always the same. NVIDIA's Python
@@ -63,7 +58,7 @@ pub trait QuickPlugin: PluginBase {
         &self,
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
-    ) -> Result<Vec<Vec<PluginTensorDesc>>, Error>;
+    ) -> Result<Vec<Vec<PluginTensorDesc>>>;
 
     /// How the kernel of these types and formats is launched, with the tactic that was set last. `in_out` holds inputs, then outputs.
     fn launch<'b>(
@@ -72,18 +67,14 @@ pub trait QuickPlugin: PluginBase {
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
         builder: &ExprBuilder<'b>,
-    ) -> Result<QuickLaunch<'b>, Error>;
+    ) -> Result<QuickLaunch<'b>>;
 
     /// The kernel of these types and formats, with the tactic that was set last. Name and code belong to the plugin, so they live as
     /// long as the object that TensorRT holds. Code that is longer than 32 bits can say is an error, and so is none at all.
     ///
     /// `getKernel` has `char**` for the code: that is how the header spells it. TensorRT must not write there, because the memory may
     /// be read-only.
-    fn kernel(
-        &self,
-        inputs: &[PluginTensorDesc],
-        outputs: &[PluginTensorDesc],
-    ) -> Result<QuickKernel<'_>, Error>;
+    fn kernel(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<QuickKernel<'_>>;
 }
 
 /// Plugins of the quick kind, ahead of time.

@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::object::base::set_tactic;
 use crate::object::{Runtime, code, object};
 use crate::raw::{Dims, PluginFieldCollection, PluginTensorDesc};
+use crate::thunk::Foreign;
 use crate::vtable::{QuickRuntimeSlots, This, VersionedSlots};
 
 pub(super) const fn slots<P: QuickPlugin>(versioned: VersionedSlots) -> QuickRuntimeSlots {
@@ -51,9 +52,5 @@ unsafe extern "C" fn get_fields_to_serialize(_this: This) -> *const PluginFieldC
     &raw const NONE.0
 }
 
-struct NoFields(PluginFieldCollection);
-
-// SAFETY: nothing ever writes it, and its pointer is null.
-unsafe impl Sync for NoFields {}
-
-static NONE: NoFields = NoFields(PluginFieldCollection { nb_fields: 0, fields: std::ptr::null() });
+static NONE: Foreign<PluginFieldCollection> =
+    Foreign(PluginFieldCollection { nb_fields: 0, fields: std::ptr::null() });

@@ -4,8 +4,8 @@
 
 use std::fmt;
 
-macro_rules! foreign_enum {
-    ($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $number:literal,)* }) => {
+macro_rules! foreign_enums {
+    ($($(#[$meta:meta])* $name:ident { $($(#[$value_meta:meta])* $value:ident = $number:literal,)* })*) => {$(
         $(#[$meta])*
         #[repr(transparent)]
         #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -34,10 +34,10 @@ macro_rules! foreign_enum {
                 }
             }
         }
-    };
+    )*};
 }
 
-foreign_enum! {
+foreign_enums! {
     /// `nvinfer1::DataType` (`NvInferRuntimeBase.h`).
     DataType {
         /// 32-bit float.
@@ -65,9 +65,7 @@ foreign_enum! {
         /// 8-bit exponent, for scales.
         E8M0 = 11,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::TensorFormat`, also called `PluginFormat` (`NvInferRuntime.h`).
     TensorFormat {
         /// Row major.
@@ -97,9 +95,7 @@ foreign_enum! {
         /// Channels last with depth.
         DHWC = 12,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::PluginFieldType` (`NvInferPluginBase.h`).
     PluginFieldType {
         /// IEEE 16-bit float.
@@ -131,9 +127,7 @@ foreign_enum! {
         /// 4-bit float, two to a byte.
         FP4 = 13,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::TensorRTPhase` (`NvInferPluginBase.h`): why a plugin is created.
     TensorRTPhase {
         /// For building an engine; there may be no GPU.
@@ -141,9 +135,7 @@ foreign_enum! {
         /// For running a deserialized engine.
         RUNTIME = 1,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::PluginCapabilityType` (`NvInferPluginBase.h`).
     PluginCapabilityType {
         /// `IPluginV3OneCore`.
@@ -153,9 +145,7 @@ foreign_enum! {
         /// `IPluginV3OneRuntime`.
         RUNTIME = 2,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::APILanguage` (`NvInferRuntimeBase.h`): what an interface is implemented in.
     APILanguage {
         /// C++, and all that looks like it.
@@ -163,9 +153,7 @@ foreign_enum! {
         /// Python.
         PYTHON = 1,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::DimensionOperation` (`NvInferRuntime.h`).
     DimensionOperation {
         /// `a + b`.
@@ -187,9 +175,7 @@ foreign_enum! {
         /// `a / b` rounded up.
         CEIL_DIV = 8,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::ILogger::Severity` (`NvInferRuntime.h`).
     Severity {
         /// The library is broken.
@@ -203,9 +189,7 @@ foreign_enum! {
         /// For debugging.
         VERBOSE = 4,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::QuickPluginCreationRequest` (`impl/NvInferPythonPlugin.h`): which kind of quick plugin is wanted. "JIT" is one that
     /// runs in the process of the engine, "AOT" one whose kernel the engine keeps.
     QuickPluginCreationRequest {
@@ -220,17 +204,13 @@ foreign_enum! {
         /// AOT or none.
         STRICT_AOT = 4,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::PluginArgType` (`impl/NvInferPythonPlugin.h`): what a scalar argument of an AOT plugin's kernel is.
     PluginArgType {
         /// An integer.
         INT = 0,
     }
-}
 
-foreign_enum! {
     /// `nvinfer1::PluginArgDataType` (`impl/NvInferPythonPlugin.h`): how a scalar argument of an AOT plugin's kernel is passed.
     PluginArgDataType {
         /// 8 bits, signed.

@@ -3,7 +3,6 @@
 //! Owns: field order, which is load-bearing in every struct of this file. Never: no pointer is followed here.
 
 use std::ffi::{c_char, c_void};
-use std::mem::offset_of;
 
 use super::{DataType, PluginFieldType, TensorFormat};
 
@@ -129,86 +128,49 @@ pub struct InterfaceInfo {
     pub minor: i32,
 }
 
-/// `nvinfer1::IDimensionExpr` (`NvInferRuntime.h`): a vptr that plugins do not use, then `mImpl`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct IDimensionExpr {
-    /// Vtable of the wrapper: two destructor slots only.
-    pub vptr: *const c_void,
-    /// `apiv::VDimensionExpr*`.
-    pub implementation: *const c_void,
+/// Declares what C++ wraps around an implementation: a vptr that plugins do not use, then `mImpl`.
+macro_rules! wrappers {
+    ($($(#[$doc:meta])* $name:ident, $implementation:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[repr(C)]
+            #[derive(Debug)]
+            pub struct $name {
+                /// Vtable of the wrapper: two destructor slots only.
+                pub vptr: *const c_void,
+                /// The object that does the work.
+                pub implementation: $implementation,
+            }
+        )*
+    };
 }
 
-/// `nvinfer1::IExprBuilder` (`NvInferRuntime.h`): a vptr that plugins do not use, then `mImpl`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct IExprBuilder {
-    /// Vtable of the wrapper: two destructor slots only.
-    pub vptr: *const c_void,
-    /// `apiv::VExprBuilder*`.
-    pub implementation: *const c_void,
-}
-
-/// `nvinfer1::IKernelLaunchParams` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4): a vptr that plugins do not use, then `mImpl`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct IKernelLaunchParams {
-    /// Vtable of the wrapper: two destructor slots only.
-    pub vptr: *const c_void,
-    /// `IKernelLaunchParamsImpl*`.
-    pub implementation: *mut c_void,
-}
-
-/// `nvinfer1::ISymExprs` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4): a vptr that plugins do not use, then `mImpl`.
-#[repr(C)]
-#[derive(Debug)]
-pub struct ISymExprs {
-    /// Vtable of the wrapper: two destructor slots only.
-    pub vptr: *const c_void,
-    /// `ISymExprsImpl*`.
-    pub implementation: *mut c_void,
+wrappers! {
+    /// `nvinfer1::IDimensionExpr` (`NvInferRuntime.h`), around `apiv::VDimensionExpr*`.
+    IDimensionExpr, *const c_void;
+    /// `nvinfer1::IExprBuilder` (`NvInferRuntime.h`), around `apiv::VExprBuilder*`.
+    IExprBuilder, *const c_void;
+    /// `nvinfer1::IKernelLaunchParams` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4), around `IKernelLaunchParamsImpl*`.
+    IKernelLaunchParams, *mut c_void;
+    /// `nvinfer1::ISymExprs` (`impl/NvInferPythonPlugin.h`, Enterprise 11.4), around `ISymExprsImpl*`.
+    ISymExprs, *mut c_void;
 }
 
 // The numbers are those that g++ prints for NVIDIA's headers (RTX 1.7) with `sizeof` and `offsetof` on LP64.
-const _: () = {
-    assert!(size_of::<Dims>() == 72 && offset_of!(Dims, nb_dims) == 0 && offset_of!(Dims, d) == 8);
-
-    assert!(size_of::<PluginTensorDesc>() == 88);
-    assert!(offset_of!(PluginTensorDesc, dims) == 0);
-    assert!(offset_of!(PluginTensorDesc, data_type) == 72);
-    assert!(offset_of!(PluginTensorDesc, format) == 76);
-    assert!(offset_of!(PluginTensorDesc, scale) == 80);
-
-    assert!(size_of::<DynamicPluginTensorDesc>() == 304);
-    assert!(offset_of!(DynamicPluginTensorDesc, desc) == 0);
-    assert!(offset_of!(DynamicPluginTensorDesc, min) == 88);
-    assert!(offset_of!(DynamicPluginTensorDesc, max) == 160);
-    assert!(offset_of!(DynamicPluginTensorDesc, opt) == 232);
-
-    assert!(
-        size_of::<DimsExprs>() == 72 && offset_of!(DimsExprs, nb_dims) == 0 && offset_of!(DimsExprs, d) == 8
-    );
-
-    assert!(size_of::<PluginField>() == 24);
-    assert!(offset_of!(PluginField, name) == 0);
-    assert!(offset_of!(PluginField, data) == 8);
-    assert!(offset_of!(PluginField, field_type) == 16);
-    assert!(offset_of!(PluginField, length) == 20);
-
-    assert!(size_of::<PluginFieldCollection>() == 16);
-    assert!(offset_of!(PluginFieldCollection, nb_fields) == 0);
-    assert!(offset_of!(PluginFieldCollection, fields) == 8);
-
-    assert!(size_of::<InterfaceInfo>() == 16 && align_of::<InterfaceInfo>() == 8);
-    assert!(offset_of!(InterfaceInfo, kind) == 0);
-    assert!(offset_of!(InterfaceInfo, major) == 8);
-    assert!(offset_of!(InterfaceInfo, minor) == 12);
-
-    assert!(size_of::<IDimensionExpr>() == 16 && offset_of!(IDimensionExpr, implementation) == 8);
-    assert!(size_of::<IExprBuilder>() == 16 && offset_of!(IExprBuilder, implementation) == 8);
-    assert!(size_of::<IKernelLaunchParams>() == 16 && offset_of!(IKernelLaunchParams, implementation) == 8);
-    assert!(size_of::<ISymExprs>() == 16 && offset_of!(ISymExprs, implementation) == 8);
-};
+layout! { 1;
+    Dims = 72 { nb_dims = 0, d = 8 };
+    PluginTensorDesc = 88 { dims = 0, data_type = 72, format = 76, scale = 80 };
+    DynamicPluginTensorDesc = 304 { desc = 0, min = 88, max = 160, opt = 232 };
+    DimsExprs = 72 { nb_dims = 0, d = 8 };
+    PluginField = 24 { name = 0, data = 8, field_type = 16, length = 20 };
+    PluginFieldCollection = 16 { nb_fields = 0, fields = 8 };
+    InterfaceInfo = 16 { kind = 0, major = 8, minor = 12 };
+    IDimensionExpr = 16 { implementation = 8 };
+    IExprBuilder = 16 { implementation = 8 };
+    IKernelLaunchParams = 16 { implementation = 8 };
+    ISymExprs = 16 { implementation = 8 };
+}
+const _: () = assert!(align_of::<InterfaceInfo>() == 8);
 
 #[cfg(test)]
 mod tests {

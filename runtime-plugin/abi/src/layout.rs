@@ -1,0 +1,35 @@
+//! Declarations of foreign vtables, and checks of foreign layouts while the crate compiles.
+
+/// Asserts sizes of types and offsets of their fields, in multiples of a unit, so that a reordered field fails to compile.
+macro_rules! layout {
+    ($unit:expr; $($type:ty = $size:literal { $($field:ident = $offset:literal),* };)*) => {
+        const _: () = {
+            $(
+                assert!(size_of::<$type>() == $size * $unit);
+                $(assert!(std::mem::offset_of!($type, $field) == $offset * $unit);)*
+            )*
+        };
+    };
+}
+
+/// Declares slot structs: after the fields in brackets, a pointer to each method, whose first argument is the object.
+macro_rules! slots {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident: extern $abi:tt fn($this:ty), [$($field:ident: $type:ty),*]
+        { $($(#[$doc:meta])* $method:ident($($arg:ty),*) $(-> $result:ty)?;)* }
+    )*) => {
+        $(
+            $(#[$meta])*
+            #[repr(C)]
+            #[derive(Debug, Clone, Copy)]
+            pub struct $name {
+                $(
+                    /// What comes before the methods.
+                    pub $field: $type,
+                )*
+                $($(#[$doc])* pub $method: unsafe extern $abi fn($this $(, $arg)*) $(-> $result)?,)*
+            }
+        )*
+    };
+}

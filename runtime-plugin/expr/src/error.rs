@@ -1,6 +1,7 @@
 //! What is told to the author of an expression.
 
-use std::ops::Range;
+/// A part of a text, in bytes.
+pub(crate) type Span = std::ops::Range<usize>;
 
 /// What sort of mistake an [`ExprError`] tells of, for programs; one for each rule about expressions (codes C0101 to C0106
 /// of the compiler).
@@ -27,7 +28,7 @@ pub struct ExprError {
     /// What sort of mistake it is.
     pub class: ErrorClass,
     /// Bytes of the expression's text.
-    pub span: Range<usize>,
+    pub span: Span,
     /// What is wrong, lower case, no full stop.
     pub message: String,
     /// A few words for the place itself.
@@ -38,7 +39,7 @@ pub struct ExprError {
     /// are declared is the caller's to know.
     pub about: Vec<String>,
     /// Another place of the text that explains it, with a few words.
-    pub also: Option<(Range<usize>, String)>,
+    pub also: Option<(Span, String)>,
     /// The helper function whose body has the error, if `span` is a call of it.
     pub function: Option<String>,
     /// Whether the expression is larger than one can be.
@@ -48,7 +49,7 @@ pub struct ExprError {
 impl ExprError {
     pub(super) fn new(
         class: ErrorClass,
-        span: Range<usize>,
+        span: Span,
         message: impl Into<String>,
         label: impl Into<String>,
     ) -> ExprError {
@@ -67,16 +68,12 @@ impl ExprError {
         }
     }
 
-    pub(super) fn syntax(
-        span: Range<usize>,
-        message: impl Into<String>,
-        label: impl Into<String>,
-    ) -> ExprError {
+    pub(super) fn syntax(span: Span, message: impl Into<String>, label: impl Into<String>) -> ExprError {
         ExprError::new(ErrorClass::Syntax, span, message, label)
     }
 
     /// What an expression exceeds: a syntax error about its size.
-    pub(super) fn too_large(span: Range<usize>, message: String, label: &str) -> ExprError {
+    pub(super) fn too_large(span: Span, message: String, label: &str) -> ExprError {
         ExprError { is_about_size: true, ..ExprError::syntax(span, message, label) }
     }
 
@@ -107,7 +104,7 @@ impl ExprError {
         near.into_iter().fold(self.help(format!("did you mean {listed}?")), ExprError::about)
     }
 
-    pub(super) fn also(mut self, span: Range<usize>, label: impl Into<String>) -> ExprError {
+    pub(super) fn also(mut self, span: Span, label: impl Into<String>) -> ExprError {
         self.also = Some((span, label.into()));
         self
     }

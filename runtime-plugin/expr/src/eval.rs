@@ -8,35 +8,45 @@ use crate::value::Value;
 
 /// What is known when an expression is evaluated.
 pub trait Environment {
+    /// An environment that answers what this one does not define itself.
+    fn base(&self) -> Option<&dyn Environment> {
+        None
+    }
+
     /// The value of an attribute, by its index in the plugin.
-    fn attribute(&self, index: u32) -> Option<&Value>;
+    fn attribute(&self, index: u32) -> Option<&Value> {
+        self.base()?.attribute(index)
+    }
 
     /// The shape of a tensor, by its index over inputs, then outputs.
-    fn shape(&self, tensor: u32) -> Option<&[i64]>;
+    fn shape(&self, tensor: u32) -> Option<&[i64]> {
+        self.base()?.shape(tensor)
+    }
 
     /// Whether the address of a tensor is a multiple of `bytes`, a power of two; none while addresses are not known.
-    fn aligned(&self, _tensor: u32, _bytes: u32) -> Option<bool> {
-        None
+    fn aligned(&self, tensor: u32, bytes: u32) -> Option<bool> {
+        self.base()?.aligned(tensor, bytes)
     }
 
     /// A fact about the device; none where there is no device.
-    fn device(&self, _fact: DeviceFact) -> Option<i64> {
-        None
+    fn device(&self, fact: DeviceFact) -> Option<i64> {
+        self.base()?.device(fact)
     }
 
     /// The values of a shape input, by its index: as many as it has elements; none while they are not known.
-    fn values(&self, _tensor: u32) -> Option<&[i64]> {
-        None
+    fn values(&self, tensor: u32) -> Option<&[i64]> {
+        self.base()?.values(tensor)
     }
 
     /// The size that a size tensor holds, by its index over inputs, then outputs; none before the kernels ran.
-    fn size(&self, _tensor: u32) -> Option<i64> {
-        None
+    fn size(&self, tensor: u32) -> Option<i64> {
+        self.base()?.size(tensor)
     }
 
     /// The rank of a tensor; it can be known before its shape.
     fn rank(&self, tensor: u32) -> Option<usize> {
-        self.shape(tensor).map(<[i64]>::len)
+        let known = self.base().and_then(|base| base.rank(tensor));
+        known.or_else(|| self.shape(tensor).map(<[i64]>::len))
     }
 }
 

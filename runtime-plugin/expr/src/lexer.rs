@@ -2,11 +2,10 @@
 //!
 //! Owns what a number, a name and a string look like. Never decides where a token may stand.
 
-use std::ops::Range;
-
 use super::error::ExprError;
 use super::foreign;
 use super::syntax::KEYWORDS;
+use crate::error::Span;
 
 /// The smallest pieces of an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +25,7 @@ const PUNCTUATION: [&str; 18] =
     ["//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "<", ">", "(", ")", "[", "]", ",", "."];
 
 /// Splits `text`; the last token is [`Token::End`].
-pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprError> {
+pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Span)>, ExprError> {
     let mut tokens = Vec::new();
     let mut at = 0;
     loop {
@@ -54,7 +53,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token<'_>, Range<usize>)>, ExprE
 }
 
 /// The quote that is missing may be one of an earlier string: then strings begin where they should end.
-fn after_strings(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
+fn after_strings(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let mut strings = before.iter().filter(|(token, _)| matches!(token, Token::Str(_))).map(|(_, span)| span);
     match (strings.next(), strings.next_back()) {
         (Some(only), None) => error.also(only.clone(), "or this one should end earlier"),
@@ -100,7 +99,7 @@ fn punctuation(rest: &str, at: usize, first: char) -> Result<(Token<'_>, usize),
 
 /// The `:` of a lambda is not what is wrong with it.
 #[cold]
-fn after_lambda(error: ExprError, before: &[(Token<'_>, Range<usize>)]) -> ExprError {
+fn after_lambda(error: ExprError, before: &[(Token<'_>, Span)]) -> ExprError {
     let lambda = before.iter().find(|(token, _)| matches!(token, Token::Name("lambda")));
     match lambda {
         Some((_, span)) => ExprError::syntax(span.clone(), "there is no `lambda`", "not a function").help(
@@ -156,7 +155,7 @@ fn number(rest: &str, at: usize) -> Result<(Token<'_>, usize), ExprError> {
 }
 
 /// An integer literal that is not an `i64`.
-pub(super) fn too_large(span: Range<usize>, text: &str) -> ExprError {
+pub(super) fn too_large(span: Span, text: &str) -> ExprError {
     ExprError::syntax(span, format!("`{text}` does not fit an integer"), "too large")
         .help("integers are 64 bits wide and signed: at most 9223372036854775807")
 }
@@ -166,7 +165,7 @@ fn string<'t>(
     rest: &str,
     at: usize,
     quote: char,
-    before: &[(Token<'t>, Range<usize>)],
+    before: &[(Token<'t>, Span)],
 ) -> Result<(Token<'t>, usize), ExprError> {
     let mut value = String::new();
     let mut chars = rest.char_indices().skip(1);

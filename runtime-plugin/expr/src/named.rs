@@ -37,3 +37,31 @@ macro_rules! named {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::format::Format;
+    use crate::node::{BinaryOp, Builtin, DeviceFact, UnaryOp};
+
+    /// The variants' names in the order of the numbers that serialized models hold.
+    fn names<T: Copy + serde::Serialize>(all: &[T], name: fn(T) -> &'static str) -> String {
+        let number = |variant: &T| postcard::to_allocvec(variant).unwrap();
+        let numbers: Vec<u8> = all.iter().flat_map(number).collect();
+        let expected: Vec<u8> = (0..).take(all.len()).collect();
+        assert_eq!(numbers, expected);
+        all.iter().map(|variant| name(*variant)).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn serialized_numbers_stay() {
+        let formats = "linear chw2 chw4 chw32 hwc hwc8 hwc16 dhwc dhwc8 cdhw32";
+        assert!(names(&Format::ALL, Format::name).starts_with(formats));
+        let facts = "sms shared_bytes capability";
+        assert!(names(&DeviceFact::ALL, DeviceFact::name).starts_with(facts));
+        assert!(names(&UnaryOp::ALL, UnaryOp::symbol).starts_with("- not"));
+        let operators = "+ - * // % / == != < <= > >= and or";
+        assert!(names(&BinaryOp::ALL, BinaryOp::symbol).starts_with(operators));
+        let functions = "min max abs ceil_div len get range sum prod sqrt rsqrt exp log float int";
+        assert!(names(&Builtin::ALL, Builtin::name).starts_with(functions));
+    }
+}

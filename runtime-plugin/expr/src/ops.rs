@@ -326,11 +326,11 @@ fn total(builtin: Builtin, items: &[Value], args: &[Value]) -> Result<Value, Eva
     let text = || call_text(name, args);
     if let Some(Value::Float(_)) = items.first() {
         let float_of = |item: &Value| if let Value::Float(value) = item { Some(*value) } else { None };
-        let items = all(name, items, float_of)?;
+        let items = all_of_kind(name, items, float_of)?;
         let total = if is_sum { items.iter().sum() } else { items.iter().product() };
         return float(total, &items, text);
     }
-    let items = all(name, items, Value::as_int)?;
+    let items = all_of_kind(name, items, Value::as_int)?;
     if is_sum {
         let total: i128 = items.into_iter().map(i128::from).sum();
         return int(i64::try_from(total).ok(), text);
@@ -338,7 +338,7 @@ fn total(builtin: Builtin, items: &[Value], args: &[Value]) -> Result<Value, Eva
     int(exact_product(&items), text)
 }
 
-fn all<T>(
+fn all_of_kind<T>(
     operation: &'static str,
     items: &[Value],
     of_kind: impl Fn(&Value) -> Option<T>,

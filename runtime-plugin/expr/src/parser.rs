@@ -5,14 +5,13 @@
 //!
 //! Never recurses deeper than the depth limit of expressions, whatever the text.
 
-use std::ops::Range;
-
 use super::error::ExprError;
 use super::foreign;
 use super::lexer::{self, Token};
 use super::node::level::{COMPARISON, CONDITIONAL, DISJUNCTION, LOOSEST, NEGATE, NOT};
 use super::node::{BinaryOp, Expr, UnaryOp};
 use super::syntax::{Syntax, SyntaxKind};
+use crate::error::Span;
 
 /// Reads an expression.
 ///
@@ -40,7 +39,7 @@ const NESTING_LIMIT: usize = 2 * Expr::DEPTH_LIMIT;
 
 struct Parser<'t> {
     text: &'t str,
-    tokens: Vec<(Token<'t>, Range<usize>)>,
+    tokens: Vec<(Token<'t>, Span)>,
     next: usize,
     depth: usize,
 }
@@ -51,7 +50,7 @@ impl<'t> Parser<'t> {
     }
 
     /// Where the next token is.
-    fn span(&self) -> Range<usize> {
+    fn span(&self) -> Span {
         self.tokens.get(self.next).map_or(self.text.len()..self.text.len(), |(_, span)| span.clone())
     }
 
@@ -123,12 +122,12 @@ impl<'t> Parser<'t> {
         Box::new(too_deep(self.span()))
     }
 
-    fn source(&self, span: Range<usize>) -> &'t str {
+    fn source(&self, span: Span) -> &'t str {
         self.text.get(span).unwrap_or_default()
     }
 
     /// Makes a part, unless the tree would become too high: chains such as `a + a + a` grow without recursion.
-    fn make(&self, span: Range<usize>, kind: SyntaxKind) -> Parsed {
+    fn make(&self, span: Span, kind: SyntaxKind) -> Parsed {
         let syntax = Syntax::new(span, kind);
         if syntax.height > Expr::DEPTH_LIMIT {
             return Err(Box::new(too_deep(syntax.span)));
@@ -258,7 +257,7 @@ impl<'t> Parser<'t> {
 
     #[cold]
     #[inline(never)]
-    fn method(&self, object: &Syntax, name: &str, span: Range<usize>) -> Box<ExprError> {
+    fn method(&self, object: &Syntax, name: &str, span: Span) -> Box<ExprError> {
         let error =
             ExprError::syntax(span, format!("`{name}` is called as a method"), "there are no methods");
         Box::new(foreign::method(error, self.source(object.span.clone()), name))
@@ -321,7 +320,7 @@ impl<'t> Parser<'t> {
         Ok(syntax)
     }
 
-    fn call(&mut self, function: &str, function_span: Range<usize>) -> Parsed {
+    fn call(&mut self, function: &str, function_span: Span) -> Parsed {
         let args = self.items(")", Vec::new())?;
         let span = function_span.start..self.end();
         self.make(span, SyntaxKind::Call { function: function.to_owned(), function_span, args })
@@ -387,7 +386,7 @@ fn is_comparison(symbol: &str) -> bool {
     BinaryOp::from_name(symbol).is_some_and(|op| op.level() == COMPARISON)
 }
 
-pub(super) fn too_deep(span: Range<usize>) -> ExprError {
+pub(super) fn too_deep(span: Span) -> ExprError {
     let limit = Expr::DEPTH_LIMIT;
     ExprError::too_large(
         span,

@@ -43,7 +43,10 @@ pub fn print_node(expr: &Expr, node: NodeId, names: &dyn Names) -> String {
 pub(super) fn print_part(nodes: &[Node], node: NodeId, names: &dyn Names, loosest: u8) -> String {
     // Every node once, for a tree; a list in which nodes are shared is cut.
     let left = nodes.len();
-    Printer { nodes, names, variable: variable(nodes, names), depth: 0, left }.node(node, loosest)
+    let (variable, text) = (variable(nodes, names), String::new());
+    let mut printer = Printer { nodes, names, variable, text, depth: 0, left };
+    printer.node(node, loosest);
+    printer.text
 }
 
 /// What variables start with, so that none looks like a name that the expression uses.
@@ -69,55 +72,66 @@ struct Printer<'a> {
     nodes: &'a [Node],
     names: &'a dyn Names,
     variable: String,
+    /// The text so far.
+    text: String,
     depth: usize,
     left: usize,
 }
 
 impl Printer<'_> {
-    fn node(&mut self, id: NodeId, loosest: u8) -> String {
+    fn node(&mut self, id: NodeId, loosest: u8) {
         let nodes = self.nodes;
         let node = nodes.get(id as usize).filter(|_| self.depth < Expr::DEPTH_LIMIT);
-        let (Some(node), Some(left)) = (node, self.left.checked_sub(1)) else { return "...".to_owned() };
+        let (Some(node), Some(left)) = (node, self.left.checked_sub(1)) else {
+            return self.text.push_str("...");
+        };
         self.left = left;
         self.depth += 1;
-        let text = self.bare(node);
+        let [open, close] = if level_of(node) < loosest { ["(", ")"] } else { ["", ""] };
+        self.text.push_str(open);
+        self.bare(node);
+        self.text.push_str(close);
         self.depth -= 1;
-        if level_of(node) < loosest { format!("({text})") } else { text }
     }
 
-    fn bare(&mut self, node: &Node) -> String {
+    /// Parts, each behind a text, and a text at the end.
+    fn parts(&mut self, parts: &[(&str, NodeId, u8)], end: &str) {
+        for &(text, node, loosest) in parts {
+            self.text.push_str(text);
+            self.node(node, loosest);
+        }
+        self.text.push_str(end);
+    }
+
+    fn bare(&mut self, node: &Node) {
         match node {
-            Node::Array(items) => format!("[{}]", self.list(items)),
+            Node::Array(items) => self.list("[", items, "]"),
             Node::Unary(op, operand) => {
                 let space = if *op == UnaryOp::Not { " " } else { "" };
-                format!("{}{space}{}", op.symbol(), self.node(*operand, op.level()))
+                self.parts(&[(&format!("{}{space}", op.symbol()), *operand, op.level())], "");
             }
             Node::Binary(op, left, right) => {
                 let level = op.level();
                 // Comparisons do not chain, so neither side may be one.
-                let left = self.node(*left, if level == COMPARISON { level + 1 } else { level });
-                format!("{left} {} {}", op.symbol(), self.node(*right, level + 1))
+                let left_level = if level == COMPARISON { level + 1 } else { level };
+                let operator = format!(" {} ", op.symbol());
+                self.parts(&[("", *left, left_level), (&operator, *right, level + 1)], "");
             }
             Node::Conditional { condition, then, otherwise } => {
-                let then = self.node(*then, DISJUNCTION);
-                let condition = self.node(*condition, DISJUNCTION);
-                format!("{then} if {condition} else {}", self.node(*otherwise, CONDITIONAL))
+                let sides = [("", *then, DISJUNCTION), (" if ", *condition, DISJUNCTION)];
+                self.parts(&sides, " else ");
+                self.node(*otherwise, CONDITIONAL);
             }
             Node::Index { array, index } => {
-                let array = self.node(*array, PRIMARY);
-                format!("{array}[{}]", self.node(*index, LOOSEST))
+                self.parts(&[("", *array, PRIMARY), ("[", *index, LOOSEST)], "]");
             }
-            Node::Call(builtin, args) => format!("{}({})", builtin.name(), self.list(args)),
+            Node::Call(builtin, args) => self.list(&format!("{}(", builtin.name()), args, ")"),
             Node::Comprehension { slot, over, condition, body } => {
-                let body = self.node(*body, LOOSEST);
-                let over = self.node(*over, DISJUNCTION);
-                let condition = match condition {
-                    Some(condition) => format!(" if {}", self.node(*condition, DISJUNCTION)),
-                    None => String::new(),
-                };
-                format!("[{body} for {}{slot} in {over}{condition}]", self.variable)
+                let variable = format!(" for {}{slot} in ", self.variable);
+                self.parts(&[("[", *body, LOOSEST), (&variable, *over, DISJUNCTION)], "");
+                self.parts(condition.map(|condition| (" if ", condition, DISJUNCTION)).as_slice(), "]");
             }
-            leaf => self.leaf(leaf),
+            leaf => self.text += &self.leaf(leaf),
         }
     }
 
@@ -145,8 +159,12 @@ impl Printer<'_> {
         }
     }
 
-    fn list(&mut self, items: &[NodeId]) -> String {
-        items.iter().map(|&item| self.node(item, LOOSEST)).collect::<Vec<String>>().join(", ")
+    fn list(&mut self, open: &str, items: &[NodeId], close: &str) {
+        self.text.push_str(open);
+        for (index, &item) in items.iter().enumerate() {
+            self.parts(&[(if index > 0 { ", " } else { "" }, item, LOOSEST)], "");
+        }
+        self.text.push_str(close);
     }
 }
 

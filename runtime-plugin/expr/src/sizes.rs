@@ -3,12 +3,11 @@
 //! Owns the rule that such a size is a dimension and nothing else: TensorRT takes no expression that computes with what
 //! `IExprBuilder::declareSizeTensor` gave (seen with TensorRT-RTX 1.7.1).
 
-use std::ops::Range;
-
 use super::error::{ErrorClass, ExprError};
 use super::node::{Expr, Node, NodeId};
 use super::print::Names;
 use super::scope::Scope;
+use crate::error::Span;
 
 /// Whether every size in an expression is an element of the array that the expression is.
 #[must_use]
@@ -44,12 +43,7 @@ fn misplaced_nodes(expr: &Expr) -> impl Iterator<Item = (usize, u32)> {
 }
 
 /// The error for a size with which something is computed. `source` is the tree before it was folded, `spans` are its nodes' places.
-pub(super) fn misplaced(
-    source: &Expr,
-    spans: &[Range<usize>],
-    whole: &Range<usize>,
-    scope: &Scope,
-) -> ExprError {
+pub(super) fn misplaced(source: &Expr, spans: &[Span], whole: &Span, scope: &Scope) -> ExprError {
     let (index, tensor) = misplaced_nodes(source).next().unwrap_or_default();
     let span = spans.get(index).unwrap_or(whole).clone();
     let name = Names::tensor(scope, tensor).unwrap_or("size");

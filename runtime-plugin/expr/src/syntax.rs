@@ -2,9 +2,8 @@
 //!
 //! Owns the syntax tree. Never knows what a name means: that is [`super::Scope`]'s business.
 
-use std::ops::Range;
-
 use super::node::{BinaryOp, UnaryOp};
+use crate::error::Span;
 
 /// Words that cannot be names.
 pub const KEYWORDS: [&str; 11] =
@@ -14,7 +13,7 @@ pub const KEYWORDS: [&str; 11] =
 #[derive(Debug, Clone, PartialEq)]
 pub struct Syntax {
     /// Bytes of the text it was parsed from.
-    pub span: Range<usize>,
+    pub span: Span,
     /// What is there.
     pub kind: SyntaxKind,
     /// Levels of the tree below and including this one; the parser keeps it at or below the depth limit, so walks over
@@ -64,14 +63,14 @@ pub enum SyntaxKind {
         /// The field.
         name: String,
         /// Where the field's name is.
-        name_span: Range<usize>,
+        name_span: Span,
     },
     /// `function(args)`.
     Call {
         /// The function's name.
         function: String,
         /// Where that name is.
-        function_span: Range<usize>,
+        function_span: Span,
         /// What it is applied to.
         args: Vec<Syntax>,
     },
@@ -82,7 +81,7 @@ pub enum SyntaxKind {
         /// The variable's name.
         variable: String,
         /// Where that name is.
-        variable_span: Range<usize>,
+        variable_span: Span,
         /// The array.
         over: Box<Syntax>,
         /// Which elements to keep.
@@ -92,7 +91,7 @@ pub enum SyntaxKind {
 
 impl Syntax {
     /// A part over `span`; its height follows from its children's.
-    pub(super) fn new(span: Range<usize>, kind: SyntaxKind) -> Syntax {
+    pub(super) fn new(span: Span, kind: SyntaxKind) -> Syntax {
         let height = 1 + match &kind {
             SyntaxKind::Int(_)
             | SyntaxKind::Float(_)

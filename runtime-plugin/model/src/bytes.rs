@@ -1,5 +1,10 @@
 //! Little-endian numbers in bytes; `None` beyond the end.
 
+/// Writes `from` at `offset`, as far as `bytes` reach.
+pub(crate) fn put(bytes: &mut [u8], offset: usize, from: &[u8]) {
+    bytes.iter_mut().skip(offset).zip(from).for_each(|(to, from)| *to = *from);
+}
+
 pub(crate) fn u16_at(bytes: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }

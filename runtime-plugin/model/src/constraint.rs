@@ -141,7 +141,7 @@ impl Attribute {
             rule,
         };
         if !self.ty.admits(value) {
-            return Err(match self.misfit(value) {
+            return Err(match self.first_refused(value) {
                 Some((index, item)) => ConstraintError {
                     element: Some(index),
                     value: item.clone(),
@@ -172,7 +172,7 @@ impl Attribute {
     }
 
     /// The first element of a list that is not of the list's type.
-    fn misfit<'v>(&self, value: &'v Value) -> Option<(usize, &'v Value)> {
+    fn first_refused<'v>(&self, value: &'v Value) -> Option<(usize, &'v Value)> {
         let single = AttributeType { list: false, ..self.ty };
         match value {
             Value::Array(items) if self.ty.list => {

@@ -13,12 +13,18 @@ impl Digest {
         Digest(*blake3::hash(bytes).as_bytes())
     }
 
+    /// The digest of `bytes` without those in `range`, where it is stored.
+    pub(crate) fn without(bytes: &[u8], range: std::ops::Range<usize>) -> Digest {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(bytes.get(..range.start).unwrap_or_default());
+        hasher.update(bytes.get(range.end..).unwrap_or_default());
+        Digest(*hasher.finalize().as_bytes())
+    }
+
     /// The first 16 hexadecimal digits: enough to name a thing to a person, not to prove it.
     #[must_use]
     pub fn short(&self) -> String {
-        let mut text = self.to_string();
-        text.truncate(16);
-        text
+        self.shortened().to_string()
     }
 
     /// Its first 8 bytes.

@@ -20,26 +20,9 @@ impl std::fmt::Display for ComputeCapability {
     }
 }
 
-/// The compute capabilities of the GPUs that CUDA 13.0 compiles for (CUDA C++ programming guide 13.0, "compute capabilities"), least first.
-pub const KNOWN: [ComputeCapability; 12] = {
-    const fn cc(major: u8, minor: u8) -> ComputeCapability {
-        ComputeCapability { major, minor }
-    }
-    [
-        cc(7, 5),
-        cc(8, 0),
-        cc(8, 6),
-        cc(8, 7),
-        cc(8, 8),
-        cc(8, 9),
-        cc(9, 0),
-        cc(10, 0),
-        cc(10, 3),
-        cc(11, 0),
-        cc(12, 0),
-        cc(12, 1),
-    ]
-};
+/// The compute capabilities of the GPUs that CUDA 13.0 compiles for, 90 for 9.0 (CUDA C++ programming guide 13.0, "compute capabilities"),
+/// least first.
+pub const KNOWN: [i64; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
 /// How well a target fits a device, best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

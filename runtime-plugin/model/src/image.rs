@@ -5,6 +5,7 @@
 
 use crate::TargetKind;
 use crate::bytes::{u16_at, u32_at, u64_at};
+use std::slice::ChunksExact;
 
 /// Why bytes are no code object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -121,11 +122,7 @@ struct Table {
 impl Table {
     /// The headers, each of `expected` bytes. A table without entries has none whose size or place could be wrong; the number
     /// of entries of a table that starts somewhere is then said elsewhere, for more of them than any cubin has.
-    fn entries<'a>(
-        &self,
-        bytes: &'a [u8],
-        expected: u16,
-    ) -> Result<std::slice::ChunksExact<'a, u8>, Malformed> {
+    fn entries<'a>(&self, bytes: &'a [u8], expected: u16) -> Result<ChunksExact<'a, u8>, Malformed> {
         let size = usize::from(expected);
         if self.count == 0 && self.start == 0 {
             return Ok([].chunks_exact(size));

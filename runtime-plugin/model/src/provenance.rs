@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bytes::{u16_at, u32_at};
+use crate::bytes::{put, u16_at, u32_at};
 use crate::code::{CodeObject, Target};
 use crate::container::{decode, encode};
 use crate::digest::{Digest, ShortDigest};
@@ -313,15 +313,12 @@ pub fn write(provenance: &Provenance, of: Digest) -> Vec<u8> {
     bytes.extend_from_slice(&of.shortened().0);
     bytes.extend_from_slice(&model);
     let digest = digest_of(&bytes).0;
-    bytes.iter_mut().skip(DIGEST.start).zip(digest).for_each(|(to, from)| *to = from);
+    put(&mut bytes, DIGEST.start, &digest);
     bytes
 }
 
 fn digest_of(bytes: &[u8]) -> ShortDigest {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(bytes.get(..DIGEST.start).unwrap_or_default());
-    hasher.update(bytes.get(DIGEST.end..).unwrap_or_default());
-    Digest(*hasher.finalize().as_bytes()).shortened()
+    Digest::without(bytes, DIGEST).shortened()
 }
 
 /// The section at the start of `bytes`, and what follows it; none where there is no section that ends in them. Looks at the header alone.

@@ -27,7 +27,7 @@ fn code(number: u8) -> CodeObject {
     CodeObject { target, digest: Digest::of(&bytes), kernels: Vec::new(), bytes: bytes.into() }
 }
 
-fn of(codes: &[&[Origin]]) -> Provenance {
+fn provenance(codes: &[&[Origin]]) -> Provenance {
     let compiler = Compiler { name: "NVRTC 13.0".to_owned(), identity: Digest::of(b"nvrtc") };
     let mut made = Provenance {
         cubinder: "0.1.0".to_owned(),
@@ -42,7 +42,7 @@ fn of(codes: &[&[Origin]]) -> Provenance {
 
 fn record() -> Provenance {
     let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
-    of(&[std::slice::from_ref(&a), &[b.clone(), a.clone()], &[imported()], std::slice::from_ref(&b)])
+    provenance(&[std::slice::from_ref(&a), &[b.clone(), a.clone()], &[imported()], std::slice::from_ref(&b)])
 }
 
 fn container() -> Digest {
@@ -117,7 +117,7 @@ fn some_of_the_code_has_the_record_that_it_would_have_alone() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
     let some = [all[1].clone(), all[2].clone()];
-    assert_eq!(record().of_some(&all, &some), of(&[&[b, a], &[imported()]]));
+    assert_eq!(record().of_some(&all, &some), provenance(&[&[b, a], &[imported()]]));
 }
 
 #[test]

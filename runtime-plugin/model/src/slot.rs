@@ -65,37 +65,26 @@ const GENERIC_MODE: u32 = 0;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// It registers the bundle's ops; engines get the code as serialized fields.
-    Ops,
+    Ops = 1,
     /// It registers the bundle's ops; engines get the code with the code library that is serialized into them.
-    OpsForLibrary,
+    OpsForLibrary = 2,
     /// It registers no op, only what runs an engine whose code lies in this library.
-    CodeLibrary,
+    CodeLibrary = 3,
 }
 
 impl Mode {
     /// The number in the descriptor.
     #[must_use]
     pub const fn code(self) -> u32 {
-        match self {
-            Mode::Ops => 1,
-            Mode::OpsForLibrary => 2,
-            Mode::CodeLibrary => 3,
-        }
+        self as u32
     }
 
     /// The mode with this number.
     #[must_use]
-    pub const fn from_code(code: u32) -> Option<Mode> {
-        match code {
-            1 => Some(Mode::Ops),
-            2 => Some(Mode::OpsForLibrary),
-            3 => Some(Mode::CodeLibrary),
-            _ => None,
-        }
+    pub fn from_code(code: u32) -> Option<Mode> {
+        [Mode::Ops, Mode::OpsForLibrary, Mode::CodeLibrary].into_iter().find(|mode| mode.code() == code)
     }
-}
 
-impl Mode {
     /// The mode for people. `is_native`: TensorRT launches all kernels of the bundle itself.
     #[must_use]
     pub const fn title(self, is_native: bool) -> &'static str {

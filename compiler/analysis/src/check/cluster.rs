@@ -58,8 +58,7 @@ fn exclusion(newer: &[(Interval, Target)], least: i64) -> String {
 
 /// The compute capabilities of GPUs with clusters that there are, least first.
 fn known_with_clusters() -> impl Iterator<Item = i64> {
-    let number = |known: ComputeCapability| i64::from(known.major) * 10 + i64::from(known.minor);
-    fit::KNOWN.into_iter().map(number).filter(|capability| *capability >= LEAST_WITH_CLUSTERS)
+    fit::KNOWN.into_iter().filter(|capability| *capability >= LEAST_WITH_CLUSTERS)
 }
 
 /// The devices with clusters that run code for a target without, each with the target whose code is the best there: those that there are,

@@ -40,10 +40,13 @@ const RELEASES: &[(Release, DriverVersion)] = &[
 ];
 
 /// The oldest driver that loads the cubins of a release; nothing for a major version that is not known.
+///
+/// By the table of minor version compatibility, 11.x needs 450.80.02, 12.x 525.60.13 and 13.x the branch 580: but for 11.x, the
+/// first driver of the major version's first release.
 #[must_use]
 pub fn oldest_for_cubins(release: Release) -> Option<DriverVersion> {
     match release {
-        // Later than the first driver of 11.0: minor version compatibility came with this one.
+        // Minor version compatibility came later than the first driver of 11.0.
         (11, _) => Some(DriverVersion([450, 80, 2])),
         (major, _) => oldest_for_ptx((major, 0)),
     }

@@ -45,7 +45,7 @@ impl Extent {
     /// The integers, or `None` for another type.
     pub fn ints(&self) -> Option<Ints> {
         match self {
-            Extent::Known(Value::Int(value)) => Some(Ints::one(*value)),
+            Extent::Known(Value::Int(value)) => Some(Ints::exactly(*value)),
             Extent::Int(ints) => Some(*ints),
             _ => None,
         }
@@ -101,7 +101,7 @@ impl Extent {
 
     /// How long an array is.
     pub fn length(&self) -> Option<Ints> {
-        let known = |len: usize| i64::try_from(len).ok().map(Ints::one);
+        let known = |len: usize| i64::try_from(len).ok().map(Ints::exactly);
         match self {
             Extent::Known(Value::Array(items)) => known(items.len()),
             Extent::Array(items) => known(items.len()),

@@ -88,7 +88,9 @@ impl Facts {
 
     pub(super) fn back_to(&mut self, mark: Mark) {
         self.differences.truncate(mark.differences);
-        for (table, id, before) in self.log.split_off(mark.log.min(self.log.len())).into_iter().rev() {
+        while self.log.len() > mark.log
+            && let Some((table, id, before)) = self.log.pop()
+        {
             self.replace(table, id, before);
         }
     }

@@ -30,7 +30,7 @@ impl Ints {
     pub const ANY: Ints = Ints { low: i64::MIN, high: i64::MAX, modulus: 1, rest: 0, nonzero: false };
 
     /// One integer.
-    pub const fn one(value: i64) -> Ints {
+    pub const fn exactly(value: i64) -> Ints {
         Ints { low: value, high: value, modulus: 1, rest: 0, nonzero: false }
     }
 
@@ -70,7 +70,7 @@ impl Ints {
             return None;
         }
         self.nonzero &= self.low < 0 && 0 < self.high && self.rest == 0;
-        if self.low == self.high { Some(Ints::one(self.low)) } else { Some(self) }
+        if self.low == self.high { Some(Ints::exactly(self.low)) } else { Some(self) }
     }
 
     /// The integer, if there is only one.
@@ -117,7 +117,7 @@ impl Ints {
     fn normal_or_single(self) -> Option<Ints> {
         match self.single() {
             Some(0) if self.nonzero => None,
-            Some(value) => Some(Ints::one(value)),
+            Some(value) => Some(Ints::exactly(value)),
             None => self.normal(),
         }
     }
@@ -136,7 +136,7 @@ impl Ints {
     /// What is in both; none where nothing is.
     pub fn meet(self, other: Ints) -> Option<Ints> {
         if let Some(value) = self.single().or(other.single()) {
-            return (self.contains(value) && other.contains(value)).then(|| Ints::one(value));
+            return (self.contains(value) && other.contains(value)).then(|| Ints::exactly(value));
         }
         let ((m, a), (n, b)) = (self.grid(), other.grid());
         let ends = (i128::from(self.low.max(other.low)), i128::from(self.high.min(other.high)));

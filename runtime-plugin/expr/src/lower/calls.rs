@@ -16,7 +16,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         index: &B::Dim,
         from_end: bool,
         default: Option<Sym<B>>,
-    ) -> Lowered<B, Sym<B>> {
+    ) -> Lowered<B> {
         let len = i64::try_from(items.len()).map_err(|_| EvalError::Malformed)?;
         let booleans = items.iter().chain(&default).all(|item| item.bool().is_some()) && !items.is_empty();
         let (mut total, mut chosen) = (Number::Known(0), Number::Known(0));
@@ -49,7 +49,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         number.ok_or_else(|| self.unsupported(id, "only integers and booleans can be picked by a shape"))
     }
 
-    pub(super) fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B, Sym<B>> {
+    pub(super) fn call(&mut self, id: NodeId, builtin: Builtin, args: &[NodeId]) -> Lowered<B> {
         let args = self.nodes(args)?;
         if let Some(args) = Symbol::all_known(&args) {
             return self.charged(Symbol::Known(ops::call(builtin, &args)?));
@@ -58,7 +58,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
     }
 
     /// A call with an argument that depends on shapes.
-    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+    fn residual_call(&mut self, id: NodeId, builtin: Builtin, args: &[Sym<B>]) -> Lowered<B> {
         match (builtin, args) {
             (Builtin::Min | Builtin::Max | Builtin::Sum | Builtin::Prod, [array]) => {
                 let items = self.items(id, array.clone(), "its argument is not an array")?;
@@ -95,7 +95,7 @@ impl<B: ShapeBuilder> Lowerer<'_, B> {
         }
     }
 
-    fn reduce(&mut self, id: NodeId, builtin: Builtin, items: &[Sym<B>]) -> Lowered<B, Sym<B>> {
+    fn reduce(&mut self, id: NodeId, builtin: Builtin, items: &[Sym<B>]) -> Lowered<B> {
         let (op, start) = match builtin {
             Builtin::Min => (ShapeOp::Min, None),
             Builtin::Max => (ShapeOp::Max, None),

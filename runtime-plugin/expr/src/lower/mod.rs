@@ -72,7 +72,7 @@ pub fn lower_value<B: ShapeBuilder>(
     lowerer.node(expr.root())
 }
 
-type Lowered<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
+type Lowered<B, T = Sym<B>> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
 type Sym<B> = Symbol<<B as ShapeBuilder>::Dim>;
 type Num<B> = Number<<B as ShapeBuilder>::Dim>;
 
@@ -118,7 +118,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     /// A value, after a charge for copying it.
-    fn charged(&mut self, value: Sym<B>) -> Lowered<B, Sym<B>> {
+    fn charged(&mut self, value: Sym<B>) -> Lowered<B> {
         self.charge(value.size())?;
         Ok(value)
     }
@@ -142,7 +142,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    fn node(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
+    fn node(&mut self, id: NodeId) -> Lowered<B> {
         self.charge(1)?;
         if self.depth >= Expr::DEPTH_LIMIT {
             return Err(EvalError::Malformed.into());
@@ -153,7 +153,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         value
     }
 
-    fn dispatch(&mut self, id: NodeId) -> Lowered<B, Sym<B>> {
+    fn dispatch(&mut self, id: NodeId) -> Lowered<B> {
         let expr = self.expr;
         match expr.nodes.get(id as usize).ok_or(EvalError::Malformed)? {
             Node::Array(items) => Ok(Symbol::array(self.nodes(items)?)),
@@ -180,7 +180,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
     }
 
     #[inline(never)]
-    fn leaf(&mut self, node: &Node) -> Lowered<B, Sym<B>> {
+    fn leaf(&mut self, node: &Node) -> Lowered<B> {
         match node {
             Node::Int(value) => Ok(Symbol::Known(Value::Int(*value))),
             Node::Float(value) => Ok(Symbol::Known(Value::Float(*value))),
@@ -246,7 +246,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(self.env.rank(tensor).ok_or(EvalError::UnknownTensor(tensor))?)
     }
 
-    fn axis(&mut self, tensor: u32, axis: usize) -> Lowered<B, Sym<B>> {
+    fn axis(&mut self, tensor: u32, axis: usize) -> Lowered<B> {
         self.builder.dim(tensor, axis).map(Symbol::Int).map_err(LowerError::Builder)
     }
 
@@ -277,7 +277,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         self.operation(ShapeOp::Sub, Number::Known(1), a)
     }
 
-    fn unary(&mut self, id: NodeId, op: UnaryOp, operand: NodeId) -> Lowered<B, Sym<B>> {
+    fn unary(&mut self, id: NodeId, op: UnaryOp, operand: NodeId) -> Lowered<B> {
         let operand = self.node(operand)?;
         if let Symbol::Known(value) = &operand {
             return Ok(Symbol::Known(ops::unary(op, value)?));
@@ -304,7 +304,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         result
     }
 
-    fn logical(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Lowered<B, Sym<B>> {
+    fn logical(&mut self, id: NodeId, op: BinaryOp, left: NodeId, right: NodeId) -> Lowered<B> {
         let decides = op == BinaryOp::Or;
         let kind = "its operand is not a boolean";
         let left = match self.node(left)? {
@@ -343,13 +343,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(Symbol::from_bool(number))
     }
 
-    fn conditional(
-        &mut self,
-        id: NodeId,
-        condition: NodeId,
-        then: NodeId,
-        otherwise: NodeId,
-    ) -> Lowered<B, Sym<B>> {
+    fn conditional(&mut self, id: NodeId, condition: NodeId, then: NodeId, otherwise: NodeId) -> Lowered<B> {
         let condition = match self.node(condition)? {
             Symbol::Known(Value::Bool(value)) => return self.node(if value { then } else { otherwise }),
             Symbol::Bool(condition) => condition,
@@ -380,7 +374,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         inverse: &B::Dim,
         then: Sym<B>,
         otherwise: Sym<B>,
-    ) -> Lowered<B, Sym<B>> {
+    ) -> Lowered<B> {
         if let (Symbol::Known(then), Symbol::Known(otherwise)) = (&then, &otherwise)
             && then == otherwise
         {
@@ -406,7 +400,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         Ok(Symbol::array(items))
     }
 
-    fn binary(&mut self, id: NodeId, op: BinaryOp, left: Sym<B>, right: Sym<B>) -> Lowered<B, Sym<B>> {
+    fn binary(&mut self, id: NodeId, op: BinaryOp, left: Sym<B>, right: Sym<B>) -> Lowered<B> {
         if let (Symbol::Known(left), Symbol::Known(right)) = (&left, &right) {
             return Ok(Symbol::Known(ops::binary(op, left, right)?));
         }
@@ -494,7 +488,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         }
     }
 
-    fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B, Sym<B>> {
+    fn index(&mut self, id: NodeId, array: NodeId, index: NodeId) -> Lowered<B> {
         // One dimension of a shape, without asking the builder for the others.
         if let Some(Node::Shape(tensor)) = self.expr.nodes.get(array as usize) {
             let rank = self.rank(*tensor)?;
@@ -521,7 +515,7 @@ impl<'a, B: ShapeBuilder> Lowerer<'a, B> {
         over: NodeId,
         condition: Option<NodeId>,
         body: NodeId,
-    ) -> Lowered<B, Sym<B>> {
+    ) -> Lowered<B> {
         let over = self.node(over)?;
         let over = self.items(id, over, "it does not go over an array")?;
         let mut items = Vec::new();

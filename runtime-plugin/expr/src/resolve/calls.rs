@@ -4,24 +4,17 @@
 //! A helper's body is resolved anew at each call, over its arguments and the scope; it never sees the variables around
 //! the call.
 
-use std::ops::Range;
-
 use super::errors::{NotAFunction, Recursion, UnknownFunction, WrongCount};
 use super::{Argument, Operand, Resolver};
 use crate::error::ExprError;
+use crate::error::Span;
 use crate::foreign;
 use crate::node::{Builtin, Node, NodeId};
 use crate::scope::{BUILTIN_FORMS, Entity, Function, Kind};
 use crate::syntax::{Syntax, SyntaxKind};
 
 impl Resolver<'_> {
-    pub(super) fn call(
-        &mut self,
-        function: &str,
-        function_span: &Range<usize>,
-        args: &[Syntax],
-        span: &Range<usize>,
-    ) -> Operand {
+    pub(super) fn call(&mut self, function: &str, name_span: &Span, args: &[Syntax], span: &Span) -> Operand {
         match function {
             "numel" => self.numel(args, span),
             "sizeof" => self.size_of(args, span),
@@ -37,7 +30,7 @@ impl Resolver<'_> {
                 match self.scope.helper(function) {
                     Some((name, helper)) => self.inline(name, helper, args, span),
                     None => {
-                        self.unknown_function(function, function_span);
+                        self.unknown_function(function, name_span);
                         // A tensor may be what the right function takes.
                         args.iter().for_each(|arg| {
                             self.argument(arg);
@@ -49,7 +42,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn unknown_function(&mut self, function: &str, span: &Range<usize>) {
+    fn unknown_function(&mut self, function: &str, span: &Span) {
         let known = self.entity(function).is_some() || self.locals.iter().any(|local| local.name == function);
         let error = if known {
             let error = NotAFunction { name: function }.with_span(span);
@@ -77,7 +70,7 @@ impl Resolver<'_> {
     }
 
     /// Replaces a call by the function's body.
-    fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Range<usize>) -> Operand {
+    fn inline(&mut self, name: &str, function: &Function, args: &[Syntax], span: &Span) -> Operand {
         let args: Vec<Argument> = args.iter().map(|arg| self.argument(arg)).collect();
         if args.len() != function.params.len() {
             let wanted = function.params.len();
@@ -121,7 +114,7 @@ impl Resolver<'_> {
     }
 
     /// Takes the nodes from `start` on out of the tree, as a tree of their own, with their spans and heights.
-    pub(super) fn taken(&mut self, start: usize) -> (Vec<Node>, Vec<Range<usize>>, Vec<usize>) {
+    pub(super) fn taken(&mut self, start: usize) -> (Vec<Node>, Vec<Span>, Vec<usize>) {
         let base = NodeId::try_from(start).unwrap_or(NodeId::MAX);
         let nodes = self.nodes.split_off(start);
         let nodes = nodes.iter().map(|node| node.map_children(|child| child.saturating_sub(base))).collect();
@@ -140,7 +133,7 @@ pub(super) fn wrong_count(
     wanted: (usize, usize),
     found: usize,
     usage: &str,
-    span: &Range<usize>,
+    span: &Span,
 ) -> ExprError {
     let wanted = match wanted {
         (1, 1) => "1 argument".to_owned(),

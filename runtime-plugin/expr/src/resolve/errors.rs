@@ -1,8 +1,7 @@
 //! The errors of names and types: one type for each, which says what is wrong, a few words for its place, and what helps.
 
-use std::ops::Range;
-
 use super::types::Type;
+use crate::error::Span;
 use crate::error::{ErrorClass, ExprError};
 use crate::node::DeviceFact;
 
@@ -15,7 +14,7 @@ macro_rules! errors {
         pub(super) struct $name $(<$life>)? { $($(pub(super) $field: $ty),*)? }
 
         impl $(<$life>)? $name $(<$life>)? {
-            pub(super) fn with_span(self, span: &Range<usize>) -> ExprError {
+            pub(super) fn with_span(self, span: &Span) -> ExprError {
                 let $name { $($($field),*)? } = self;
                 let error = ExprError::new(ErrorClass::$class, span.clone(), format!($message), format!($label));
                 $(let error = error.help(format!($help));)?

@@ -3,8 +3,6 @@
 //! Owns `numel`, `sizeof` and `aligned`: they are resolved here, and no tree has a call of them. The name may be a parameter of
 //! the helper function around, and stands for what the call gives.
 
-use std::ops::Range;
-
 use super::calls::wrong_count;
 use super::errors::{AddressOutsideGuard, AlignmentTooSlow, AlwaysFails, HostAddress, LateAlignment};
 use super::errors::{LessThanAByte, NotATensor, NotAType, NotAnAlignment, UnknownType};
@@ -12,6 +10,7 @@ use super::types::Type;
 use super::{Operand, Resolver, ScopeFacts};
 use crate::data_type::DataType;
 use crate::error::ExprError;
+use crate::error::Span;
 use crate::eval;
 use crate::node::{Expr, Node};
 use crate::ops::EvalError;
@@ -47,7 +46,7 @@ impl Resolver<'_> {
         Named::Wrong
     }
 
-    pub(super) fn numel(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+    pub(super) fn numel(&mut self, args: &[Syntax], span: &Span) -> Operand {
         let [arg] = args else {
             return self.reject(wrong_count("numel", (1, 1), args.len(), "`numel(x)`", span), span);
         };
@@ -61,7 +60,7 @@ impl Resolver<'_> {
         }
     }
 
-    pub(super) fn size_of(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+    pub(super) fn size_of(&mut self, args: &[Syntax], span: &Span) -> Operand {
         let [arg] = args else {
             return self.reject(wrong_count("sizeof", (1, 1), args.len(), "`sizeof(T)`", span), span);
         };
@@ -89,14 +88,14 @@ impl Resolver<'_> {
     }
 
     /// The size of a type of which several elements share a byte.
-    fn without_size(&mut self, name: &str, ty: DataType, span: &Range<usize>) -> Operand {
+    fn without_size(&mut self, name: &str, ty: DataType, span: &Span) -> Operand {
         let prefix = if name == ty.name() { String::new() } else { format!("`{name}` is `{}`: ", ty.name()) };
         let error = LessThanAByte { prefix, ty: ty.name(), share: 8 / ty.bits() };
         self.reject(error.with_span(span), span)
     }
 
     /// `aligned(x, 16)`.
-    pub(super) fn aligned(&mut self, args: &[Syntax], span: &Range<usize>) -> Operand {
+    pub(super) fn aligned(&mut self, args: &[Syntax], span: &Span) -> Operand {
         let [tensor, bytes] = args else {
             return self.reject(wrong_count("aligned", (2, 2), args.len(), "`aligned(x, 16)`", span), span);
         };

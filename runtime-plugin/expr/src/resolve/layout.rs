@@ -2,23 +2,16 @@
 //!
 //! Owns these fields: they are resolved here, where the format is known, and no tree tells that they were there.
 
-use std::ops::Range;
-
 use super::errors::FormatUnknown;
 use super::types::Type;
 use super::{Operand, Resolver};
+use crate::error::Span;
 use crate::format::Format;
 use crate::node::{BinaryOp, Builtin, Node, NodeId};
 
 impl Resolver<'_> {
     /// A field that depends on the format.
-    pub(super) fn layout(
-        &mut self,
-        tensor: u32,
-        field: &str,
-        name_span: &Range<usize>,
-        span: &Range<usize>,
-    ) -> Operand {
+    pub(super) fn layout(&mut self, tensor: u32, field: &str, name_span: &Span, span: &Span) -> Operand {
         let Some(format) = self.scope.format(tensor) else {
             return self.reject(FormatUnknown { field }.with_span(name_span), span);
         };
@@ -30,7 +23,7 @@ impl Resolver<'_> {
     }
 
     /// The extents in memory: the number of channels is rounded up to whole vectors.
-    fn padded(&mut self, tensor: u32, format: Format, span: &Range<usize>) -> Operand {
+    fn padded(&mut self, tensor: u32, format: Format, span: &Span) -> Operand {
         let ints = Type::array(Type::Int);
         if format.vector() == 1 {
             return self.emit(Node::Shape(tensor), ints, span);
@@ -64,16 +57,16 @@ impl Resolver<'_> {
         self.emit(Node::Comprehension { slot, over, condition: None, body }, ints, span)
     }
 
-    fn int(&mut self, value: i64, span: &Range<usize>) -> NodeId {
+    fn int(&mut self, value: i64, span: &Span) -> NodeId {
         self.emit(Node::Int(value), Type::Int, span).id
     }
 
-    fn extent(&mut self, tensor: u32, index: NodeId, span: &Range<usize>) -> NodeId {
+    fn extent(&mut self, tensor: u32, index: NodeId, span: &Span) -> NodeId {
         let array = self.emit(Node::Shape(tensor), Type::array(Type::Int), span).id;
         self.emit(Node::Index { array, index }, Type::Int, span).id
     }
 
-    fn whole_vectors(&mut self, channels: NodeId, format: Format, span: &Range<usize>) -> NodeId {
+    fn whole_vectors(&mut self, channels: NodeId, format: Format, span: &Span) -> NodeId {
         let vector = self.int(format.vector(), span);
         let vectors = self.emit(Node::Call(Builtin::CeilDiv, vec![channels, vector]), Type::Int, span).id;
         let vector = self.int(format.vector(), span);

@@ -11,10 +11,9 @@ mod names;
 mod operators;
 mod types;
 
-use std::ops::Range;
-
 use crate::bind::{self, Facts};
 use crate::error::ExprError;
+use crate::error::Span;
 use crate::eval::Environment;
 use crate::node::{BinaryOp, Builtin, Expr, Node, NodeId, UnaryOp, height_of};
 use crate::ops::STEP_LIMIT;
@@ -23,7 +22,6 @@ use crate::print::Names;
 use crate::scope::{BindingTime, Entity, Function, Kind, Scope};
 use crate::sizes;
 use crate::syntax::{Syntax, SyntaxKind};
-use crate::value::Value;
 use errors::{AlwaysFails, DifferentKinds, WrongType};
 use types::Type;
 
@@ -124,14 +122,6 @@ impl Facts for ScopeFacts<'_> {
 }
 
 impl Environment for ScopeFacts<'_> {
-    fn attribute(&self, _: u32) -> Option<&Value> {
-        None
-    }
-
-    fn shape(&self, _: u32) -> Option<&[i64]> {
-        None
-    }
-
     fn rank(&self, tensor: u32) -> Option<usize> {
         let (lowest, highest) = self.0.ranks(tensor)?;
         (lowest == highest).then_some(usize::from(lowest))
@@ -142,7 +132,7 @@ impl Environment for ScopeFacts<'_> {
 struct Local {
     name: String,
     /// Where it is declared.
-    span: Range<usize>,
+    span: Span,
     slot: u32,
     ty: Type,
 }
@@ -155,7 +145,7 @@ const ERROR_LIMIT: usize = 32;
 struct Operand {
     id: NodeId,
     ty: Type,
-    span: Range<usize>,
+    span: Span,
 }
 
 impl Operand {
@@ -169,7 +159,7 @@ impl Operand {
 #[derive(Debug, Clone)]
 enum Argument {
     /// A resolved tree that is copied wherever the parameter is used.
-    Value { nodes: Vec<Node>, spans: Vec<Range<usize>>, heights: Vec<usize>, ty: Type },
+    Value { nodes: Vec<Node>, spans: Vec<Span>, heights: Vec<usize>, ty: Type },
     /// A tensor or a type.
     Entity(Entity),
     /// When a function is checked on its own.
@@ -179,7 +169,7 @@ enum Argument {
 struct Resolver<'a> {
     scope: &'a Scope,
     nodes: Vec<Node>,
-    spans: Vec<Range<usize>>,
+    spans: Vec<Span>,
     heights: Vec<usize>,
     /// Variables of the comprehensions around, innermost last.
     locals: Vec<Local>,
@@ -189,7 +179,7 @@ struct Resolver<'a> {
     /// The functions that are being inlined, innermost last.
     inlining: Vec<String>,
     /// Where the outermost of them is called: a body's own spans are in another text.
-    call_span: Option<Range<usize>>,
+    call_span: Option<Span>,
     depth: usize,
     errors: Vec<ExprError>,
     /// Set once the tree became too large; nothing is added any more.
@@ -245,7 +235,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn emit(&mut self, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+    fn emit(&mut self, node: Node, ty: Type, span: &Span) -> Operand {
         let span = self.call_span.clone().unwrap_or_else(|| span.clone());
         let height = height_of(&node, &self.heights);
         if height > Expr::DEPTH_LIMIT && !self.full {
@@ -255,7 +245,7 @@ impl<'a> Resolver<'a> {
         self.push(node, height, span, ty)
     }
 
-    fn push(&mut self, node: Node, height: usize, span: Range<usize>, ty: Type) -> Operand {
+    fn push(&mut self, node: Node, height: usize, span: Span, ty: Type) -> Operand {
         if self.nodes.len() >= Expr::NODE_LIMIT && !self.full {
             self.full = true;
             let message =
@@ -282,7 +272,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Puts another node in the place of a leaf.
-    fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Range<usize>) -> Operand {
+    fn replace(&mut self, id: NodeId, node: Node, ty: Type, span: &Span) -> Operand {
         if let Some(place) = self.nodes.get_mut(id as usize) {
             *place = node;
         }
@@ -290,18 +280,18 @@ impl<'a> Resolver<'a> {
     }
 
     /// Something of any kind, in place of what is wrong; the error has been reported.
-    fn nothing(&mut self, span: &Range<usize>) -> Operand {
+    fn nothing(&mut self, span: &Span) -> Operand {
         self.anything(Type::Unknown, span)
     }
 
     /// Reports an error; something of any kind stands for what is wrong.
-    fn reject(&mut self, error: ExprError, span: &Range<usize>) -> Operand {
+    fn reject(&mut self, error: ExprError, span: &Span) -> Operand {
         self.error(error);
         self.nothing(span)
     }
 
     /// Something of a type whose value depends on what a parameter stands for.
-    fn anything(&mut self, ty: Type, span: &Range<usize>) -> Operand {
+    fn anything(&mut self, ty: Type, span: &Span) -> Operand {
         self.emit(Node::Local(Node::ANYTHING), ty, span)
     }
 
@@ -353,7 +343,7 @@ impl<'a> Resolver<'a> {
         slot
     }
 
-    fn array(&mut self, items: &[Syntax], span: &Range<usize>) -> Operand {
+    fn array(&mut self, items: &[Syntax], span: &Span) -> Operand {
         let items: Vec<Operand> = items.iter().map(|item| self.value(item)).collect();
         let (items, element) = self.unified(items, "elements of an array");
         let ids = items.iter().map(|item| item.id).collect();
@@ -403,7 +393,7 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn unary(&mut self, op: UnaryOp, operand: &Syntax, span: &Range<usize>) -> Operand {
+    fn unary(&mut self, op: UnaryOp, operand: &Syntax, span: &Span) -> Operand {
         let operand = self.value(operand);
         let (operand, ty) = match op {
             UnaryOp::Not => (self.wanted(operand, &Type::Bool, "the operand of `not`"), Type::Bool),
@@ -418,7 +408,7 @@ impl<'a> Resolver<'a> {
         self.emit(Node::Unary(op, operand.id), ty, span)
     }
 
-    fn binary(&mut self, op: BinaryOp, left: &Syntax, right: &Syntax, span: &Range<usize>) -> Operand {
+    fn binary(&mut self, op: BinaryOp, left: &Syntax, right: &Syntax, span: &Span) -> Operand {
         let equality = matches!(op, BinaryOp::Eq | BinaryOp::Ne);
         if equality && (self.is_type(left) || self.is_type(right)) {
             return self.types_compared(left, right, span);
@@ -433,13 +423,7 @@ impl<'a> Resolver<'a> {
         self.emit(Node::Binary(op, left.id, right.id), ty, span)
     }
 
-    fn conditional(
-        &mut self,
-        condition: &Syntax,
-        then: &Syntax,
-        otherwise: &Syntax,
-        span: &Range<usize>,
-    ) -> Operand {
+    fn conditional(&mut self, condition: &Syntax, then: &Syntax, otherwise: &Syntax, span: &Span) -> Operand {
         let condition = self.value(condition);
         let condition = self.wanted(condition, &Type::Bool, "the condition of `if`");
         let sides = vec![self.value(then), self.value(otherwise)];
@@ -449,7 +433,7 @@ impl<'a> Resolver<'a> {
         self.emit(Node::Conditional { condition: condition.id, then, otherwise }, ty, span)
     }
 
-    fn index(&mut self, array: &Syntax, index: &Syntax, span: &Range<usize>) -> Operand {
+    fn index(&mut self, array: &Syntax, index: &Syntax, span: &Span) -> Operand {
         let array = self.value(array);
         let index = self.value(index);
         let index = self.wanted(index, &Type::Int, "an index");
@@ -463,10 +447,10 @@ impl<'a> Resolver<'a> {
     fn comprehension(
         &mut self,
         body: &Syntax,
-        (variable, variable_span): (&str, &Range<usize>),
+        (variable, variable_span): (&str, &Span),
         over: &Syntax,
         condition: Option<&Syntax>,
-        span: &Range<usize>,
+        span: &Span,
     ) -> Operand {
         let over = self.value(over);
         if !over.ty.is_array() {

@@ -2,14 +2,13 @@
 //!
 //! Owns what is said of those that are not known or are no values.
 
-use std::ops::Range;
-
 use super::errors::{DeviceAsValue, DeviceInShape, FieldOfValue, ShapeFromData, SizeInExpression};
 use super::errors::{TensorAsValue, TypeAsValue, TypesCompared, UnknownFact, UnknownField, UnknownVariable};
 use super::errors::{UnseenShapeInput, ValuesOfTensor};
 use super::types::Type;
 use super::{Argument, ERROR_LIMIT, Operand, Resolver};
 use crate::data_type::DataType;
+use crate::error::Span;
 use crate::error::{ErrorClass, ExprError, listed, nearest};
 use crate::node::{Builtin, DeviceFact, Node, NodeId};
 use crate::print::Names;
@@ -42,7 +41,7 @@ impl Resolver<'_> {
             || self.params.iter().any(|(param, _)| param == name)
     }
 
-    pub(super) fn name(&mut self, name: &str, span: &Range<usize>) -> Operand {
+    pub(super) fn name(&mut self, name: &str, span: &Span) -> Operand {
         if let Some(local) = self.locals.iter().rev().find(|local| local.name == name) {
             let (slot, ty) = (local.slot, local.ty.clone());
             return self.emit(Node::Local(slot), ty, span);
@@ -87,7 +86,7 @@ impl Resolver<'_> {
     }
 
     /// `device.sms`.
-    fn device(&mut self, name: &str, name_span: &Range<usize>, span: &Range<usize>) -> Operand {
+    fn device(&mut self, name: &str, name_span: &Span, span: &Span) -> Operand {
         let Some(fact) = DeviceFact::from_name(name) else {
             let error = UnknownFact { name }.with_span(name_span);
             let near = nearest(name, DeviceFact::ALL.into_iter().map(DeviceFact::name));
@@ -100,20 +99,20 @@ impl Resolver<'_> {
     }
 
     /// Reports a look at the shape of an output that depends on data.
-    pub(super) fn shape_of_data(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
+    pub(super) fn shape_of_data(&mut self, tensor: u32, ty: Type, span: &Span) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
         self.error(ShapeFromData { name }.with_span(span));
         self.anything(ty, span)
     }
 
     /// Reports a look at a shape input where launches are made.
-    pub(super) fn unseen(&mut self, tensor: u32, ty: Type, span: &Range<usize>) -> Operand {
+    pub(super) fn unseen(&mut self, tensor: u32, ty: Type, span: &Span) -> Operand {
         let name = Names::tensor(self.scope, tensor).unwrap_or("it");
         self.error(UnseenShapeInput { name }.with_span(span));
         self.anything(ty, span)
     }
 
-    fn unknown_name(&mut self, name: &str, span: &Range<usize>) {
+    fn unknown_name(&mut self, name: &str, span: &Span) {
         let mut error = UnknownVariable { name }.with_span(span);
         let is_function = Builtin::from_name(name).is_some()
             || BUILTIN_FORMS.contains(&name)
@@ -138,14 +137,7 @@ impl Resolver<'_> {
     }
 
     /// Copies an argument to where its parameter is used.
-    fn paste(
-        &mut self,
-        nodes: &[Node],
-        spans: &[Range<usize>],
-        heights: &[usize],
-        ty: Type,
-        span: &Range<usize>,
-    ) -> Operand {
+    fn paste(&mut self, nodes: &[Node], spans: &[Span], heights: &[usize], ty: Type, span: &Span) -> Operand {
         let mut root = Operand { id: 0, ty: Type::Unknown, span: span.clone() };
         let base = NodeId::try_from(self.nodes.len()).unwrap_or(NodeId::MAX);
         for ((node, span), &height) in nodes.iter().zip(spans).zip(heights) {
@@ -159,7 +151,7 @@ impl Resolver<'_> {
         Operand { ty, span: span.clone(), ..root }
     }
 
-    fn literal(&mut self, value: &Value, ty: &Type, span: &Range<usize>) -> Operand {
+    fn literal(&mut self, value: &Value, ty: &Type, span: &Span) -> Operand {
         let node = match value {
             Value::Int(value) if *ty == Type::Float => Node::Float(*value as f64),
             Value::Int(value) => Node::Int(*value),
@@ -175,13 +167,7 @@ impl Resolver<'_> {
         self.emit(node, ty.clone(), span)
     }
 
-    pub(super) fn field(
-        &mut self,
-        object: &Syntax,
-        name: &str,
-        name_span: &Range<usize>,
-        span: &Range<usize>,
-    ) -> Operand {
+    pub(super) fn field(&mut self, object: &Syntax, name: &str, name_span: &Span, span: &Span) -> Operand {
         let tensor = match &object.kind {
             SyntaxKind::Name(object) if self.is_anything(object) => None,
             SyntaxKind::Name(text) => match self.entity(text) {
@@ -231,7 +217,7 @@ impl Resolver<'_> {
     }
 
     /// Only tensors have fields.
-    fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Range<usize>) -> Operand {
+    fn field_of_value(&mut self, object: &Syntax, name: &str, span: &Span) -> Operand {
         let before = self.errors.len();
         let value = self.value(object);
         if self.errors.len() == before {
@@ -254,7 +240,7 @@ impl Resolver<'_> {
     }
 
     /// Types are chosen by variants, not by expressions.
-    pub(super) fn types_compared(&mut self, left: &Syntax, right: &Syntax, span: &Range<usize>) -> Operand {
+    pub(super) fn types_compared(&mut self, left: &Syntax, right: &Syntax, span: &Span) -> Operand {
         let name = |syntax: &Syntax| match &syntax.kind {
             SyntaxKind::Name(name) | SyntaxKind::Str(name) => Some(name.clone()),
             _ => None,

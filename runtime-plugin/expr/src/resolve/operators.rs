@@ -2,12 +2,11 @@
 //!
 //! Owns the typing rules. Never evaluates anything.
 
-use std::ops::Range;
-
 use super::calls::wrong_count;
 use super::errors::{IntegersDivided, WrongTypes};
 use super::types::Type;
 use super::{Operand, Resolver};
+use crate::error::Span;
 use crate::foreign;
 use crate::node::{BinaryOp, Builtin, Node, level};
 
@@ -18,7 +17,7 @@ impl Resolver<'_> {
         op: BinaryOp,
         left: Operand,
         right: Operand,
-        span: &Range<usize>,
+        span: &Span,
     ) -> (Operand, Operand, Type) {
         let symbol = op.symbol();
         let rule = match op {
@@ -64,7 +63,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn check_integers(&mut self, symbol: &str, left: &Operand, right: &Operand, span: &Range<usize>) {
+    fn check_integers(&mut self, symbol: &str, left: &Operand, right: &Operand, span: &Span) {
         let is_integer = |operand: &Operand| matches!(operand.ty, Type::Int | Type::Unknown);
         if is_integer(left) && is_integer(right) {
             return;
@@ -77,7 +76,7 @@ impl Resolver<'_> {
     }
 
     /// A call of a built-in function on resolved arguments.
-    pub(super) fn builtin(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Range<usize>) -> Operand {
+    pub(super) fn builtin(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Span) -> Operand {
         let (least, most, signature) = builtin.arity();
         if args.len() < least || args.len() > most {
             let error = wrong_count(builtin.name(), (least, most), args.len(), signature, span);
@@ -132,7 +131,7 @@ impl Resolver<'_> {
         }
     }
 
-    fn emit_call(&mut self, builtin: Builtin, args: &[Operand], ty: Type, span: &Range<usize>) -> Operand {
+    fn emit_call(&mut self, builtin: Builtin, args: &[Operand], ty: Type, span: &Span) -> Operand {
         self.emit(Node::Call(builtin, args.iter().map(|arg| arg.id).collect()), ty, span)
     }
 
@@ -150,7 +149,7 @@ impl Resolver<'_> {
         (args, ty)
     }
 
-    fn extreme(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Range<usize>) -> Operand {
+    fn extreme(&mut self, builtin: Builtin, args: Vec<Operand>, span: &Span) -> Operand {
         if let [_] = args.as_slice() {
             let ty = self.number_elements(builtin, &args);
             return self.emit_call(builtin, &args, ty, span);
@@ -183,7 +182,7 @@ impl Resolver<'_> {
         element
     }
 
-    fn get(&mut self, args: Vec<Operand>, span: &Range<usize>) -> Operand {
+    fn get(&mut self, args: Vec<Operand>, span: &Span) -> Operand {
         let element = self.array_argument(Builtin::Get, &args);
         let mut checked = Vec::with_capacity(args.len());
         let mut ty = element.clone();

@@ -85,12 +85,12 @@ impl<'a> Tape<'a> {
         usize::from(self.bytes.next().copied().unwrap_or(0)) % limit
     }
 
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+    fn pick_from<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.pick(items.len())]
     }
 
     fn number(&mut self) -> i64 {
-        self.of(&[0, 1, 2, 3, -1, -2, 4, 5, 7, -8, 100, 1 << 31, i64::MAX, i64::MIN, 1 << 40])
+        self.pick_from(&[0, 1, 2, 3, -1, -2, 4, 5, 7, -8, 100, 1 << 31, i64::MAX, i64::MIN, 1 << 40])
     }
 
     fn boxed(&mut self, make: fn(&mut Self, usize) -> Tree, depth: usize) -> Box<Tree> {
@@ -100,10 +100,10 @@ impl<'a> Tape<'a> {
     pub(super) fn int(&mut self, depth: usize) -> Tree {
         if depth == 0 {
             return match self.pick(8) {
-                6 => Tree::Device(self.of(&DeviceFact::ALL)),
-                7 => Tree::Index(Box::new(Tree::Values), Box::new(Tree::Int(self.of(&[0, 1, -1])))),
+                6 => Tree::Device(self.pick_from(&DeviceFact::ALL)),
+                7 => Tree::Index(Box::new(Tree::Values), Box::new(Tree::Int(self.pick_from(&[0, 1, -1])))),
                 0 | 1 => Tree::Int(self.number()),
-                2 => Tree::Name(self.of(&["n", "BLOCK", "ZERO"]).to_owned()),
+                2 => Tree::Name(self.pick_from(&["n", "BLOCK", "ZERO"]).to_owned()),
                 3 => Tree::Rank(self.pick(3)),
                 4 => Tree::Numel(self.pick(3)),
                 _ => match self.variables.len() {
@@ -119,13 +119,16 @@ impl<'a> Tape<'a> {
         match self.pick(16) {
             0 => Tree::Unary("-", self.boxed(Tape::int, depth)),
             1..=5 => {
-                let op = self.of(&["+", "-", "*", "//", "%"]);
+                let op = self.pick_from(&["+", "-", "*", "//", "%"]);
                 Tree::Binary(op, self.boxed(Tape::int, depth), self.boxed(Tape::int, depth))
             }
             6 => self.conditional(Tape::int, depth),
             7 => Tree::Index(self.boxed(Tape::ints, depth), self.boxed(Tape::int, depth)),
-            8 => Tree::Call(self.of(&["min", "max", "ceil_div"]), vec![self.int(depth), self.int(depth)]),
-            9 => Tree::Call(self.of(&["sum", "prod", "min", "max", "len"]), vec![self.ints(depth)]),
+            8 => Tree::Call(
+                self.pick_from(&["min", "max", "ceil_div"]),
+                vec![self.int(depth), self.int(depth)],
+            ),
+            9 => Tree::Call(self.pick_from(&["sum", "prod", "min", "max", "len"]), vec![self.ints(depth)]),
             10 => Tree::Call("get", vec![self.ints(depth), self.int(depth), self.int(depth)]),
             11 => Tree::Call("abs", vec![self.int(depth)]),
             12 => Tree::Call("int", vec![self.float(depth)]),
@@ -173,21 +176,21 @@ impl<'a> Tape<'a> {
         match self.pick(8) {
             0 => Tree::Unary("not", self.boxed(Tape::bool, depth)),
             1 | 2 => {
-                let op = self.of(&["and", "or", "==", "!="]);
+                let op = self.pick_from(&["and", "or", "==", "!="]);
                 Tree::Binary(op, self.boxed(Tape::bool, depth), self.boxed(Tape::bool, depth))
             }
             3 => Tree::Binary(
-                self.of(&["==", "!="]),
+                self.pick_from(&["==", "!="]),
                 self.boxed(Tape::ints, depth),
                 self.boxed(Tape::ints, depth),
             ),
             4 => {
-                let op = self.of(&["<", "<=", "=="]);
+                let op = self.pick_from(&["<", "<=", "=="]);
                 Tree::Binary(op, self.boxed(Tape::float, depth), self.boxed(Tape::int, depth))
             }
             5 => self.conditional(Tape::bool, depth),
             _ => {
-                let op = self.of(&["==", "!=", "<", "<=", ">", ">="]);
+                let op = self.pick_from(&["==", "!=", "<", "<=", ">", ">="]);
                 Tree::Binary(op, self.boxed(Tape::int, depth), self.boxed(Tape::int, depth))
             }
         }
@@ -197,7 +200,7 @@ impl<'a> Tape<'a> {
         if depth == 0 {
             return match self.pick(3) {
                 0 => Tree::Name("scale".into()),
-                1 => Tree::Float(self.of(&[0.0, 0.5, -1.5, 1e300, 3.0, -0.0, 1e-7])),
+                1 => Tree::Float(self.pick_from(&[0.0, 0.5, -1.5, 1e300, 3.0, -0.0, 1e-7])),
                 _ => Tree::Call("sum", vec![Tree::Name("weights".into())]),
             };
         }
@@ -207,7 +210,7 @@ impl<'a> Tape<'a> {
             1 => Tree::Unary("-", self.boxed(Tape::float, depth)),
             2 => self.conditional(Tape::float, depth),
             _ => {
-                let op = self.of(&["+", "-", "*", "/"]);
+                let op = self.pick_from(&["+", "-", "*", "/"]);
                 let right = if self.pick(2) == 0 { Tape::int } else { Tape::float };
                 Tree::Binary(op, self.boxed(Tape::float, depth), self.boxed(right, depth))
             }
@@ -219,7 +222,7 @@ impl<'a> Tape<'a> {
             return match self.pick(4) {
                 3 => Tree::Values,
                 0 => Tree::Shape(self.pick(3)),
-                1 => Tree::Name(self.of(&["pads", "TILE"]).to_owned()),
+                1 => Tree::Name(self.pick_from(&["pads", "TILE"]).to_owned()),
                 _ => Tree::Call("range", vec![Tree::Int([0, 1, 2, 3, 5][self.pick(5)])]),
             };
         }
@@ -255,25 +258,29 @@ impl<'a> Tape<'a> {
     pub(super) fn world(&mut self) -> World {
         let shape = |tape: &mut Self, least: usize, most: usize| -> Vec<i64> {
             let rank = least + tape.pick(most - least + 1);
-            (0..rank).map(|_| tape.of(&[1, 2, 3, 0, 5, 7, 32, 1 << 31, 1 << 40])).collect()
+            (0..rank).map(|_| tape.pick_from(&[1, 2, 3, 0, 5, 7, 32, 1 << 31, 1 << 40])).collect()
         };
         let values: Vec<i64> = (0..self.pick(4)).map(|_| self.number()).collect();
         let target = vec![i64::try_from(values.len()).unwrap_or(0)];
         let shapes = vec![shape(self, 1, 8), shape(self, 0, 4), shape(self, 2, 2), target, vec![]];
         let count = self.pick(4);
         let pads = (0..count).map(|_| Value::Int(self.number())).collect();
-        let weights = (0..self.pick(3)).map(|_| Value::Float(self.of(&[0.25, -3.0]))).collect();
+        let weights = (0..self.pick(3)).map(|_| Value::Float(self.pick_from(&[0.25, -3.0]))).collect();
         let attributes = vec![
             Value::Array(pads),
             Value::Int(self.number()),
-            Value::Float(self.of(&[0.5, 0.0, -2.0, 1e300])),
+            Value::Float(self.pick_from(&[0.5, 0.0, -2.0, 1e300])),
             Value::Bool(self.pick(2) == 1),
-            Value::Str(self.of(&["wrap", "edge"]).to_owned()),
+            Value::Str(self.pick_from(&["wrap", "edge"]).to_owned()),
             Value::Array(weights),
         ];
-        let addresses = [(); 3].map(|()| 0x7000 + self.of(&[0, 2, 4, 16, 24, 64, 0x100]));
-        let size = self.of(&[0, 1, 7, 1 << 31]);
-        let device = [self.of(&[1, 7, 132]), self.of(&[48 << 10, 232_448]), self.of(&[75, 90, 120])];
+        let addresses = [(); 3].map(|()| 0x7000 + self.pick_from(&[0, 2, 4, 16, 24, 64, 0x100]));
+        let size = self.pick_from(&[0, 1, 7, 1 << 31]);
+        let device = [
+            self.pick_from(&[1, 7, 132]),
+            self.pick_from(&[48 << 10, 232_448]),
+            self.pick_from(&[75, 90, 120]),
+        ];
         World { attributes, shapes, values, size, device, addresses, node_time: false }
     }
 }
@@ -299,11 +306,11 @@ pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
                 if back == 4 { tape.pick(30) as u32 } else { (at as u32).saturating_sub(1 + back as u32) }
             };
             match tape.pick(20) {
-                17 => Node::Device(tape.of(&DeviceFact::ALL)),
+                17 => Node::Device(tape.pick_from(&DeviceFact::ALL)),
                 18 => Node::Values(tape.pick(7) as u32),
                 19 => Node::Size(tape.pick(7) as u32),
                 0 => Node::Int(tape.number()),
-                1 => Node::Float(tape.of(&[0.0, -1.5, f64::NAN, f64::INFINITY])),
+                1 => Node::Float(tape.pick_from(&[0.0, -1.5, f64::NAN, f64::INFINITY])),
                 2 => Node::Bool(tape.pick(2) == 0),
                 3 => Node::Str("wrap".into()),
                 4 => Node::Attribute(tape.pick(8) as u32),
@@ -311,12 +318,17 @@ pub(super) fn nodes(tape: &mut Tape<'_>) -> Vec<Node> {
                 6 => Node::Numel(tape.pick(4) as u32),
                 7 => Node::Local(tape.pick(3) as u32),
                 8 => Node::Array((0..tape.pick(4)).map(|_| child(tape)).collect()),
-                9 => Node::Unary(tape.of(&[UnaryOp::Neg, UnaryOp::Not]), child(tape)),
-                10 | 11 => Node::Binary(tape.of(&ops), child(tape), child(tape)),
+                9 => Node::Unary(tape.pick_from(&[UnaryOp::Neg, UnaryOp::Not]), child(tape)),
+                10 | 11 => Node::Binary(tape.pick_from(&ops), child(tape), child(tape)),
                 12 => Node::Conditional { condition: child(tape), then: child(tape), otherwise: child(tape) },
                 13 => Node::Index { array: child(tape), index: child(tape) },
-                14 => Node::Call(tape.of(&Builtin::ALL), (0..tape.pick(4)).map(|_| child(tape)).collect()),
-                15 => Node::Aligned { tensor: tape.pick(4) as u32, bytes: tape.of(&[0, 1, 3, 16, 512]) },
+                14 => Node::Call(
+                    tape.pick_from(&Builtin::ALL),
+                    (0..tape.pick(4)).map(|_| child(tape)).collect(),
+                ),
+                15 => {
+                    Node::Aligned { tensor: tape.pick(4) as u32, bytes: tape.pick_from(&[0, 1, 3, 16, 512]) }
+                }
                 _ => Node::Comprehension {
                     slot: tape.pick(3) as u32,
                     over: child(tape),

@@ -15,13 +15,13 @@ pub(super) enum Wide {
 }
 
 impl Wide {
-    pub(super) fn of(value: &Value) -> Wide {
+    pub(super) fn from_value(value: &Value) -> Wide {
         match value {
             Value::Int(value) => Wide::Int((*value).into()),
             Value::Float(value) => Wide::Float(*value),
             Value::Bool(value) => Wide::Bool(*value),
             Value::Str(_) => Wide::Array(vec![]),
-            Value::Array(items) => Wide::Array(items.iter().map(Wide::of).collect()),
+            Value::Array(items) => Wide::Array(items.iter().map(Wide::from_value).collect()),
         }
     }
 
@@ -72,7 +72,7 @@ impl Oracle<'_> {
         items.iter().try_fold(1_i128, |product, item| product.checked_mul(*item)).and_then(Self::fits)
     }
 
-    fn at(items: &[Wide], index: i128) -> Option<Wide> {
+    fn element(items: &[Wide], index: i128) -> Option<Wide> {
         let len = items.len() as i128;
         let index = if index < 0 { index + len } else { index };
         (0..len).contains(&index).then(|| items[index as usize].clone())
@@ -108,7 +108,7 @@ impl Oracle<'_> {
                 "ZERO" => Wide::Int(0),
                 "TILE" => Wide::Array(vec![Wide::Int(8), Wide::Int(16)]),
                 name => match ATTRIBUTES.iter().position(|attribute| *attribute == name) {
-                    Some(index) => Wide::of(&self.world.attributes[index]),
+                    Some(index) => Wide::from_value(&self.world.attributes[index]),
                     None => {
                         self.variables.iter().rev().find(|(variable, _)| variable == name).unwrap().1.clone()
                     }
@@ -149,7 +149,7 @@ impl Oracle<'_> {
             Tree::Index(array, index) => {
                 let (array, index) = (self.value(array)?, self.value(index)?);
                 let Wide::Array(items) = array else { panic!("not an array") };
-                return Self::at(&items, index.int());
+                return Self::element(&items, index.int());
             }
             Tree::Call(function, args) => {
                 let args = args.iter().map(|arg| self.value(arg)).collect::<Option<Vec<Wide>>>()?;
@@ -239,7 +239,7 @@ impl Oracle<'_> {
                 if index < 0 {
                     Some(args[2].clone())
                 } else {
-                    Self::at(items, index).or(Some(args[2].clone()))
+                    Self::element(items, index).or(Some(args[2].clone()))
                 }
             }
             "range" => {

@@ -110,7 +110,7 @@ fn check(bytes: &[u8]) {
         assert!(oracle.steps >= STEP_LIMIT / 4, "{text}: {} steps", oracle.steps);
         return;
     }
-    assert_eq!(value.as_ref().ok().map(Wide::of), expected, "{text}: {value:?}");
+    assert_eq!(value.as_ref().ok().map(Wide::from_value), expected, "{text}: {value:?}");
 
     let printed = print(&typed.expr, &Plugin);
     let again = compile(&printed, &scope).unwrap_or_else(|errors| panic!("{printed}: {errors:?}"));

@@ -4,7 +4,7 @@
 //! has a shorter one.
 
 use super::{FORMAT_VERSION, MAGIC, REFERENCE_MAGIC, ReadError};
-use crate::bytes::{u16_at, u32_at, u64_at};
+use crate::bytes::{put, u16_at, u32_at, u64_at};
 use crate::digest::Digest;
 
 /// Bytes before what the digest of a long header covers next: the length of the model.
@@ -13,8 +13,6 @@ pub(super) const LONG_BYTES: usize = 64;
 pub(super) const MODEL_OFFSET: usize = 72;
 /// Where it begins after a short one.
 pub(super) const SHORT_BYTES: usize = 22;
-const LONG_DIGEST: std::ops::Range<usize> = 32..LONG_BYTES;
-const SHORT_DIGEST: std::ops::Range<usize> = 14..SHORT_BYTES;
 /// No version is above it before the layout of headers changes altogether.
 const LAST_VERSION: u32 = 0xff;
 
@@ -23,6 +21,25 @@ pub(super) enum Kind {
     Bundle = 1,
     Node = 2,
     NodeReference,
+}
+
+/// Where the parts of a header are.
+struct HeaderLayout {
+    magic: &'static [u8],
+    /// What stands before the length is the same in all containers of a kind.
+    length: usize,
+    digest: std::ops::Range<usize>,
+}
+
+impl Kind {
+    const fn layout(self) -> HeaderLayout {
+        match self {
+            Kind::Bundle | Kind::Node => HeaderLayout { magic: &MAGIC, length: 24, digest: 32..LONG_BYTES },
+            Kind::NodeReference => {
+                HeaderLayout { magic: &REFERENCE_MAGIC, length: 10, digest: 14..SHORT_BYTES }
+            }
+        }
+    }
 }
 
 /// A header whose digest was not compared yet.
@@ -83,8 +100,8 @@ fn finish(kind: Kind, length: u64, least: usize, bytes: &[u8]) -> Result<Header,
 
 /// The digest of a whole container, held against the one in its header.
 pub(super) fn check_digest(kind: Kind, bytes: &[u8]) -> Result<Digest, ReadError> {
-    let range = digest_range(kind);
-    let found = digest_of(kind, bytes);
+    let range = kind.layout().digest;
+    let found = Digest::without(bytes, range.clone());
     let stored = bytes.get(range).unwrap_or_default();
     let computed = found.0.get(..stored.len()).unwrap_or_default();
     if !stored.is_empty() && stored == computed {
@@ -92,22 +109,6 @@ pub(super) fn check_digest(kind: Kind, bytes: &[u8]) -> Result<Digest, ReadError
     }
     let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     Err(ReadError::Digest { expected: hexadecimal(stored), found: hexadecimal(computed) })
-}
-
-/// The digest of a container: of all its bytes but the digest's own.
-pub(super) fn digest_of(kind: Kind, bytes: &[u8]) -> Digest {
-    let range = digest_range(kind);
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(bytes.get(..range.start).unwrap_or_default());
-    hasher.update(bytes.get(range.end..).unwrap_or_default());
-    Digest(*hasher.finalize().as_bytes())
-}
-
-const fn digest_range(kind: Kind) -> std::ops::Range<usize> {
-    match kind {
-        Kind::Bundle | Kind::Node => LONG_DIGEST,
-        Kind::NodeReference => SHORT_DIGEST,
-    }
 }
 
 /// A long header whose length and digest are put right by [`seal`].
@@ -129,20 +130,16 @@ pub(super) fn short() -> Vec<u8> {
 
 /// Writes length and digest into the header of a container that is complete.
 pub(super) fn seal(kind: Kind, bytes: &mut [u8]) {
+    let HeaderLayout { length, digest: range, .. } = kind.layout();
     match kind {
-        Kind::Bundle | Kind::Node => put(bytes, 24, &(bytes.len() as u64).to_le_bytes()),
+        Kind::Bundle | Kind::Node => put(bytes, length, &(bytes.len() as u64).to_le_bytes()),
         // What is longer than that no TensorRT would hand over.
         Kind::NodeReference => {
-            put(bytes, 10, &u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
+            put(bytes, length, &u32::try_from(bytes.len()).unwrap_or(u32::MAX).to_le_bytes());
         }
     }
-    let digest = digest_of(kind, bytes);
-    let range = digest_range(kind);
+    let digest = Digest::without(bytes, range.clone());
     put(bytes, range.start, digest.0.get(..range.len()).unwrap_or_default());
-}
-
-fn put(bytes: &mut [u8], at: usize, from: &[u8]) {
-    bytes.iter_mut().skip(at).zip(from).for_each(|(to, from)| *to = *from);
 }
 
 /// What the beginning of a container looks like, in a file that holds other things too.
@@ -184,34 +181,20 @@ fn is_damaged(bytes: &[u8], hashed: &mut usize) -> bool {
             Kind::Bundle | Kind::Node => (long(kind), u64_at(bytes, 24)),
             Kind::NodeReference => (short(), u32_at(bytes, 10).map(u64::from)),
         };
-        let begun = whole.iter().zip(bytes).take(magic_length(kind));
+        let HeaderLayout { magic, length: from, .. } = kind.layout();
+        let begun = whole.iter().zip(bytes).take(magic.len());
         if begun.filter(|(right, found)| right != found).count() > 1 {
             return false;
         }
         let found = length.and_then(|length| bytes.get(..usize::try_from(length).ok()?));
-        let Some((found, kept)) = found.and_then(|found| Some((found, found.get(kept_from(kind)..)?))) else {
+        let Some((found, kept)) = found.and_then(|found| Some((found, found.get(from..)?))) else {
             return false;
         };
         *hashed = hashed.saturating_add(found.len());
-        whole.truncate(kept_from(kind));
+        whole.truncate(from);
         whole.extend_from_slice(kept);
         whole.len() == found.len() && check_digest(kind, &whole).is_ok()
     })
-}
-
-const fn magic_length(kind: Kind) -> usize {
-    match kind {
-        Kind::Bundle | Kind::Node => MAGIC.len(),
-        Kind::NodeReference => REFERENCE_MAGIC.len(),
-    }
-}
-
-/// Where the length begins: what stands before it is the same in all containers of a kind.
-const fn kept_from(kind: Kind) -> usize {
-    match kind {
-        Kind::Bundle | Kind::Node => 24,
-        Kind::NodeReference => 10,
-    }
 }
 
 /// Where the next magic begins, or what one byte keeps from being one: four bytes of its first eight are right.

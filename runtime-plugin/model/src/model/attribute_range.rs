@@ -19,7 +19,7 @@ impl Attribute {
         }
         let most = i64::try_from(ARRAY_LIMIT).unwrap_or(i64::MAX);
         let allowed = self.length.unwrap_or(Interval::ANY_SIZE);
-        let length = Ints::new(allowed.min.max(0), allowed.max.min(most)).unwrap_or(Ints::one(0));
+        let length = Ints::new(allowed.min.max(0), allowed.max.min(most)).unwrap_or(Ints::exactly(0));
         AttributeRange(Extent::list(element, length))
     }
 }

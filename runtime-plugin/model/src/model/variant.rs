@@ -35,7 +35,14 @@ impl Variant {
         self.steps.iter().filter_map(|step| step.work.launch())
     }
 
-    /// The same, to change.
+    /// The expressions of its guard, of its steps and of the sizes of its scratch buffers.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let conditions = self.steps.iter().filter_map(|step| step.when.as_ref()).chain(&self.guard);
+        let sizes = self.scratch.iter().map(|scratch| &scratch.bytes);
+        conditions.map(|guard| &guard.expr).chain(sizes).chain(self.launches().flat_map(Launch::exprs))
+    }
+
+    /// The launches, to change.
     pub fn launches_mut(&mut self) -> impl Iterator<Item = &mut Launch> {
         self.steps.iter_mut().filter_map(|step| step.work.launch_mut())
     }
@@ -162,6 +169,15 @@ pub struct Launch {
     pub args: Vec<Arg>,
     /// Where the code is, one for each target.
     pub code: Vec<CodeRef>,
+}
+
+impl Launch {
+    /// The expressions of its extents, its shared memory and its arguments.
+    pub fn exprs(&self) -> impl Iterator<Item = &Expr> {
+        let extents = self.grid.iter().chain(&self.block).chain(self.cluster.iter().flatten());
+        let args = self.args.iter().filter_map(|arg| arg.value.expr());
+        extents.chain([&self.shared_bytes]).chain(args)
+    }
 }
 
 /// The code of one launch for one target.

@@ -95,7 +95,7 @@ impl Walk<'_> {
                 Ok(Extent::of_ints(array.length().unwrap_or(any)))
             }
             (Builtin::Get, [array, index, default]) => self.get(array, index, default),
-            (Builtin::Range, [end]) => self.range(Ints::one(0), end.ints(), (0, i128::MAX)),
+            (Builtin::Range, [end]) => self.range(Ints::exactly(0), end.ints(), (0, i128::MAX)),
             (Builtin::Range, [start, end]) => {
                 let difference = match *ids {
                     [start, end] => self.facts.difference(end, start),
@@ -162,7 +162,7 @@ impl Walk<'_> {
         for item in items {
             let Some(item) = item.ints() else { return self.unsure(Extent::Any) };
             if builtin == Builtin::Sum {
-                let (ends, grid) = item.plus(Ints::one(0));
+                let (ends, grid) = item.plus(Ints::exactly(0));
                 sum = ((sum.0.0 + ends.0, sum.0.1 + ends.1), join_grids(sum.1, grid));
             }
             total = Some(total.map_or(item, |total| extreme(builtin, total, item)));
@@ -182,7 +182,7 @@ impl Walk<'_> {
         text: impl FnOnce() -> String,
     ) -> Bounded {
         let Some(item) = element.ints() else { return self.unsure(Extent::Any) };
-        let (ends, grid) = item.plus(Ints::one(0));
+        let (ends, grid) = item.plus(Ints::exactly(0));
         match builtin {
             Builtin::Sum => {
                 let range = corners(ends, length.wide(), |item, count| item * count);
@@ -200,7 +200,7 @@ impl Walk<'_> {
     pub(super) fn product(&mut self, items: &[Extent]) -> Bounded {
         // Beyond what fits a product only comes back by a factor of 0, which its range holds: it may be cut there.
         const CUT: i128 = (1 << 63) + 1;
-        let (mut total, mut grid) = ((1_i128, 1_i128), Some(Ints::one(1)));
+        let (mut total, mut grid) = ((1_i128, 1_i128), Some(Ints::exactly(1)));
         for item in items {
             let Some(ints) = item.ints() else { return self.unsure(Extent::Any) };
             total = corners(total, ints.wide(), |a, b| a * b);
@@ -208,13 +208,13 @@ impl Walk<'_> {
             grid = grid.and_then(|grid| {
                 let (_, (modulus, rest)) = grid.times(ints);
                 if modulus == 0 {
-                    i64::try_from(rest).ok().map(Ints::one)
+                    i64::try_from(rest).ok().map(Ints::exactly)
                 } else {
                     Ints::on_grid(Ints::ANY.wide(), (modulus, rest))
                 }
             });
         }
-        let grid = grid.map_or((1, 0), |grid| grid.plus(Ints::one(0)).1);
+        let grid = grid.map_or((1, 0), |grid| grid.plus(Ints::exactly(0)).1);
         self.fitted((total, grid), || items.iter().map(Extent::show).collect::<Vec<String>>().join(" * "))
     }
 
@@ -235,17 +235,11 @@ impl Walk<'_> {
         }
     }
 
-    fn over_items(
-        &mut self,
-        slot: u32,
-        over: Vec<Extent>,
-        condition: Option<TermId>,
-        body: TermId,
-    ) -> Bounded {
+    fn over_items(&mut self, slot: u32, over: Vec<Extent>, when: Option<TermId>, body: TermId) -> Bounded {
         let mut items = Vec::new();
         let mut perhaps = 0_i64;
         for item in over {
-            match self.element(slot, item, condition, body)? {
+            match self.element(slot, item, when, body)? {
                 Element::Kept(range) => items.push(range),
                 Element::LeftOut => {}
                 Element::Perhaps(range) => {

@@ -150,7 +150,7 @@ impl<'a> Walk<'a> {
     fn dispatch(&mut self, id: TermId) -> Bounded {
         let terms = self.terms;
         match terms.get(id).ok_or(EvalError::Malformed)? {
-            Term::Array(items) => self.all(items).map(Extent::array),
+            Term::Array(items) => self.extents(items).map(Extent::array),
             Term::Unary(op, operand) => {
                 let operand = self.term(*operand)?;
                 self.unary(*op, &operand)
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
             Term::Conditional(condition, then, otherwise) => self.conditional(*condition, *then, *otherwise),
             Term::Index(array, index) => self.index(*array, *index),
             Term::Call(builtin, args) => {
-                let ranges = self.all(args)?;
+                let ranges = self.extents(args)?;
                 self.call(*builtin, args, &ranges)
             }
             Term::Comprehension { slot, over, condition, body } => {
@@ -172,7 +172,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn all(&mut self, items: &[TermId]) -> Result<Vec<Extent>, Stop> {
+    fn extents(&mut self, items: &[TermId]) -> Result<Vec<Extent>, Stop> {
         // A plain loop: adapters would deepen the stack of every level of the tree.
         let mut ranges = Vec::with_capacity(items.len());
         for &item in items {
@@ -215,7 +215,7 @@ impl<'a> Walk<'a> {
     fn rank(&self, tensor: u32) -> Ints {
         let (low, high) = self.env.rank(tensor).map_or(self.env.rank_range(tensor), |rank| (rank, rank));
         let wide = |rank: usize| i64::try_from(rank).unwrap_or(i64::MAX);
-        Ints::new(wide(low), wide(high)).unwrap_or(Ints::one(wide(low)))
+        Ints::new(wide(low), wide(high)).unwrap_or(Ints::exactly(wide(low)))
     }
 
     fn shape(&mut self, tensor: u32) -> Bounded {

@@ -5,7 +5,7 @@
 use cubinder_expr::Value;
 use cubinder_model::field::{Field as Passed, FieldType, attribute_value};
 use cubinder_model::{Attribute, AttributeElement, AttributeType, Plugin};
-use trt_abi::{Error, Field, PluginFieldType};
+use trt_abi::{Error, Field, PluginFieldType, Result};
 
 /// The name of TensorRT's own attribute that asks for ahead-of-time (1) or just-in-time (0) code.
 pub(crate) const AOT: &std::ffi::CStr = c"aot";
@@ -14,7 +14,7 @@ pub(crate) const AOT: &std::ffi::CStr = c"aot";
 ///
 /// # Errors
 /// A required attribute that is missing, or a field of another type; the text names attribute, found and expected.
-pub(crate) fn from_fields(plugin: &Plugin, fields: &[Field<'_>]) -> Result<Vec<Value>, Error> {
+pub(crate) fn from_fields(plugin: &Plugin, fields: &[Field<'_>]) -> Result<Vec<Value>> {
     plugin.attributes.iter().map(|attribute| from_field(attribute, fields)).collect()
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn declared_type(ty: AttributeType) -> PluginFieldType {
     }
 }
 
-fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value, Error> {
+fn from_field(attribute: &Attribute, fields: &[Field<'_>]) -> Result<Value> {
     let mut named = fields.iter().filter(|field| field.name().to_bytes() == attribute.name.as_bytes());
     let first = named.next();
     if named.next().is_some() {

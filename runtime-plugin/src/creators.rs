@@ -17,7 +17,7 @@ use cubinder_model::slot::Mode;
 use trt_abi::raw::QuickPluginCreationRequest;
 use trt_abi::{
     Creator, CreatorBase, CreatorList, Error, Field, FieldNames, Identity, PluginFieldType, QuickCreator,
-    Severity, TensorRTPhase, logger,
+    Result, Severity, TensorRTPhase, logger,
 };
 
 use crate::attributes;
@@ -49,7 +49,7 @@ pub(crate) struct EngineNodes {
 pub(crate) struct OldFormat;
 
 /// The creators of this library, by what was put into its file.
-pub(crate) fn creators() -> Result<CreatorList, Error> {
+pub(crate) fn creators() -> Result<CreatorList> {
     let mut list = CreatorList::new();
     let attached = descriptor::attached()
         .map_err(|error| Error::new(Error::FAILED_INITIALIZATION, error.to_string()))?;
@@ -93,7 +93,7 @@ impl<K: Send + Sync + 'static> CreatorBase for NodeCreator<K> {
 }
 
 impl NodeCreator<Op> {
-    fn of_op(kind: Op) -> Result<NodeCreator<Op>, Error> {
+    fn of_op(kind: Op) -> Result<NodeCreator<Op>> {
         let model = kind.model();
         let names: Vec<CString> =
             model.attributes.iter().map(|attribute| c_string(&attribute.name)).collect::<Result<_, _>>()?;
@@ -120,6 +120,14 @@ impl Op {
         Definition::Bundle { own: Arc::clone(&self.own), index: self.index }
     }
 
+    /// Under which engines find what runs the nodes that this library launches.
+    fn core(&self) -> Identity {
+        match self.form {
+            Form::Fields => identity::generic(),
+            Form::Library => identity::of_library(&self.own.digest),
+        }
+    }
+
     fn invalid(&self, node: &str, error: &dyn std::fmt::Display) -> Error {
         let PluginModel { namespace, name, .. } = self.model();
         Error::invalid(format!("{namespace}::{name} `{node}`: {error}"))
@@ -132,7 +140,7 @@ impl Op {
         fields: &[Field<'_>],
         phase: TensorRTPhase,
         elsewhere: &str,
-    ) -> Result<Vec<Value>, Error> {
+    ) -> Result<Vec<Value>> {
         if phase != TensorRTPhase::BUILD {
             return Err(self.invalid(node, &elsewhere));
         }
@@ -143,7 +151,7 @@ impl Op {
 impl Creator for NodeCreator<Op> {
     type Plugin = KernelPlugin;
 
-    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin> {
         let (name, op) = (name.to_string_lossy(), &self.kind);
         let elsewhere = "this library builds engines and does not run them; load libcubinder.so, or the code library beside it";
         let values = op.values(&name, fields, phase, elsewhere)?;
@@ -151,11 +159,7 @@ impl Creator for NodeCreator<Op> {
             let note = "aot is 0, and its kernels are compiled ahead of time all the same: a Cubinder plugin has no other kind";
             logger::log(Severity::INFO, &format!("cubinder: {}", op.invalid(&name, &note)));
         }
-        let core = match op.form {
-            Form::Fields => identity::generic(),
-            Form::Library => identity::of_library(&op.own.digest),
-        };
-        KernelPlugin::new(op.definition(), values, &name, phase, op.form, core)
+        KernelPlugin::new(op.definition(), values, &name, phase, op.form, op.core())
     }
 }
 
@@ -169,7 +173,7 @@ impl QuickCreator for NodeCreator<Op> {
         fields: &[Field<'_>],
         phase: TensorRTPhase,
         request: QuickPluginCreationRequest,
-    ) -> Result<NativePlugin, Error> {
+    ) -> Result<NativePlugin> {
         let (name, op) = (name.to_string_lossy(), &self.kind);
         if phase == TensorRTPhase::BUILD && request == QuickPluginCreationRequest::STRICT_JIT {
             let other_route = "a plugin is asked for whose kernels are launched by a library (`aot` is 0), and TensorRT launches those of this one: take `aot` \
@@ -183,14 +187,14 @@ impl QuickCreator for NodeCreator<Op> {
 }
 
 impl<K> NodeCreator<K> {
-    fn new(identity: Identity, kind: K) -> Result<NodeCreator<K>, Error> {
+    fn new(identity: Identity, kind: K) -> Result<NodeCreator<K>> {
         let fields = FieldNames::new([(identity::NODE_FIELD, PluginFieldType::INT8)])?;
         Ok(NodeCreator { identity, fields, kind })
     }
 }
 
 impl EngineNodes {
-    fn restore(&self, fields: &[Field<'_>]) -> Result<Restored, Error> {
+    fn restore(&self, fields: &[Field<'_>]) -> Result<Restored> {
         let [node] = fields else { return Err(other_fields(fields)) };
         if node.name() != identity::NODE_FIELD {
             return Err(other_fields(fields));
@@ -212,7 +216,7 @@ fn other_fields(fields: &[Field<'_>]) -> Error {
 impl Creator for NodeCreator<EngineNodes> {
     type Plugin = KernelPlugin;
 
-    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin, Error> {
+    fn create(&self, name: &CStr, fields: &[Field<'_>], phase: TensorRTPhase) -> Result<KernelPlugin> {
         let name = name.to_string_lossy();
         let Restored { definition, attributes, kinds, input_ranks, workspace_bytes } =
             self.kind.restore(fields).map_err(|error| match &*name {
@@ -230,7 +234,7 @@ impl Creator for NodeCreator<EngineNodes> {
 impl Creator for NodeCreator<OldFormat> {
     type Plugin = KernelPlugin;
 
-    fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin, Error> {
+    fn create(&self, name: &CStr, _: &[Field<'_>], _: TensorRTPhase) -> Result<KernelPlugin> {
         Err(Error::invalid(format!(
             "the node `{}` in the engine has format version {}, and this libcubinder.so runs version {FORMAT_VERSION} only: compile the \
              plugins again with this version of Cubinder and rebuild the engine, or load the libcubinder.so of the version that built it instead",
@@ -240,7 +244,7 @@ impl Creator for NodeCreator<OldFormat> {
     }
 }
 
-fn c_string(text: &str) -> Result<CString, Error> {
+fn c_string(text: &str) -> Result<CString> {
     CString::new(text).map_err(|_| Error::internal(format!("the name {text:?} holds a NUL")))
 }
 
@@ -262,13 +266,34 @@ mod tests {
         assert_eq!(restored.attributes.len(), 3);
     }
 
+    fn own_bundle() -> Arc<OwnBundle> {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
+        let bytes = std::fs::read(format!("{folder}/{FORMAT_VERSION}/bundle")).unwrap();
+        Arc::new(OwnBundle::read(bytes.leak()).unwrap())
+    }
+
+    /// The op's own name is what TensorRT asks for, also where it launches the kernels itself; a core's is what engines hold.
+    #[test]
+    fn each_route_has_its_identity() {
+        let own = own_bundle();
+        let written = |Identity { name, version, namespace }: &Identity| {
+            let [name, version, namespace] = [name, version, namespace].map(|text| text.to_string_lossy());
+            format!("{namespace}::{name} {version}")
+        };
+        let creator = |form| NodeCreator::of_op(Op { own: Arc::clone(&own), index: 0, form }).unwrap();
+        let (fields, library) = (creator(Form::Fields), creator(Form::Library));
+        let PluginModel { namespace, name, version, .. } = fields.kind.model();
+        assert_eq!(written(fields.identity()), format!("{namespace}::{name} {version}"));
+        assert_eq!(written(library.identity()), written(fields.identity()));
+        assert_eq!(written(&fields.kind.core()), format!("cubinder::Kernel2 {FORMAT_VERSION}"));
+        let code = format!("cubinder::Kernel-{} {FORMAT_VERSION}", own.digest.short());
+        assert_eq!(written(&library.kind.core()), code);
+    }
+
     /// Neither a node that asks for the other route nor an engine gets a plugin that TensorRT launches itself.
     #[test]
     fn a_native_plugin_is_created_for_the_builder_and_its_own_route_alone() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/compat");
-        let bytes = std::fs::read(format!("{folder}/{FORMAT_VERSION}/bundle")).unwrap();
-        let own = Arc::new(OwnBundle::read(bytes.leak()).unwrap());
-        let creator = NodeCreator::of_op(Op { own, index: 0, form: Form::Fields }).unwrap();
+        let creator = NodeCreator::of_op(Op { own: own_bundle(), index: 0, form: Form::Fields }).unwrap();
         let refusal = |phase, request| {
             let created = QuickCreator::create(&creator, c"n", c"", &[], phase, request);
             created.err().map(|error| error.to_string()).unwrap_or_default()

@@ -11,7 +11,7 @@ use cubinder_model::container::{self, Container, LocatedContainer, ReadError};
 use cubinder_model::provenance::{self, ContainerRecord};
 use cubinder_model::validate::{validate_attributes, validate_ranks};
 use cubinder_model::{Bundle, CodeObject, Digest, Node, NodeReference, Plugin, Variant};
-use trt_abi::Error;
+use trt_abi::{Error, Result};
 
 use crate::engine_model;
 
@@ -28,7 +28,7 @@ pub(crate) struct OwnBundle {
 
 impl OwnBundle {
     /// Reads the bytes that the compiler put into this library. The code stays where it is mapped.
-    pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle, Error> {
+    pub(crate) fn read(bytes: &'static [u8]) -> Result<OwnBundle> {
         let refused = |error: &str| {
             Error::new(
                 Error::FAILED_INITIALIZATION,
@@ -224,7 +224,7 @@ pub(crate) struct Restored {
 static NODES: Mutex<BTreeMap<Digest, Weak<Node>>> = Mutex::new(BTreeMap::new());
 
 /// Reads the field of a node whose code is in the field.
-pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored, Error> {
+pub(crate) fn restore_node(bytes: &[u8]) -> Result<Restored> {
     let (digest, length) = container::digest(bytes).map_err(|error| unreadable(&error))?;
     check_end(bytes, length, digest)?;
     let known = nodes().get(&digest).and_then(Weak::upgrade);
@@ -270,7 +270,7 @@ fn nodes() -> MutexGuard<'static, BTreeMap<Digest, Weak<Node>>> {
 }
 
 /// Reads the field of a node whose code is in the library with the bundle `own`.
-pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored, Error> {
+pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Restored> {
     let Container::NodeReference(reference) = read_field(bytes)? else {
         return Err(unusable("it is no reference to a code library"));
     };
@@ -307,14 +307,14 @@ pub(crate) fn restore_reference(bytes: &[u8], own: &Arc<OwnBundle>) -> Result<Re
     })
 }
 
-fn read_field(bytes: &[u8]) -> Result<Container, Error> {
+fn read_field(bytes: &[u8]) -> Result<Container> {
     let found = container::read_to_run(bytes).map_err(|error| unreadable(&error))?;
     check_end(bytes, found.length, found.digest)?;
     Ok(found.container)
 }
 
 /// A field is one node, which takes `length` bytes of it, and sections behind it: running needs none of them, so nothing is looked for but damage.
-fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<(), Error> {
+fn check_end(bytes: &[u8], length: usize, digest: Digest) -> Result<()> {
     let rest = bytes.get(length..).unwrap_or_default();
     provenance::check(rest, digest)
         .map_err(|why| unusable(&format!("what stands behind the node does not read: {why}")))

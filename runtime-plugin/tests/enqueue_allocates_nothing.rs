@@ -21,7 +21,7 @@ use cubinder::launch::{Addresses, StepRecord, takes};
 use cubinder_expr::{BinaryOp, Expr, Node};
 use cubinder_expr::{DataType, Format};
 use cubinder_launch as launch;
-use cubinder_launch::{Decided, Facts, Signature, Steps, nearest_point, sequence};
+use cubinder_launch::{Facts, GuardDecision, Signature, Steps, nearest_point, sequence};
 use cubinder_model::{CodeBytes, Digest, Plugin, TunedDevice, TunedPoint};
 use support::{Device, Mock, cubin};
 use the_plugin::{Shapes, all_given, plugin};
@@ -125,9 +125,12 @@ fn enqueue_allocates_nothing() {
     let aligned = |tensor, bytes| Node::Aligned { tensor, bytes };
     let both = Expr { nodes: vec![aligned(0, 16), aligned(1, 16), Node::Binary(BinaryOp::And, 0, 1)] };
     let four = Expr { nodes: vec![aligned(0, 4)] };
-    let decided =
-        Decided::from_guards([(0, Some(&both)), (1, Some(&four)), (2, None)], &shapes, &mut Steps::default())
-            .unwrap();
+    let decided = GuardDecision::from_guards(
+        [(0, Some(&both)), (1, Some(&four)), (2, None)],
+        &shapes,
+        &mut Steps::default(),
+    )
+    .unwrap();
     let choice = decided.choice.unwrap();
     let records = [record.clone(), record.clone(), record];
     let mut taken = [0; 3];

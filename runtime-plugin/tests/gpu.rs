@@ -57,29 +57,21 @@ fn gpu() -> Option<&'static Driver> {
     None
 }
 
-/// The primary context of device 0, current in this thread while the value lives.
-struct PrimaryContext;
-
-impl PrimaryContext {
-    fn make_current() -> PrimaryContext {
-        let retain = driver_function!(c"cuDevicePrimaryCtxRetain", *mut CUcontext, c_int);
-        let push = driver_function!(c"cuCtxPushCurrent_v2", CUcontext);
-        let mut context = CUcontext::NULL;
-        // SAFETY: as `cuda.h` says; `context` is a place for one handle, which the first call fills.
-        let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
-        assert_eq!(codes, (0, 0));
-        PrimaryContext
-    }
-}
-
-impl Drop for PrimaryContext {
-    fn drop(&mut self) {
-        let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
-        let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
-        let mut context = CUcontext::NULL;
-        // SAFETY: as `cuda.h` says: these undo the calls of `make_current`.
-        let _ = unsafe { (pop(&raw mut context), release(0)) };
-    }
+/// Does `work` while the primary context of device 0 is current in this thread.
+fn in_primary_context<T>(work: impl FnOnce() -> T) -> T {
+    let retain = driver_function!(c"cuDevicePrimaryCtxRetain", *mut CUcontext, c_int);
+    let push = driver_function!(c"cuCtxPushCurrent_v2", CUcontext);
+    let pop = driver_function!(c"cuCtxPopCurrent_v2", *mut CUcontext);
+    let release = driver_function!(c"cuDevicePrimaryCtxRelease_v2", c_int);
+    let mut context = CUcontext::NULL;
+    // SAFETY: as `cuda.h` says; `context` is a place for one handle, which the first call fills.
+    let codes = unsafe { (retain(&raw mut context, 0), push(context)) };
+    assert_eq!(codes, (0, 0));
+    let result = work();
+    // SAFETY: as `cuda.h` says: these undo the calls above, in the same thread.
+    let codes = unsafe { (pop(&raw mut context), release(0)) };
+    assert_eq!(codes, (0, 0));
+    result
 }
 
 /// An ELF header for CUDA and nothing else: the driver is asked and refuses.
@@ -150,8 +142,7 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
     let mut graph = null_mut();
     let turn = std::sync::Barrier::new(2);
     std::thread::scope(|scope| {
-        let loading = scope.spawn(|| {
-            let _context = PrimaryContext::make_current();
+        let load = || {
             turn.wait(); // the capture begins
             turn.wait();
             let other = stored(other.as_bytes());
@@ -160,7 +151,8 @@ fn load_while_capturing(driver: &'static Driver, table: &CodeTable) {
             turn.wait(); // the capture ends
             turn.wait();
             loaded
-        });
+        };
+        let loading = scope.spawn(move || in_primary_context(load));
         turn.wait();
         // SAFETY: as `cuda.h` says; 1 is `CU_STREAM_NON_BLOCKING`, 0 is `CU_STREAM_CAPTURE_MODE_GLOBAL`.
         let begun = unsafe { (create(&raw mut stream, 1), begin(stream, 0)) };
@@ -179,7 +171,10 @@ fn a_kernel_is_chosen_loaded_and_launched() {
     let Some(driver) = gpu() else { return };
     let table = CodeTable::new();
     assert!(matches!(table.load(driver, "add_one", &[]), Ok(Loading::NoContext)));
-    let context = PrimaryContext::make_current();
+    in_primary_context(|| choose_load_and_launch(driver, &table));
+}
+
+fn choose_load_and_launch(driver: &'static Driver, table: &CodeTable) {
     let capability = driver.compute_capability(0).unwrap();
     let exact = format!("sm_{}{}", capability.major, capability.minor);
     let hollow = stored(&hollow_cubin());
@@ -195,12 +190,11 @@ fn a_kernel_is_chosen_loaded_and_launched() {
     assert!(matches!(&kernel.refused[..], [one] if matches!(one.reason, Reason::Driver(_))));
     // None before CUDA 12.4.
     assert!(kernel.params.is_none() || kernel.params.as_deref() == Some(&[8, 8, 4][..]));
-    run(driver, &table, &kernel);
-    load_while_capturing(driver, &table);
+    run(driver, table, &kernel);
+    load_while_capturing(driver, table);
 
     let absent = [candidate("compute_75", &ptx, "add_two")];
     eprintln!("{}", table.load(driver, "add_two", &absent).unwrap_err());
     // SAFETY: every launch has been waited for.
     unsafe { table.unload_all(driver) }.unwrap();
-    drop(context);
 }

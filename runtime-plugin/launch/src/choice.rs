@@ -1,6 +1,6 @@
 //! Which of several variants runs: decided as far as shapes allow, and for the rest by the tensors' addresses.
 //!
-//! Owns: what guards come to when everything but addresses is known ([`Decided::of`]), and the small program that is left for
+//! Owns: what guards come to when everything but addresses is known ([`GuardDecision::from_guards`]), and the small program that is left for
 //! enqueue ([`Choice::pick`]): a decision diagram whose steps each look at the low bits of one address. It is built from the guards
 //! by trying both answers to each question that is left, so it needs no interpreter and takes at most as many steps as there are
 //! questions; parts that come to the same are shared.
@@ -10,7 +10,7 @@
 
 use super::steps::{NODE_STEP_LIMIT, Steps, weight};
 use cubinder_expr::value::Value;
-use cubinder_expr::{DeviceFact, Environment, EvalError, Expr, Node};
+use cubinder_expr::{Environment, EvalError, Expr, Node};
 
 /// The most residual guards that are looked at for one choice, which bounds its size. A guard with 16 questions that all must hold
 /// takes 33.
@@ -18,7 +18,7 @@ const VISIT_LIMIT: usize = 2048;
 
 /// Guards, with everything known but addresses.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Decided {
+pub struct GuardDecision {
     /// The variants that may run, in order, by their indices in the plugin.
     pub candidates: Vec<usize>,
     /// Chooses among the candidates; none where that does not depend on addresses: then the one candidate runs.
@@ -29,7 +29,7 @@ pub struct Decided {
 
 /// Why guards are not decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Undecided {
+pub enum UndecidedGuards {
     /// They ask about addresses in too many ways.
     #[error(
         "the guards ask for `aligned` in more than {VISIT_LIMIT} ways; ask for fewer tensors or fewer alignments"
@@ -77,7 +77,7 @@ impl Choice {
         self.steps.iter_mut().for_each(|step| step.tensor = storage_of(step.tensor));
     }
 
-    /// The place of what runs among [`Decided::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
+    /// The place of what runs among [`GuardDecision::candidates`]; none where no guard holds. `address` gives the tensors' addresses, by
     /// their indices over inputs, then outputs, or numbers that are multiples of the same powers of two.
     #[inline]
     #[must_use]
@@ -97,7 +97,7 @@ impl Choice {
     }
 }
 
-impl Decided {
+impl GuardDecision {
     /// Decides among variants with these indices and guards, in order of preference; no guard always holds. `environment` knows
     /// attributes and shapes and no addresses.
     ///
@@ -107,7 +107,7 @@ impl Decided {
         guards: impl IntoIterator<Item = (usize, Option<&'g Expr>)>,
         environment: &dyn Environment,
         budget: &mut Steps,
-    ) -> Result<Decided, Undecided> {
+    ) -> Result<GuardDecision, UndecidedGuards> {
         let mut maker =
             DiagramBuilder { environment, budget, steps: Vec::new(), without_value: Vec::new(), visits: 0 };
         let mut candidates = Vec::new();
@@ -137,9 +137,9 @@ impl Decided {
             below = maker.decide(residual, &mut Vec::new(), &mut branches)?;
         }
         let mut entry = below;
-        let (candidates, steps) = without_unreached(&candidates, maker.steps, &mut entry);
+        let (candidates, steps) = only_reached(&candidates, maker.steps, &mut entry);
         let choice = matches!(entry, Successor::Step(_)).then_some(Choice { steps, entry });
-        Ok(Decided { candidates, choice, without_value: maker.without_value })
+        Ok(GuardDecision { candidates, choice, without_value: maker.without_value })
     }
 
     /// The variant that runs for these addresses (see [`Choice::pick`]), by its index in the plugin.
@@ -164,11 +164,7 @@ enum Verdict {
 
 /// Leaves out the steps and candidates that `entry` does not lead to. Guards behind one that turns out to hold for all addresses
 /// leave such steps.
-fn without_unreached(
-    candidates: &[usize],
-    steps: Vec<Step>,
-    entry: &mut Successor,
-) -> (Vec<usize>, Box<[Step]>) {
+fn only_reached(candidates: &[usize], steps: Vec<Step>, entry: &mut Successor) -> (Vec<usize>, Box<[Step]>) {
     let mut is_reached = vec![false; steps.len()];
     let mut is_taken = vec![false; candidates.len()];
     let mut reach = |next: Successor, is_reached: &mut [bool]| {
@@ -231,28 +227,8 @@ struct AlignmentEnvironment<'a> {
 }
 
 impl Environment for AlignmentEnvironment<'_> {
-    fn attribute(&self, index: u32) -> Option<&Value> {
-        self.environment.attribute(index)
-    }
-
-    fn shape(&self, tensor: u32) -> Option<&[i64]> {
-        self.environment.shape(tensor)
-    }
-
-    fn rank(&self, tensor: u32) -> Option<usize> {
-        self.environment.rank(tensor)
-    }
-
-    fn device(&self, fact: DeviceFact) -> Option<i64> {
-        self.environment.device(fact)
-    }
-
-    fn values(&self, tensor: u32) -> Option<&[i64]> {
-        self.environment.values(tensor)
-    }
-
-    fn size(&self, tensor: u32) -> Option<i64> {
-        self.environment.size(tensor)
+    fn base(&self) -> Option<&dyn Environment> {
+        Some(self.environment)
     }
 
     /// What is a multiple of 16 is one of 8, and what is none of 8 is none of 16.
@@ -284,12 +260,12 @@ struct GuardBranches {
 }
 
 impl DiagramBuilder<'_> {
-    fn spend(&mut self, steps: usize) -> Result<(), Undecided> {
-        self.budget.charge(steps).map_err(|_| Undecided::TooManySteps)
+    fn spend(&mut self, steps: usize) -> Result<(), UndecidedGuards> {
+        self.budget.charge(steps).map_err(|_| UndecidedGuards::TooManySteps)
     }
 
     /// Evaluation comes to an address, or to the same whatever the addresses are.
-    fn without_addresses(&mut self, variant: usize, guard: Option<&Expr>) -> Result<Verdict, Undecided> {
+    fn without_addresses(&mut self, index: usize, guard: Option<&Expr>) -> Result<Verdict, UndecidedGuards> {
         let Some(guard) = guard else { return Ok(Verdict::Holds) };
         self.spend(1)?;
         let known = AlignmentEnvironment { environment: self.environment, facts: &[] };
@@ -297,15 +273,15 @@ impl DiagramBuilder<'_> {
             Ok(Value::Bool(true)) => return Ok(Verdict::Holds),
             Ok(_) => return Ok(Verdict::Fails),
             Err(EvalError::UnknownAddress(_)) => self.budget.bind(guard, &known),
-            Err(error) => return self.fails_with(variant, error).map(|()| Verdict::Fails),
+            Err(error) => return self.fails_with(index, error).map(|()| Verdict::Fails),
         };
         Ok(Verdict::Open(residual))
     }
 
     /// Keeps why a guard has no value.
-    fn fails_with(&mut self, variant: usize, error: EvalError) -> Result<(), Undecided> {
+    fn fails_with(&mut self, variant: usize, error: EvalError) -> Result<(), UndecidedGuards> {
         if self.budget.is_spent() {
-            return Err(Undecided::TooManySteps);
+            return Err(UndecidedGuards::TooManySteps);
         }
         if !self.without_value.iter().any(|(known, _)| *known == variant) {
             self.without_value.push((variant, error));
@@ -320,10 +296,10 @@ impl DiagramBuilder<'_> {
         residual: &Expr,
         facts: &mut Vec<AlignmentAnswer>,
         branches: &mut GuardBranches,
-    ) -> Result<Successor, Undecided> {
+    ) -> Result<Successor, UndecidedGuards> {
         self.visits += 1;
         if self.visits > VISIT_LIMIT {
-            return Err(Undecided::TooManyWays);
+            return Err(UndecidedGuards::TooManyWays);
         }
         let weight = weight(&residual.nodes);
         self.spend(weight)?;

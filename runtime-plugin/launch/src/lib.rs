@@ -9,9 +9,9 @@
 mod choice;
 mod device;
 mod error;
+mod evaluation;
 mod facts;
 pub mod native;
-mod numbers;
 mod pack;
 pub mod proof;
 mod rules;
@@ -23,11 +23,11 @@ mod value_bounds;
 mod variants;
 mod workspace;
 
-pub use choice::{Choice, Decided, Undecided};
-pub use device::Device;
+pub use choice::{Choice, GuardDecision, UndecidedGuards};
+pub use device::{Device, PerDeviceFact};
 pub use error::{LaunchError, Limit, Problem, Role, Subject};
+pub use evaluation::{Clusters, EvaluatedArgument, EvaluatedLaunch, LaunchLimits};
 pub use facts::{Facts, UNKNOWN_EXTENT, describe, shape_text};
-pub use numbers::{Clusters, EvaluatedArgument, EvaluatedLaunch, LaunchLimits};
 pub use pack::{alignment, append};
 pub use rules::{
     Rule, check, check_limits, check_output_limits, output_shape, output_shapes, rules_of_attributes,

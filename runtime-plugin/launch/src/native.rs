@@ -4,7 +4,7 @@
 //! code, its grid, block and dynamic shared memory, and scalars, all of them expressions of the inputs' dimensions; and it passes the
 //! inputs' addresses, then the scalars as 32-bit integers, then the outputs' addresses, an output that shares an input's memory left out.
 //!
-//! Owns: which launches can go that way ([`obstacles`], and [`misfit`] for kernels of other compilers), how the author's arguments become such integers ([`words`]), and the expressions
+//! Owns: which launches can go that way ([`obstacles`], and [`argument_mismatch`] for kernels of other compilers), how the author's arguments become such integers ([`words`]), and the expressions
 //! of a launch ([`lower`]). The compiler writes a wrapper kernel by it, which puts the arguments together again, and the runtime library
 //! gives TensorRT the expressions, so that both count alike. Never: no CUDA text, no TensorRT, no number that was cut to fit.
 
@@ -31,7 +31,7 @@ use cubinder_model::model::{ArgValue, Guard, Launch, Plugin, Requirement, Varian
 pub use evaluate::{NoNumber, evaluate};
 pub use limits::{limits, sizes};
 pub use obstacles::{Obstacle, obstacles};
-pub use precompiled::{Misfit, misfit};
+pub use precompiled::{ArgumentMismatch, argument_mismatch};
 pub use unproved::{Unproved, running, unproved, writes};
 
 /// One of the 32-bit integers that TensorRT passes between the inputs and the outputs.
@@ -47,13 +47,13 @@ pub enum Word {
         /// Which element of an array; 0 of a scalar.
         element: usize,
         /// Which part of it.
-        part: Part,
+        part: WordPart,
     },
 }
 
 /// Which bits of a value a word has. A value of fewer than 32 bits is a whole number of 32, with its sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum WordPart {
     /// All of them.
     Whole,
     /// The low 32 of 64.
@@ -62,11 +62,11 @@ pub enum Part {
     High,
 }
 
-impl Part {
+impl WordPart {
     /// The parts of a value of this type, in the order in which they are passed.
     #[must_use]
-    pub fn for_type(ty: ScalarType) -> &'static [Part] {
-        if ty.size() > 4 { &[Part::Low, Part::High] } else { &[Part::Whole] }
+    pub fn for_type(ty: ScalarType) -> &'static [WordPart] {
+        if ty.size() > 4 { &[WordPart::Low, WordPart::High] } else { &[WordPart::Whole] }
     }
 }
 
@@ -81,7 +81,7 @@ pub fn words(launch: &Launch) -> Vec<Word> {
     let of_args = launch.args.iter().enumerate().filter_map(|(arg, it)| Some((arg, elements(&it.value)?)));
     let of_args = of_args.flat_map(|(arg, (ty, count))| {
         (0..count).flat_map(move |element| {
-            Part::for_type(ty).iter().map(move |part| Word::Element { arg, element, part: *part })
+            WordPart::for_type(ty).iter().map(move |part| Word::Element { arg, element, part: *part })
         })
     });
     std::iter::once(Word::Nothing).chain(of_args).collect()
@@ -132,7 +132,7 @@ pub fn op_of_symbol(symbol: &str) -> Option<String> {
     Some(if namespace.is_empty() { name.to_owned() } else { format!("{namespace}::{name}") })
 }
 
-/// Whether what TensorRT launches is the author's kernel as another compiler made it ([`misfit`]): then it is not told that there is nothing to do.
+/// Whether what TensorRT launches is the author's kernel as another compiler made it ([`argument_mismatch`]): then it is not told that there is nothing to do.
 #[must_use]
 pub fn is_own(launch: &Launch) -> bool {
     launch.code.iter().any(|code| code.symbol.starts_with(OWN))
@@ -154,16 +154,16 @@ pub struct Lowered<D> {
 /// Why a part of a launch cannot be told to TensorRT.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{role}{cause}")]
-pub struct Fault<E> {
+pub struct LoweringError<E> {
     /// The part.
     pub role: Role,
     /// What is wrong with it.
-    pub cause: Cause<E>,
+    pub cause: LoweringProblem<E>,
 }
 
 /// What is wrong with a part of a launch.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum Cause<E> {
+pub enum LoweringProblem<E> {
     /// TensorRT's operations cannot say it, or the builder refused.
     #[error(": {0}")]
     Lower(LowerError<E>),
@@ -184,7 +184,7 @@ pub fn lower<B: ShapeBuilder>(
     launch: &Launch,
     env: &dyn Environment,
     builder: &mut B,
-) -> Result<Lowered<B::Dim>, Fault<B::Error>> {
+) -> Result<Lowered<B::Dim>, LoweringError<B::Error>> {
     let mut lowering = Lowering { env, builder, spared: None };
     let left_out = when.map(|when| lowering.unmet(&when.expr, &when.text)).transpose()?;
     if matches!(left_out, Some(Truth::Known(true))) {
@@ -241,8 +241,11 @@ pub fn lower<B: ShapeBuilder>(
 }
 
 /// The elements of an array argument: exactly `len`.
-fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symbol<D>>, Fault<E>> {
-    let wrong = |problem| Fault { role: Role::Argument(name.to_owned()), cause: Cause::Value(problem) };
+fn items<D: Clone, E>(value: Symbol<D>, len: u32, name: &str) -> Result<Vec<Symbol<D>>, LoweringError<E>> {
+    let wrong = |problem| LoweringError {
+        role: Role::Argument(name.to_owned()),
+        cause: LoweringProblem::Value(problem),
+    };
     let items = match value {
         Symbol::Known(Value::Array(items)) => items.into_iter().map(Symbol::Known).collect(),
         Symbol::Array(items) => items,
@@ -268,23 +271,27 @@ fn divides(expr: &Expr) -> bool {
 }
 
 /// Threads of a block, where shapes decide none of it.
-fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), Fault<E>> {
+fn threads<D, E>(block: &[Extent<D>; 3]) -> Result<(), LoweringError<E>> {
     let [Extent::Known(x), Extent::Known(y), Extent::Known(z)] = block else { return Ok(()) };
     let value = x.saturating_mul(*y).saturating_mul(*z);
     if value <= MAX_THREADS {
         return Ok(());
     }
     let problem = Problem::TooLarge { value, most: MAX_THREADS, limit: Limit::Cuda };
-    Err(Fault { role: Role::Threads, cause: Cause::Value(problem) })
+    Err(unfit(Role::Threads, problem))
 }
 
-fn fault<E>(role: Role) -> impl FnOnce(LowerError<E>) -> Fault<E> {
-    move |error| Fault { role, cause: Cause::Lower(error) }
+fn unfit<E>(role: Role, problem: Problem) -> LoweringError<E> {
+    LoweringError { role, cause: LoweringProblem::Value(problem) }
+}
+
+fn fault<E>(role: Role) -> impl FnOnce(LowerError<E>) -> LoweringError<E> {
+    move |error| LoweringError { role, cause: LoweringProblem::Lower(error) }
 }
 
 /// Of what is made for the grid, where nothing else is to blame.
-fn of_grid<E>(error: LowerError<E>) -> Fault<E> {
-    Fault { role: Role::Grid('x'), cause: Cause::Lower(error) }
+fn of_grid<E>(error: LowerError<E>) -> LoweringError<E> {
+    LoweringError { role: Role::Grid('x'), cause: LoweringProblem::Lower(error) }
 }
 
 /// A value that is known, or that TensorRT computes when shapes are.
@@ -316,27 +323,25 @@ struct Lowering<'a, B: ShapeBuilder> {
     spared: Option<B::Dim>,
 }
 
-type Answer<B, T> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
+type Answer<B, T = <B as ShapeBuilder>::Dim> = Result<T, LowerError<<B as ShapeBuilder>::Error>>;
 
 impl<B: ShapeBuilder> Lowering<'_, B> {
-    fn constant(&mut self, value: i64) -> Answer<B, B::Dim> {
+    fn constant(&mut self, value: i64) -> Answer<B> {
         self.builder.constant(value).map_err(LowerError::Builder)
     }
 
-    fn operation(&mut self, op: ShapeOp, a: &B::Dim, b: &B::Dim) -> Answer<B, B::Dim> {
+    fn operation(&mut self, op: ShapeOp, a: &B::Dim, b: &B::Dim) -> Answer<B> {
         self.builder.operation(op, a, b).map_err(LowerError::Builder)
     }
 
-    fn with_constant(&mut self, op: ShapeOp, a: &B::Dim, b: i64) -> Answer<B, B::Dim> {
+    fn with_constant(&mut self, op: ShapeOp, a: &B::Dim, b: i64) -> Answer<B> {
         let b = self.constant(b)?;
         self.operation(op, a, &b)
     }
 
     /// 1 where an output is empty, or a tensor that the launch is given; none where the launch divides nowhere by what depends on shapes.
     fn emptiness(&mut self, plugin: &Plugin, launch: &Launch) -> Answer<B, Option<B::Dim>> {
-        let exprs = launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]);
-        let exprs = exprs.chain(launch.args.iter().filter_map(|arg| arg.value.expr()));
-        if !exprs.into_iter().any(divides) {
+        if !launch.exprs().any(divides) {
             return Ok(None);
         }
         let outputs = plugin.inputs.len()..plugin.tensor_count();
@@ -345,23 +350,28 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
             launch.args.iter().filter_map(|arg| arg.value.tensor()).chain(outputs).collect();
         tensors.sort_unstable();
         tensors.dedup();
-        let mut least: Option<B::Dim> = None;
+        let mut dims = Vec::new();
         for tensor in tensors {
             let rank = self.env.rank(tensor);
-            let rank = rank.ok_or(LowerError::Evaluate(EvalError::UnknownTensor(tensor)))?;
-            for axis in 0..rank {
-                let dim = self.builder.dim(tensor, axis).map_err(LowerError::Builder)?;
-                least = Some(match least {
-                    Some(least) => self.operation(ShapeOp::Min, &least, &dim)?,
-                    None => dim,
-                });
+            for axis in 0..rank.ok_or(LowerError::Evaluate(EvalError::UnknownTensor(tensor)))? {
+                dims.push(self.builder.dim(tensor, axis).map_err(LowerError::Builder)?);
             }
         }
-        least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()
+        self.has_zero(dims)
+    }
+
+    /// 1 where one of the extents is 0; none where there are no extents.
+    fn has_zero(&mut self, extents: Vec<B::Dim>) -> Answer<B, Option<B::Dim>> {
+        let mut extents = extents.into_iter();
+        let Some(mut least) = extents.next() else { return Ok(None) };
+        for extent in extents {
+            least = self.operation(ShapeOp::Min, &least, &extent)?;
+        }
+        self.with_constant(ShapeOp::Equal, &least, 0).map(Some)
     }
 
     /// Whether a condition does not hold.
-    fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, Fault<B::Error>> {
+    fn unmet(&mut self, condition: &Expr, text: &str) -> Result<Truth<B::Dim>, LoweringError<B::Error>> {
         let lowered = self.negated(condition);
         lowered.map_err(fault(Role::Condition(text.to_owned())))
     }
@@ -399,19 +409,15 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
 
     /// 1 where the launch is left out, and where an extent of the grid is 0; none where neither can be.
     fn empty(&mut self, grid: &[Extent<B::Dim>; 3], left_out: Option<B::Dim>) -> Answer<B, Option<B::Dim>> {
-        let mut least: Option<B::Dim> = None;
+        let mut extents = Vec::new();
         for extent in grid {
-            let extent = match extent {
-                Extent::Known(1..) => continue,
-                Extent::Known(value) => self.constant(*value)?,
-                Extent::Dim(dim) => dim.clone(),
-            };
-            least = Some(match least {
-                Some(least) => self.operation(ShapeOp::Min, &least, &extent)?,
-                None => extent,
-            });
+            match extent {
+                Extent::Known(1..) => {}
+                Extent::Known(value) => extents.push(self.constant(*value)?),
+                Extent::Dim(dim) => extents.push(dim.clone()),
+            }
         }
-        let is_empty = least.map(|least| self.with_constant(ShapeOp::Equal, &least, 0)).transpose()?;
+        let is_empty = self.has_zero(extents)?;
         self.either(is_empty, left_out)
     }
 
@@ -422,7 +428,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         nothing: Option<&B::Dim>,
         role: fn(char) -> Role,
         chosen: fn(&Extent<B::Dim>) -> bool,
-    ) -> Result<[B::Dim; 3], Fault<B::Error>> {
+    ) -> Result<[B::Dim; 3], LoweringError<B::Error>> {
         let mut one = |extent: &Extent<B::Dim>, axis| {
             self.select(extent, nothing.filter(|_| chosen(extent)), 1).map_err(fault(role(axis)))
         };
@@ -431,12 +437,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
     }
 
     /// The extent, or `instead` where there is nothing to do.
-    fn select(
-        &mut self,
-        extent: &Extent<B::Dim>,
-        nothing: Option<&B::Dim>,
-        instead: i64,
-    ) -> Answer<B, B::Dim> {
+    fn select(&mut self, extent: &Extent<B::Dim>, nothing: Option<&B::Dim>, instead: i64) -> Answer<B> {
         let dim = match (extent, nothing) {
             (Extent::Known(value), None) => return self.constant(*value),
             (Extent::Known(value), Some(_)) if *value == instead => return self.constant(*value),
@@ -454,7 +455,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         }
     }
 
-    fn value(&mut self, expr: &Expr, role: Role) -> Result<Symbol<B::Dim>, Fault<B::Error>> {
+    fn value(&mut self, expr: &Expr, role: Role) -> Result<Symbol<B::Dim>, LoweringError<B::Error>> {
         let spared = self.spared.clone();
         lower_value(expr, self.env, self.builder, spared.as_ref()).map_err(fault(role))
     }
@@ -465,7 +466,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         role: fn(char) -> Role,
         least: i64,
         most: [i64; 3],
-    ) -> Result<[Extent<B::Dim>; 3], Fault<B::Error>> {
+    ) -> Result<[Extent<B::Dim>; 3], LoweringError<B::Error>> {
         Ok([
             self.extent(&exprs[0], role('x'), least, most[0])?,
             self.extent(&exprs[1], role('y'), least, most[1])?,
@@ -480,8 +481,8 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         role: Role,
         least: i64,
         most: i64,
-    ) -> Result<Extent<B::Dim>, Fault<B::Error>> {
-        let wrong = |role, problem| Err(Fault { role, cause: Cause::Value(problem) });
+    ) -> Result<Extent<B::Dim>, LoweringError<B::Error>> {
+        let wrong = |role, problem| Err(unfit(role, problem));
         match self.value(expr, role.clone())? {
             Symbol::Int(dim) => Ok(Extent::Dim(dim)),
             Symbol::Known(Value::Int(value)) if value < least => {
@@ -506,8 +507,8 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
         ty: ScalarType,
         value: Symbol<B::Dim>,
         role: &dyn Fn() -> Role,
-    ) -> Result<(), Fault<B::Error>> {
-        let problem = |problem| Fault { role: role(), cause: Cause::Value(problem) };
+    ) -> Result<(), LoweringError<B::Error>> {
+        let problem = |problem| unfit(role(), problem);
         let dim = match (value, ty) {
             (Symbol::Known(value), _) => {
                 for word in known_words(ty, &value).map_err(problem)? {
@@ -542,7 +543,7 @@ impl<B: ShapeBuilder> Lowering<'_, B> {
     }
 
     /// The low 32 bits as a signed number: all that goes through a 32-bit integer unchanged.
-    fn low(&mut self, dim: &B::Dim) -> Answer<B, B::Dim> {
+    fn low(&mut self, dim: &B::Dim) -> Answer<B> {
         let high = self.with_constant(ShapeOp::FloorDiv, dim, WORDS)?;
         let above = self.with_constant(ShapeOp::Prod, &high, WORDS)?;
         let rest = self.operation(ShapeOp::Sub, dim, &above)?;

@@ -8,7 +8,9 @@
 //! neither is asked for.
 
 use super::error::{LaunchError, Limit, Problem, Role, Subject};
-use super::numbers::{EvaluatedLaunch, ExprContext, Fault, LaunchLimits, LaunchMemory, evaluate_launch};
+use super::evaluation::{
+    Checked, EvaluatedLaunch, ExprContext, LaunchLimits, LaunchMemory, evaluate_launch, is_empty,
+};
 use super::steps::Steps;
 use super::workspace::{ScratchRange, reserved};
 use cubinder_expr::data_type::DataType;
@@ -174,12 +176,7 @@ impl<'a> Sequencing<'a> {
         }
     }
 
-    fn evaluated(
-        &self,
-        step: &Step,
-        limits: &LaunchLimits<'_>,
-        steps: &mut Steps,
-    ) -> Result<EvaluatedStep, Fault> {
+    fn evaluated(&self, step: &Step, limits: &LaunchLimits<'_>, steps: &mut Steps) -> Checked<EvaluatedStep> {
         let mut context = ExprContext { environment: self.environment, steps };
         if let Some(when) = &step.when
             && !is_true(when, &mut context)?
@@ -198,7 +195,7 @@ impl<'a> Sequencing<'a> {
         }
     }
 
-    fn filled_bytes(&self, fill: &Fill) -> Result<u64, Fault> {
+    fn filled_bytes(&self, fill: &Fill) -> Checked<u64> {
         match fill.memory {
             Memory::Scratch(index) => {
                 let count = self.sequence.scratch.len();
@@ -213,25 +210,20 @@ impl<'a> Sequencing<'a> {
                 let types = self.variant.types.get(tensor).zip(self.variant.formats.get(tensor));
                 let (ty, format) =
                     types.ok_or((Role::Bytes, Problem::NoSuchTensor { index: number, count }))?;
-                let unknown =
-                    || (Role::Bytes, Problem::NoValue("the tensor's shape is not known".to_owned()));
-                let shape = self.environment.shape(number).ok_or_else(unknown)?;
-                let beyond = || Problem::NoValue("it is beyond 64 bits".to_owned());
-                tensor_bytes(*ty, *format, shape).ok_or_else(|| (Role::Bytes, beyond()))
+                let no_value = |why: &str| (Role::Bytes, Problem::NoValue(why.to_owned()));
+                let shape = self.environment.shape(number);
+                let shape = shape.ok_or_else(|| no_value("the tensor's shape is not known"))?;
+                tensor_bytes(*ty, *format, shape).ok_or_else(|| no_value("it is beyond 64 bits"))
             }
         }
     }
 
     /// The first output, if there is one, that should have been written, or that is read before it is.
-    fn unwritten(&self) -> Option<Fault> {
+    fn unwritten(&self) -> Option<(Role, Problem)> {
         let inputs = self.plugin.inputs.len();
-        let is_empty = |tensor: usize| {
-            let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
-            shape.is_some_and(|shape| shape.contains(&0))
-        };
         (inputs..).zip(&self.plugin.outputs).find_map(|(tensor, output)| {
             // How much there is of what depends on data the kernels say.
-            if is_empty(tensor) || output.alias.is_some() || output.depends_on_data() {
+            if is_empty(self.environment, tensor) || output.alias.is_some() || output.depends_on_data() {
                 return None;
             }
             let problem = self.never_written(tensor)?;
@@ -277,19 +269,18 @@ impl<'a> Sequencing<'a> {
     fn subject(&self, work: &Work) -> Subject {
         match work {
             Work::Launch(launch) => Subject::Launch(launch.kernel.clone()),
-            Work::Fill(Fill { memory: Memory::Scratch(index), .. }) => {
-                let scratch = self.variant.scratch.get(*index as usize);
-                Subject::Fill(scratch.map(|scratch| scratch.name.clone()).unwrap_or_default())
-            }
-            Work::Fill(Fill { memory: Memory::Output(index), .. }) => {
-                let output = self.plugin.outputs.get(*index as usize);
-                Subject::Fill(output.map(|output| output.name.clone()).unwrap_or_default())
+            Work::Fill(fill) => {
+                let name = match fill.memory {
+                    Memory::Scratch(index) => self.variant.scratch.get(index as usize).map(|it| &it.name),
+                    Memory::Output(index) => self.plugin.outputs.get(index as usize).map(|it| &it.name),
+                };
+                Subject::Fill(name.cloned().unwrap_or_default())
             }
         }
     }
 
     #[cold]
-    fn error(&self, subject: Subject, (role, problem): Fault) -> Box<LaunchError> {
+    fn error(&self, subject: Subject, (role, problem): (Role, Problem)) -> Box<LaunchError> {
         launch_error(self.plugin, self.environment, subject, role, problem)
     }
 }
@@ -323,7 +314,7 @@ fn launch_error(
     Box::new(LaunchError { plugin: plugin.full_name(), subject, role, problem, shapes: shapes.collect() })
 }
 
-fn is_true(when: &Guard, context: &mut ExprContext<'_>) -> Result<bool, Fault> {
+fn is_true(when: &Guard, context: &mut ExprContext<'_>) -> Checked<bool> {
     let fault = |problem| (Role::Condition(when.text.clone()), problem);
     match context.value(&when.expr).map_err(fault)? {
         Value::Bool(value) => Ok(value),
@@ -331,7 +322,7 @@ fn is_true(when: &Guard, context: &mut ExprContext<'_>) -> Result<bool, Fault> {
     }
 }
 
-fn scratch_bytes(scratch: &Scratch, context: &mut ExprContext<'_>) -> Result<u64, Fault> {
+fn scratch_bytes(scratch: &Scratch, context: &mut ExprContext<'_>) -> Checked<u64> {
     let fault = |problem| (Role::Bytes, problem);
     match context.value(&scratch.bytes as &Expr).map_err(fault)? {
         Value::Int(value) => u64::try_from(value).map_err(|_| fault(Problem::TooSmall { value, least: 0 })),

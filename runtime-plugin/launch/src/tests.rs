@@ -222,7 +222,7 @@ fn what_cannot_be_launched_is_refused_with_its_reason() {
 }
 
 /// The variants that may run with their order, as far as there are any.
-fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<Decided, Unmet> {
+fn decided(plugin: &Plugin, ty: DataType, facts: &Facts<'_>) -> Result<GuardDecision, Unmet> {
     let order = in_order(plugin, &linear(&[ty; 2]), AUTO_TACTIC, facts)?;
     decide(plugin, &order, AUTO_TACTIC, facts, &mut Steps::default())
 }

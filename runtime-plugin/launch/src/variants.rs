@@ -3,7 +3,7 @@
 //! A guard is correctness and the order preference. So whatever was chosen, by TensorRT or by nobody, a variant runs only where its
 //! guard is true, and where that of the chosen one is not, the next in order whose is takes its place.
 
-use super::choice::{Decided, Undecided};
+use super::choice::{GuardDecision, UndecidedGuards};
 use super::facts::{Facts, describe};
 use super::signature::{Signature, no_variant, serving};
 use super::steps::{Steps, weight};
@@ -11,7 +11,7 @@ use super::tuned::{nearest_point, put_in_order};
 use cubinder_expr::value::Value;
 use cubinder_expr::{BinaryOp, EvalError, Expr, Node};
 use cubinder_model::attribute_check::Unmet;
-use cubinder_model::model::{AUTO_TACTIC, Guard, Launch, Plugin, Variant};
+use cubinder_model::model::{AUTO_TACTIC, Guard, Plugin, Variant};
 
 /// Whether a tactic leaves the choice to the shapes and addresses of each run.
 #[must_use]
@@ -65,7 +65,7 @@ pub fn decide(
     tactic: i32,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Decided, Unmet> {
+) -> Result<GuardDecision, Unmet> {
     let facts = Facts { alignments: &[], ..*facts };
     let before = steps.clone();
     let decided = match decide_in(plugin, order, &facts, steps) {
@@ -89,12 +89,12 @@ fn decide_in(
     order: &[usize],
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Decided, Undecided> {
+) -> Result<GuardDecision, UndecidedGuards> {
     let guards = order.iter().filter_map(|index| {
         let variant = plugin.variants.get(*index)?;
         Some((*index, variant.guard.as_ref().map(|guard| &guard.expr)))
     });
-    let mut decided = Decided::from_guards(guards, facts, steps)?;
+    let mut decided = GuardDecision::from_guards(guards, facts, steps)?;
     if let Some(choice) = &mut decided.choice {
         choice.resolve(|tensor| plugin.storage_of(tensor));
     }
@@ -134,16 +134,7 @@ pub fn is_excluded(guard: Option<&Guard>, facts: &Facts<'_>, steps: &mut Steps) 
 /// Whether something about a variant depends on the device that it runs on.
 #[must_use]
 pub fn asks_for_device(variant: &Variant) -> bool {
-    let asks = |expr: &Expr| expr.nodes.iter().any(|node| matches!(node, Node::Device(_)));
-    let of_launch = |launch: &Launch| {
-        let extents = launch.grid.iter().chain(&launch.block).chain(launch.cluster.iter().flatten());
-        let args = launch.args.iter().filter_map(|arg| arg.value.expr());
-        extents.chain([&launch.shared_bytes]).chain(args).any(asks)
-    };
-    let conditions = variant.steps.iter().filter_map(|step| step.when.as_ref());
-    conditions.chain(&variant.guard).any(|guard| asks(&guard.expr))
-        || variant.scratch.iter().any(|scratch| asks(&scratch.bytes))
-        || variant.launches().any(of_launch)
+    variant.exprs().flat_map(|expr| &expr.nodes).any(|node| matches!(node, Node::Device(_)))
 }
 
 /// Whether a variant may run.

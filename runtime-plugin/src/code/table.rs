@@ -11,7 +11,9 @@ use cubinder_model::{CodeBytes, CodeObject, Digest, KernelFacts, Launch, Target}
 use super::error::{DeviceFacts, LoadError, Reason, Refused};
 use super::image::Image;
 use crate::driver::sys::{self, CUdevice, CUkernel, CUlibrary};
-use crate::driver::{ComputeCapability, Driver, DriverError, RelaxedCapture, in_relaxed_capture_mode};
+use crate::driver::{
+    ComputeCapability, Driver, DriverError, RelaxedCapture, Result, in_relaxed_capture_mode,
+};
 
 /// One way to get a kernel: a code object and the kernel's symbol in it.
 #[derive(Debug, Clone, Copy)]
@@ -99,7 +101,7 @@ struct CurrentDevice {
 }
 
 impl CurrentDevice {
-    fn query(driver: &Driver) -> Result<CurrentDevice, DriverError> {
+    fn query(driver: &Driver) -> Result<CurrentDevice> {
         let device = driver.current_device()?;
         let capability = driver.compute_capability(device)?;
         Ok(CurrentDevice { device, capability, has_clusters: driver.has_clusters(device, capability) })
@@ -220,12 +222,7 @@ impl CodeTable {
     ///
     /// # Errors
     /// The driver's, for more than [`KernelLimits::max_shared_bytes`] say.
-    pub fn allow_shared(
-        &self,
-        driver: &Driver,
-        kernel: &LoadedKernel,
-        bytes: u32,
-    ) -> Result<(), DriverError> {
+    pub fn allow_shared(&self, driver: &Driver, kernel: &LoadedKernel, bytes: u32) -> Result<()> {
         let entry = self.entry(kernel.digest);
         let mut loaded = locked(&entry);
         let known = loaded.kernels.get_mut(&kernel.symbol);
@@ -259,7 +256,7 @@ impl CodeTable {
     ///
     /// # Safety
     /// No kernel of this table is used afterwards, by a captured graph neither.
-    pub unsafe fn unload_all(&self, driver: &Driver) -> Result<(), DriverError> {
+    pub unsafe fn unload_all(&self, driver: &Driver) -> Result<()> {
         let Some(mut entries) = locked_at_once(&self.entries) else { return Ok(()) };
         if entries.is_empty() {
             return Ok(());
@@ -443,7 +440,7 @@ fn stated_params(candidate: &Candidate<'_>) -> Option<Arc<[u32]>> {
     candidate.facts.map(|facts| facts.params.iter().map(|param| param.size).collect())
 }
 
-fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<DeviceKernel, DriverError> {
+fn on_device(driver: &Driver, kernel: CUkernel, device: CUdevice) -> Result<DeviceKernel> {
     let of_kernel = |attribute| Ok(unsigned(driver.kernel_attribute(kernel, device, attribute)?));
     let max_threads = of_kernel(sys::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?;
     let static_bytes = of_kernel(sys::CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES)?;

@@ -39,11 +39,7 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 
 // Itanium C++ ABI 3.3.5.3, "Runtime API", which glibc and musl follow.
 unsafe extern "C" {
-    fn __cxa_atexit(
-        handler: extern "C" fn(*mut c_void),
-        argument: *mut c_void,
-        library: *mut c_void,
-    ) -> c_int;
+    fn __cxa_atexit(handler: extern "C" fn(*mut c_void), data: *mut c_void, library: *mut c_void) -> c_int;
     /// Calls the handlers of `library` that have not run, and takes them away.
     fn __cxa_finalize(library: *mut c_void);
 }

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use super::error::EnqueueError;
+use super::error::{EnqueueError, Result};
 
 /// Where a node's memory lies at one enqueue.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +18,7 @@ pub struct Addresses<'a> {
 impl Addresses<'_> {
     /// Whether there are as many as the plugin has tensors.
     #[inline]
-    pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<(), EnqueueError> {
+    pub(super) fn check(&self, inputs: usize, outputs: usize) -> Result<()> {
         let [found_inputs, found_outputs] = [self.inputs.len(), self.outputs.len()];
         if found_inputs != inputs {
             return Err(EnqueueError::Tensors { which: "inputs", found: found_inputs, expected: inputs });

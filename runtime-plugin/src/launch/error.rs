@@ -10,6 +10,9 @@ use crate::driver::sys::{
 };
 use crate::driver::{Configuration, DriverError};
 
+/// What comes of a launch.
+pub(super) type Result<T, E = EnqueueError> = std::result::Result<T, E>;
+
 /// A launch that was not made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EnqueueError {

@@ -9,7 +9,7 @@ use cubinder_model::model::MAX_ARGUMENTS;
 use cubinder_model::{Arg, ArgValue, Digest, Launch, Plugin, Target};
 
 use super::addresses::{Addresses, Positions};
-use super::error::{EnqueueError, LaunchDescription, Refusal};
+use super::error::{EnqueueError, LaunchDescription, Refusal, Result};
 use crate::code::LoadedKernel;
 use crate::driver::sys::{
     CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_COOPERATIVE,
@@ -175,12 +175,7 @@ impl LaunchRecord {
     /// `at` holds the device addresses of the inputs that are given and of the outputs, in that order, with the shapes that the record was evaluated for, and of
     /// as much workspace as the record's sequence needs, all valid until the kernel has run. `stream` is a stream of the device that
     /// the kernel was loaded for (or null). The kernel has not been unloaded, and `driver` is the one that loaded it.
-    pub unsafe fn enqueue(
-        &self,
-        driver: &Driver,
-        at: &Addresses<'_>,
-        stream: CUstream,
-    ) -> Result<(), EnqueueError> {
+    pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         if self.is_empty() {
             return Ok(());

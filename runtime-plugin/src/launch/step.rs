@@ -4,7 +4,7 @@ use cubinder_launch::{EvaluatedStep, Sequence, tensor_bytes};
 use cubinder_model::{Memory, Plugin, Variant};
 
 use super::addresses::{Addresses, Positions};
-use super::error::{EnqueueError, MemoryRefusal, Overlap};
+use super::error::{EnqueueError, MemoryRefusal, Overlap, Result};
 use super::record::LaunchRecord;
 use crate::code::LoadedKernel;
 use crate::driver::sys::{CUdeviceptr, CUstream};
@@ -68,12 +68,7 @@ impl StepRecord {
     /// # Safety
     /// As for [`LaunchRecord::enqueue`].
     #[inline]
-    pub unsafe fn enqueue(
-        &self,
-        driver: &Driver,
-        at: &Addresses<'_>,
-        stream: CUstream,
-    ) -> Result<(), EnqueueError> {
+    pub unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         // SAFETY: the caller's promises.
         unsafe {
             match self {
@@ -146,12 +141,7 @@ impl FillRecord {
 
     /// # Safety
     /// As for [`LaunchRecord::enqueue`].
-    unsafe fn enqueue(
-        &self,
-        driver: &Driver,
-        at: &Addresses<'_>,
-        stream: CUstream,
-    ) -> Result<(), EnqueueError> {
+    unsafe fn enqueue(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         at.check(self.inputs, self.outputs)?;
         let to = match self.to {
             FillTarget::Output(index) => {
@@ -243,7 +233,7 @@ impl AliasRecord {
     /// [`EnqueueError::Tensors`] if the numbers of tensors are not the plugin's; [`EnqueueError::Overlap`] if the output's memory is
     /// partly the input's, or the copy would overwrite another input.
     #[inline]
-    pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool, EnqueueError> {
+    pub fn needs_copy(&self, at: &Addresses<'_>) -> Result<bool> {
         at.check(self.inputs, self.outputs)?;
         let [from, to] = self.addresses(at);
         if from == to || self.bytes == 0 {
@@ -268,12 +258,7 @@ impl AliasRecord {
     ///
     /// # Safety
     /// As for [`LaunchRecord::enqueue`], and [`AliasRecord::needs_copy`] returned `true` for these addresses.
-    pub unsafe fn copy(
-        &self,
-        driver: &Driver,
-        at: &Addresses<'_>,
-        stream: CUstream,
-    ) -> Result<(), EnqueueError> {
+    pub unsafe fn copy(&self, driver: &Driver, at: &Addresses<'_>, stream: CUstream) -> Result<()> {
         let [from, to] = self.addresses(at);
         // SAFETY: the caller's promises: both are tensors of this shape, type and format; they do not overlap.
         let copied = unsafe { driver.copy(to as CUdeviceptr, from as CUdeviceptr, self.bytes, stream) };

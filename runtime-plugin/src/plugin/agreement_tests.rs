@@ -71,7 +71,7 @@ fn typed(draft: &ArgDraft, choices: &mut Choices<'_>) -> Arg {
             ArgValue::Scalar { ty, expr: expr.clone() }
         }
         ArgDraftValue::Expr { expr, .. } => {
-            ArgValue::Array { ty, len: choices.of(&[0, 1, 2, 3, 4, 8]), expr: expr.clone() }
+            ArgValue::Array { ty, len: choices.pick_from(&[0, 1, 2, 3, 4, 8]), expr: expr.clone() }
         }
     };
     Arg { name: draft.name.clone(), value }
@@ -85,7 +85,7 @@ impl Choices<'_> {
         self.0.next().copied().unwrap_or(0)
     }
 
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+    fn pick_from<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.next() as usize % list.len()]
     }
 }
@@ -110,9 +110,9 @@ fn attribute(attribute: &Attribute, choices: &mut Choices<'_>) -> Value {
 fn element(element: AttributeElement, choices: &mut Choices<'_>) -> Value {
     match element {
         AttributeElement::Bool => Value::Bool(choices.next().is_multiple_of(2)),
-        AttributeElement::String => Value::Str(choices.of(&["", "wrap", "edge"]).to_owned()),
-        element if element.is_float() => Value::Float(choices.of(&[0.0, 0.5, 1.0, -2.0])),
-        _ => Value::Int(choices.of(&[0, 1, 2, 3, -1, 5, 64, 1 << 40])),
+        AttributeElement::String => Value::Str(choices.pick_from(&["", "wrap", "edge"]).to_owned()),
+        element if element.is_float() => Value::Float(choices.pick_from(&[0.0, 0.5, 1.0, -2.0])),
+        _ => Value::Int(choices.pick_from(&[0, 1, 2, 3, -1, 5, 64, 1 << 40])),
     }
 }
 
@@ -127,7 +127,7 @@ fn shape(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
         1 => &[4, 16, 64, 1024],
         _ => &[1, 2, 3, 4, 5, 8],
     };
-    (0..rank).map(|_| choices.of(extents)).collect()
+    (0..rank).map(|_| choices.pick_from(extents)).collect()
 }
 
 /// What a shape input holds: as much of what it may as it may. TensorRT tells nothing of it at run time, so it is the builder that refuses
@@ -140,7 +140,7 @@ fn held(input: &cubinder_model::Input, choices: &mut Choices<'_>) -> Vec<i64> {
         _ => counts.min + i64::from(choices.next()) % (counts.max.min(8) - counts.min + 1),
     };
     let some = [1, 2, 3, 5, 64, 0, allowed.min, allowed.max];
-    (0..count).map(|_| choices.of(&some).clamp(allowed.min, allowed.max)).collect()
+    (0..count).map(|_| choices.pick_from(&some).clamp(allowed.min, allowed.max)).collect()
 }
 
 struct Case {
@@ -172,11 +172,12 @@ impl Case {
                 *shape = if input.rank_max == 0 { Vec::new() } else { vec![values.len() as i64] };
             }
         }
-        let alignments = (0..plugin.tensor_count()).map(|_| choices.of(&[1, 4, 8, 16, 256, 4096])).collect();
+        let alignments =
+            (0..plugin.tensor_count()).map(|_| choices.pick_from(&[1, 4, 8, 16, 256, 4096])).collect();
         let device = Device {
-            sms: choices.of(&[1, 16, 132]),
-            shared_bytes: choices.of(&[49_152, 101_376, 232_448]),
-            capability: choices.of(&[75, 89, 90, 120]),
+            sms: choices.pick_from(&[1, 16, 132]),
+            shared_bytes: choices.pick_from(&[49_152, 101_376, 232_448]),
+            capability: choices.pick_from(&[75, 89, 90, 120]),
         };
         let mut case = Case { plugin, attributes, inputs, values, alignments, device };
         case.measure(choices);
@@ -193,7 +194,7 @@ impl Case {
         let rows: Vec<u32> = (0..).zip(&self.plugin.variants).map(|(row, _)| row).collect();
         let point = |_| {
             let mut near = |shape: &Vec<i64>| -> Vec<i64> {
-                shape.iter().map(|extent| extent.saturating_mul(choices.of(&[1, 1, 2, 3]))).collect()
+                shape.iter().map(|extent| extent.saturating_mul(choices.pick_from(&[1, 1, 2, 3]))).collect()
             };
             let shapes = self.inputs.iter().chain(&outputs).map(&mut near).collect();
             let mut ranking = rows.clone();

@@ -3,7 +3,7 @@
 use cubinder_expr::{DataType, Format};
 use cubinder_launch as launch;
 use cubinder_model::Plugin;
-use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc};
+use trt_abi::{DynamicPluginTensorDesc, Error, PluginTensorDesc, Result};
 
 use super::node::NodeData;
 use crate::definition::TensorKinds;
@@ -13,7 +13,7 @@ pub(super) fn output_types(
     node: &NodeData,
     inputs: &[trt_abi::DataType],
     outputs: &mut [trt_abi::DataType],
-) -> Result<(), Error> {
+) -> Result<()> {
     check_counts(node, inputs.len(), outputs.len())?;
     let types = known_types(node, inputs)?;
     let fitting = node.kinds.iter().find(|kinds| fits(node, kinds, &types, None));
@@ -52,7 +52,7 @@ pub(super) fn configured_kinds<'n>(
     node: &'n NodeData,
     inputs: &[DynamicPluginTensorDesc],
     outputs: &[DynamicPluginTensorDesc],
-) -> Result<&'n TensorKinds, Error> {
+) -> Result<&'n TensorKinds> {
     check_counts(node, inputs.len(), outputs.len())?;
     kinds_of(node, inputs.iter().chain(outputs).map(|tensor| &tensor.desc))
 }
@@ -61,7 +61,7 @@ pub(super) fn configured_kinds<'n>(
 pub(super) fn kinds_of<'n, 't>(
     node: &'n NodeData,
     tensors: impl Iterator<Item = &'t PluginTensorDesc> + Clone,
-) -> Result<&'n TensorKinds, Error> {
+) -> Result<&'n TensorKinds> {
     let types: Vec<_> = tensors.clone().map(|tensor| tensor.data_type).collect();
     let types = known_types(node, &types)?;
     let format = |tensor: &PluginTensorDesc| {
@@ -112,7 +112,7 @@ fn no_variant(node: &NodeData, types: &[DataType], formats: &[Format]) -> Error 
     node.invalid(launch::no_variant(node.definition.plugin(), &node.signature(&all_types[..end], formats)))
 }
 
-pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<(), Error> {
+pub(super) fn check_counts(node: &NodeData, inputs: usize, outputs: usize) -> Result<()> {
     let plugin = node.definition.plugin();
     let expected = node.counted_inputs();
     if inputs != expected {
@@ -138,7 +138,7 @@ pub(super) fn shape_inputs_are_named(plugin: &Plugin) -> String {
     format!("; the node's attribute `tensorrt_plugin_shape_input_indices` has to be [{list}]")
 }
 
-fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>, Error> {
+fn known_types(node: &NodeData, types: &[trt_abi::DataType]) -> Result<Vec<DataType>> {
     types
         .iter()
         .map(|ty| {

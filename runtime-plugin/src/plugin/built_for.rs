@@ -10,7 +10,7 @@ use cubinder_launch::native::{self, Unproved};
 use cubinder_launch::proof::{Domain, Greatest, Verdict};
 use cubinder_launch::{Facts, Steps};
 use cubinder_model::{CodeRef, Launch, Output, Requirement, Variant};
-use trt_abi::Error;
+use trt_abi::Result;
 
 use super::node::NodeData;
 use super::profile::Profile;
@@ -49,7 +49,7 @@ impl BuiltFor {
     ///
     /// # Errors
     /// What no shape of the profile meets.
-    pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor, Error> {
+    pub(super) fn prove(node: &NodeData, profile: Profile) -> Result<BuiltFor> {
         let required = required(node, &profile)?;
         let guarded = domain(node, &profile);
         let proved = node
@@ -137,7 +137,7 @@ fn domain<'a>(node: &'a NodeData, profile: &'a Profile) -> Domain<'a> {
 ///
 /// # Errors
 /// What no shape of the profile meets.
-fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>, Error> {
+fn required(node: &NodeData, profile: &Profile) -> Result<Vec<Requirement>> {
     profile.check(node)?;
     let plugin = node.definition.plugin();
     let ends = |end: fn(&Interval) -> i64| -> Vec<Vec<i64>> {
@@ -208,7 +208,7 @@ fn output_rank(domain: &Domain<'_>, output: &Output) -> Option<usize> {
 ///
 /// # Errors
 /// It holds nowhere.
-fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool, Error> {
+fn is_open(node: &NodeData, domain: &Domain<'_>, requirement: &Requirement) -> Result<bool> {
     let Requirement { expr, text, message } = requirement;
     if domain.never(expr) == Verdict::Proved {
         return Err(node.invalid(format_args!("`{text}` holds for no shape of the profile: {message}")));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cubinder_model::container;
-use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType};
+use trt_abi::{Error, FieldSet, FieldValue, PluginFieldType, Result};
 
 use super::memo::Memo;
 use super::node::NodeData;
@@ -28,7 +28,7 @@ impl KernelPlugin {
     ///
     /// # Errors
     /// Something that the format cannot hold.
-    pub(super) fn fields_now(&self) -> Result<&FieldSet, Error> {
+    pub(super) fn fields_now(&self) -> Result<&FieldSet> {
         let key = FieldsKey {
             configured: self.state.configured(),
             input_ranks: self.state.input_ranks(),
@@ -38,7 +38,7 @@ impl KernelPlugin {
     }
 }
 
-fn make(node: &NodeData, key: &FieldsKey) -> Result<FieldSet, Error> {
+fn make(node: &NodeData, key: &FieldsKey) -> Result<FieldSet> {
     let build = BuildFacts {
         kinds: key.configured.and_then(|index| node.kinds.get(index)),
         input_ranks: key.input_ranks.as_deref(),

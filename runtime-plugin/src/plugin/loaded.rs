@@ -7,7 +7,7 @@
 use cubinder_launch as launch;
 use cubinder_launch::{Device, Facts, Steps};
 use cubinder_model::{Launch, Variant, Work};
-use trt_abi::{Error, Severity, logger};
+use trt_abi::{Error, Result, Severity};
 
 use super::failure::{failure, node_context};
 use super::node::NodeData;
@@ -45,7 +45,7 @@ impl LoadedVariants {
 
     /// Follows the thread's current context: kernels of another context are forgotten. `None` without a driver or a current
     /// context; then no device is known either.
-    pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
+    pub(super) fn follow_context(&mut self, node: &NodeData) -> Result<Option<&'static Driver>> {
         let driver = self.update(node)?;
         if driver.is_none() {
             self.context = None;
@@ -54,7 +54,7 @@ impl LoadedVariants {
         Ok(driver)
     }
 
-    fn update(&mut self, node: &NodeData) -> Result<Option<&'static Driver>, Error> {
+    fn update(&mut self, node: &NodeData) -> Result<Option<&'static Driver>> {
         let Ok(driver) = Driver::find() else { return Ok(None) };
         let failed = |error| not_initialized(node, &error);
         let Some(context) = driver.current_context().map_err(failed)? else { return Ok(None) };
@@ -98,7 +98,7 @@ impl LoadedVariants {
         running: &[usize],
         told: &Facts<'_>,
         steps: &mut Steps,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let facts = Facts { device: self.device, ..node.facts() };
         for index in running {
             if self.variants.iter().any(|(kept, _)| kept == index) {
@@ -129,7 +129,7 @@ pub(super) fn not_initialized(node: &NodeData, error: &DriverError) -> Error {
 
 /// Loads the kernels of `variants`; without a driver or a current context there is nothing to do yet. A variant that its guard excludes
 /// from this device, whatever the shapes are, is not loaded: there may be no code that runs here.
-pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<(), Error> {
+pub(super) fn preload<'a>(node: &NodeData, variants: impl Iterator<Item = &'a Variant>) -> Result<()> {
     let mut loaded = LoadedVariants::default();
     if loaded.follow_context(node)?.is_none() {
         return Ok(());
@@ -152,7 +152,7 @@ fn load_all(
     variant: &Variant,
     (facts, known): (&Facts<'_>, &Facts<'_>),
     steps: &mut Steps,
-) -> Result<Option<Kernels>, Error> {
+) -> Result<Option<Kernels>> {
     let Ok(driver) = Driver::find() else { return Ok(None) };
     let mut kernels = Kernels::with_capacity(variant.steps.len());
     for step in &variant.steps {
@@ -174,7 +174,7 @@ fn load(
     driver: &Driver,
     launch: &Launch,
     facts: &Facts<'_>,
-) -> Result<Option<LoadedKernel>, Error> {
+) -> Result<Option<LoadedKernel>> {
     let failed = |error: LoadError| {
         // Where nothing fits the error says which device it is.
         let driver = Some(driver).filter(|_| !matches!(error, LoadError::NothingFits { .. }));
@@ -197,14 +197,7 @@ fn log_refused(node: &NodeData, launch: &Launch, kernel: &LoadedKernel) {
         return;
     }
     let refused: Vec<String> = kernel.refused.iter().map(ToString::to_string).collect();
-    logger::log(
-        Severity::WARNING,
-        &format!(
-            "cubinder: {}: `{}` runs the code for {}, because the driver refused {}",
-            node.title,
-            launch.kernel,
-            kernel.target,
-            refused.join("; ")
-        ),
-    );
+    let (name, target, refused) = (&launch.kernel, kernel.target, refused.join("; "));
+    let text = format_args!("`{name}` runs the code for {target}, because the driver refused {refused}");
+    node.log(Severity::WARNING, text);
 }

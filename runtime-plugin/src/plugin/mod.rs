@@ -5,6 +5,49 @@
 //! left in the engine; [`native`] is a node of which nothing of this library is left there. Nothing here knows one
 //! operator from another: the model says it all, and [`cubinder_launch`] computes its launches.
 
+/// The methods of `PluginBase` that depend on the node alone.
+macro_rules! node_plugin_methods {
+    () => {
+        fn identity(&self) -> &Identity {
+            &self.state.node.core
+        }
+
+        fn output_count(&self) -> usize {
+            self.state.node.definition.plugin().outputs.len()
+        }
+
+        fn output_shapes<'b>(
+            &self,
+            inputs: &[Shape<'b>],
+            shape_inputs: &[Shape<'b>],
+            builder: &ExprBuilder<'b>,
+            outputs: &mut [Shape<'b>],
+        ) -> Result<()> {
+            let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
+            // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
+            self.state.set_input_ranks(Some(ranks));
+            Ok(())
+        }
+
+        fn timing_cache_id(&self) -> Option<&CStr> {
+            Some(self.state.node.timing_id())
+        }
+
+        fn metadata(&self) -> Option<&CStr> {
+            Some(&self.state.node.metadata)
+        }
+
+        fn aliased_input(&self, output: usize) -> Option<usize> {
+            let aliased = self.state.node.definition.plugin().outputs.get(output)?.alias?;
+            self.state.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
+        }
+
+        fn report(&self, error: &Error) {
+            trt_abi::logger::error_of(c"cubinder", error);
+        }
+    };
+}
+
 mod build;
 mod built_for;
 mod failure;
@@ -29,7 +72,7 @@ use cubinder_expr::Value;
 use cubinder_launch as launch;
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, FieldSet, Identity, Plugin, PluginBase, PluginTensorDesc,
-    Shape, TensorRTPhase,
+    Result, Shape, TensorRTPhase,
 };
 
 use crate::definition::{Definition, TensorKinds};
@@ -80,7 +123,7 @@ impl KernelPlugin {
         phase: TensorRTPhase,
         form: Form,
         core: Identity,
-    ) -> Result<KernelPlugin, Error> {
+    ) -> Result<KernelPlugin> {
         let node = NodeData::new(definition, attributes, name, phase, form, core);
         Ok(KernelPlugin::from_state(NodeState::new(node)?))
     }
@@ -101,7 +144,7 @@ impl KernelPlugin {
         kinds: Option<&TensorKinds>,
         input_ranks: Option<Vec<u8>>,
         workspace_bytes: Option<u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         kinds.map_or(Ok(()), |kinds| self.state.set_kinds(kinds))?;
         self.state.set_input_ranks(input_ranks);
         self.set_workspace_bytes(workspace_bytes);
@@ -128,32 +171,13 @@ impl Clone for KernelPlugin {
 }
 
 impl PluginBase for KernelPlugin {
-    fn identity(&self) -> &Identity {
-        &self.state.node.core
-    }
-
-    fn output_count(&self) -> usize {
-        self.state.node.definition.plugin().outputs.len()
-    }
-
-    fn output_shapes<'b>(
-        &self,
-        inputs: &[Shape<'b>],
-        shape_inputs: &[Shape<'b>],
-        builder: &ExprBuilder<'b>,
-        outputs: &mut [Shape<'b>],
-    ) -> Result<(), Error> {
-        let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
-        // TensorRT makes 0-d tensors 1-d at run time, so what they were is kept for then.
-        self.state.set_input_ranks(Some(ranks));
-        Ok(())
-    }
+    node_plugin_methods!();
 
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
         let profile = Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)?;
         profile.check(&self.state.node)?;
@@ -164,38 +188,17 @@ impl PluginBase for KernelPlugin {
         Ok(())
     }
 
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
+    fn tactics(&self) -> Result<Vec<i32>> {
         Ok(variants::tactics(&self.state.node, self.state.reachable(), self.profile.get().as_deref()))
     }
 
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.state.node.timing_id())
-    }
-
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        let aliased = self.state.node.definition.plugin().outputs.get(output)?.alias?;
-        self.state.node.counted.iter().position(|tensor| u32::try_from(*tensor) == Ok(aliased))
-    }
-
-    fn metadata(&self) -> Option<&CStr> {
-        Some(&self.state.node.metadata)
-    }
-
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+    fn set_tactic(&self, tactic: i32) -> Result<()> {
         self.state.set_tactic(tactic, launch::is_automatic(tactic))
-    }
-
-    fn report(&self, error: &Error) {
-        trt_abi::logger::error_of(c"cubinder", error);
     }
 }
 
 impl Plugin for KernelPlugin {
-    fn output_types(
-        &self,
-        inputs: &[trt_abi::DataType],
-        outputs: &mut [trt_abi::DataType],
-    ) -> Result<(), Error> {
+    fn output_types(&self, inputs: &[trt_abi::DataType], outputs: &mut [trt_abi::DataType]) -> Result<()> {
         build::output_types(&self.state.node, inputs, outputs)
     }
 
@@ -208,7 +211,7 @@ impl Plugin for KernelPlugin {
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let bytes = match self.state.configured() {
             Some(_) => self.reserved_bytes().unwrap_or(0),
             None => {
@@ -227,11 +230,7 @@ impl Plugin for KernelPlugin {
         outputs.iter().all(|output| output.alias.is_none() && output.size.is_none())
     }
 
-    fn on_shape_change(
-        &self,
-        inputs: &[PluginTensorDesc],
-        outputs: &[PluginTensorDesc],
-    ) -> Result<(), Error> {
+    fn on_shape_change(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<()> {
         let tactic = self.state.tactic();
         self.running
             .with(|running| {
@@ -252,7 +251,7 @@ impl Plugin for KernelPlugin {
         outputs: &[*mut c_void],
         workspace: *mut c_void,
         stream: *mut c_void,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let at = Addresses { inputs, outputs, workspace };
         let tactic = self.state.tactic();
         self.running
@@ -261,13 +260,13 @@ impl Plugin for KernelPlugin {
             .unwrap_or_else(|| Err(self.used_twice()))
     }
 
-    fn attach_to_context(&self) -> Result<KernelPlugin, Error> {
+    fn attach_to_context(&self) -> Result<KernelPlugin> {
         let attached = self.clone();
         attached.preload()?;
         Ok(attached)
     }
 
-    fn fields_to_serialize(&self) -> Result<&FieldSet, Error> {
+    fn fields_to_serialize(&self) -> Result<&FieldSet> {
         self.fields_now()
     }
 }
@@ -278,7 +277,7 @@ impl KernelPlugin {
     ///
     /// # Errors
     /// The driver is there and takes none of the code objects of a kernel.
-    pub(crate) fn preload(&self) -> Result<(), Error> {
+    pub(crate) fn preload(&self) -> Result<()> {
         if self.state.node.phase != TensorRTPhase::RUNTIME {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use cubinder_expr::{Format, Value};
 use cubinder_model::{CodeRef, Requirement, Variant};
 use trt_abi::{
     DynamicPluginTensorDesc, Error, ExprBuilder, Identity, PluginBase, PluginTensorDesc, QuickKernel,
-    QuickLaunch, QuickPlugin, Severity, Shape, TensorFormat, TensorRTPhase, logger,
+    QuickLaunch, QuickPlugin, Result, Severity, Shape, TensorFormat, TensorRTPhase,
 };
 
 use super::built_for::BuiltFor;
@@ -51,7 +51,7 @@ impl NativePlugin {
         attributes: Vec<Value>,
         name: &str,
         op: Identity,
-    ) -> Result<NativePlugin, Error> {
+    ) -> Result<NativePlugin> {
         let node = NodeData::new(definition, attributes, name, TensorRTPhase::BUILD, Form::Fields, op);
         let codes = node.definition.plugin().variants.iter().map(|_| OnceLock::new()).collect();
         Ok(NativePlugin { state: NodeState::new(node)?, codes, built_for: Latest::default() })
@@ -71,7 +71,7 @@ impl NativePlugin {
     }
 
     /// The variant that runs tensors of these kinds: the tactic's, or the first where there is none.
-    fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant, Error> {
+    fn chosen(&self, kinds: &TensorKinds) -> Result<&Variant> {
         let tactic = self.state.tactic();
         let found = self.offered(Some(kinds)).into_iter().find(|variant| tactic == 0 || variant.id == tactic);
         found.ok_or_else(|| self.none_holds(tactic, kinds))
@@ -107,7 +107,7 @@ impl NativePlugin {
         ))
     }
 
-    fn profile_of(&self, inputs: &[DynamicPluginTensorDesc]) -> Result<Profile, Error> {
+    fn profile_of(&self, inputs: &[DynamicPluginTensorDesc]) -> Result<Profile> {
         Profile::from_tensors(&self.state.node, self.state.input_ranks().as_deref(), inputs)
     }
 
@@ -115,7 +115,7 @@ impl NativePlugin {
     ///
     /// # Errors
     /// What no shape of it meets.
-    fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>, Error> {
+    fn build_for(&self, profile: Profile) -> Result<Arc<BuiltFor>> {
         let built_for = Arc::new(BuiltFor::prove(&self.state.node, profile)?);
         self.built_for.set(Some(Arc::clone(&built_for)));
         Ok(built_for)
@@ -130,9 +130,8 @@ impl NativePlugin {
         let names: Vec<String> = names.collect();
         (!names.is_empty()).then(|| {
             format!(
-                "cubinder: {}: TensorRT launches this plugin itself, and its outputs have the memory of inputs ({}): nothing copies an input to \
+                "TensorRT launches this plugin itself, and its outputs have the memory of inputs ({}): nothing copies an input to \
                  an output that is bound to other memory; bind both to one address, or compile the plugin without `route = \"native\"`",
-                self.state.node.title,
                 names.join(", ")
             )
         })
@@ -145,16 +144,15 @@ impl NativePlugin {
             unproved.truncate(MAX_LISTED);
             unproved.extend((left > 0).then(|| format!("{left} more things hold")));
             let text = format!(
-                "cubinder: {}: TensorRT launches {what} itself, and it is not proved for every shape of the profile that {}: where that is not so, {outcome}",
-                self.state.node.title,
+                "TensorRT launches {what} itself, and it is not proved for every shape of the profile that {}: where that is not so, {outcome}",
                 unproved.join(", that ")
             );
-            logger::log(Severity::WARNING, &text);
+            self.state.node.log(Severity::WARNING, text);
         }
     }
 
     /// The code of a variant of this plugin.
-    fn code(&self, variant: &Variant) -> Result<&Code, Error> {
+    fn code(&self, variant: &Variant) -> Result<&Code> {
         let missing =
             || self.state.node.invalid(format_args!("variant {} has no code for TensorRT", variant.id));
         let plugin = self.state.node.definition.plugin();
@@ -177,31 +175,13 @@ impl NativePlugin {
 }
 
 impl PluginBase for NativePlugin {
-    fn identity(&self) -> &Identity {
-        &self.state.node.core
-    }
-
-    fn output_count(&self) -> usize {
-        self.state.node.definition.plugin().outputs.len()
-    }
-
-    fn output_shapes<'b>(
-        &self,
-        inputs: &[Shape<'b>],
-        shape_inputs: &[Shape<'b>],
-        builder: &ExprBuilder<'b>,
-        outputs: &mut [Shape<'b>],
-    ) -> Result<(), Error> {
-        let ranks = shapes::output_shapes(&self.state.node, inputs, shape_inputs, builder, outputs)?;
-        self.state.set_input_ranks(Some(ranks));
-        Ok(())
-    }
+    node_plugin_methods!();
 
     fn configure(
         &self,
         inputs: &[DynamicPluginTensorDesc],
         outputs: &[DynamicPluginTensorDesc],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let kinds = build::configured_kinds(&self.state.node, inputs, outputs)?;
         let built_for = self.build_for(self.profile_of(inputs)?)?;
         let unproved =
@@ -212,7 +192,7 @@ impl PluginBase for NativePlugin {
             return Err(self.none_holds(0, kinds));
         }
         if let Some(text) = self.uncopied() {
-            logger::log(Severity::WARNING, &text);
+            self.state.node.log(Severity::WARNING, text);
         }
         self.say(
             "this plugin",
@@ -226,11 +206,7 @@ impl PluginBase for NativePlugin {
         Ok(())
     }
 
-    fn aliased_input(&self, output: usize) -> Option<usize> {
-        self.state.node.definition.plugin().outputs.get(output)?.alias.map(|input| input as usize)
-    }
-
-    fn tactics(&self) -> Result<Vec<i32>, Error> {
+    fn tactics(&self) -> Result<Vec<i32>> {
         let mut ids: Vec<i32> = Vec::new();
         for variant in self.offered(self.state.kinds()) {
             if !ids.contains(&variant.id) {
@@ -240,20 +216,8 @@ impl PluginBase for NativePlugin {
         Ok(ids)
     }
 
-    fn timing_cache_id(&self) -> Option<&CStr> {
-        Some(self.state.node.timing_id())
-    }
-
-    fn metadata(&self) -> Option<&CStr> {
-        Some(&self.state.node.metadata)
-    }
-
-    fn set_tactic(&self, tactic: i32) -> Result<(), Error> {
+    fn set_tactic(&self, tactic: i32) -> Result<()> {
         self.state.set_tactic(tactic, tactic == 0)
-    }
-
-    fn report(&self, error: &Error) {
-        trt_abi::logger::error_of(c"cubinder", error);
     }
 }
 
@@ -263,7 +227,7 @@ impl QuickPlugin for NativePlugin {
         inputs: &[trt_abi::DataType],
         _: &[i32],
         outputs: &mut [trt_abi::DataType],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         build::output_types(&self.state.node, inputs, outputs)
     }
 
@@ -272,7 +236,7 @@ impl QuickPlugin for NativePlugin {
         &self,
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
-    ) -> Result<Vec<Vec<PluginTensorDesc>>, Error> {
+    ) -> Result<Vec<Vec<PluginTensorDesc>>> {
         build::check_counts(&self.state.node, input_count, in_out.len().saturating_sub(input_count))?;
         let described = |tensor: &DynamicPluginTensorDesc, ty: cubinder_expr::DataType, format: Format| {
             PluginTensorDesc {
@@ -301,7 +265,7 @@ impl QuickPlugin for NativePlugin {
         in_out: &[DynamicPluginTensorDesc],
         input_count: usize,
         builder: &ExprBuilder<'b>,
-    ) -> Result<QuickLaunch<'b>, Error> {
+    ) -> Result<QuickLaunch<'b>> {
         let (given, outputs) = in_out.split_at(input_count.min(in_out.len()));
         let kinds = build::configured_kinds(&self.state.node, given, outputs)?;
         // Nobody says that a launch is asked for only after the plugin was configured, nor that it is for the same profile.
@@ -324,11 +288,7 @@ impl QuickPlugin for NativePlugin {
         })
     }
 
-    fn kernel(
-        &self,
-        inputs: &[PluginTensorDesc],
-        outputs: &[PluginTensorDesc],
-    ) -> Result<QuickKernel<'_>, Error> {
+    fn kernel(&self, inputs: &[PluginTensorDesc], outputs: &[PluginTensorDesc]) -> Result<QuickKernel<'_>> {
         let kinds = build::kinds_of(&self.state.node, inputs.iter().chain(outputs))?;
         let code = self.code(self.chosen(kinds)?)?;
         Ok(QuickKernel { name: &code.symbol, code: code.text.strip_suffix(b"\0").unwrap_or(&code.text) })

@@ -112,6 +112,13 @@ fn guarded() -> Model {
 
 /// Nobody looks at a guard when the engine runs, so it holds for all that the engine is built for.
 #[test]
+fn its_identity_is_the_ops() {
+    let some = plugin(guarded());
+    let Identity { name, version, namespace } = some.identity();
+    assert_eq!([name, version, namespace].map(|text| &**text), [c"guarded", c"1", c"test"]);
+}
+
+#[test]
 fn tactics_are_variants_whose_guards_hold_for_the_whole_profile() {
     let some = plugin(guarded());
     assert_eq!(offered(&some, 8, 8), Ok(vec![1, 2]));

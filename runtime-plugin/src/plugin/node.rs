@@ -9,7 +9,7 @@ use cubinder_expr::{DataType, Format, Value};
 use cubinder_launch as launch;
 use cubinder_launch::{Facts, Signature};
 use cubinder_model::{Plugin, Variant, timing};
-use trt_abi::{Error, Identity, TensorRTPhase};
+use trt_abi::{Error, Identity, Severity, TensorRTPhase, logger};
 
 use super::Form;
 use crate::definition::{BuildFacts, Definition, TensorKinds};
@@ -95,6 +95,11 @@ impl NodeData {
     /// How many inputs TensorRT counts.
     pub(super) fn counted_inputs(&self) -> usize {
         self.counted.len() - self.definition.plugin().outputs.len()
+    }
+
+    /// Logs a message about the node.
+    pub(super) fn log(&self, severity: Severity, what: impl Display) {
+        logger::log(severity, &format!("cubinder: {}: {what}", self.title));
     }
 
     /// An error about the node.

@@ -7,7 +7,7 @@ use cubinder_launch::proof::Domain;
 use cubinder_launch::{Facts, Steps, check_limits, check_output_limits, output_shape, workspace_bound};
 use cubinder_model::Input;
 use cubinder_model::model::MAX_RANK;
-use trt_abi::{Dims, DynamicPluginTensorDesc, Error};
+use trt_abi::{Dims, DynamicPluginTensorDesc, Result};
 
 use super::node::NodeData;
 use crate::definition::TensorKinds;
@@ -35,7 +35,7 @@ impl Profile {
         node: &NodeData,
         input_ranks: Option<&[u8]>,
         tensors: &[DynamicPluginTensorDesc],
-    ) -> Result<Profile, Error> {
+    ) -> Result<Profile> {
         let mut counted = tensors.iter();
         let inputs = node.definition.plugin().inputs.iter().enumerate();
         let inputs = inputs.map(|(index, input)| {
@@ -69,7 +69,7 @@ impl Profile {
     ///
     /// # Errors
     /// A scratch buffer without a bound.
-    pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64, Error> {
+    pub(super) fn workspace_bytes(&self, node: &NodeData, kinds: &TensorKinds) -> Result<u64> {
         let domain = Domain::new(node.definition.plugin()).with_attributes(&node.attributes);
         let bound = workspace_bound(&domain.with_profile(&self.inputs), node.reachable(Some(kinds)));
         bound.map_err(|unbounded| node.invalid(unbounded))
@@ -79,7 +79,7 @@ impl Profile {
     ///
     /// # Errors
     /// The first limit that they break.
-    pub(super) fn check(&self, node: &NodeData) -> Result<(), Error> {
+    pub(super) fn check(&self, node: &NodeData) -> Result<()> {
         let is_fixed = self.inputs.iter().flatten().all(|range| range.min == range.max);
         // A least of 0 says nothing: it is also what TensorRT-RTX 1.7 says of a size that depends on data.
         let least = |range: &Interval| if range.min == 0 && range.max > 0 { UNKNOWN.max } else { range.min };
@@ -88,12 +88,7 @@ impl Profile {
         self.check_corner(node, place(", the greatest of the profile"), &|range| range.max)
     }
 
-    fn check_corner(
-        &self,
-        node: &NodeData,
-        place: &str,
-        end: &dyn Fn(&Interval) -> i64,
-    ) -> Result<(), Error> {
+    fn check_corner(&self, node: &NodeData, place: &str, end: &dyn Fn(&Interval) -> i64) -> Result<()> {
         let plugin = node.definition.plugin();
         let shapes: Vec<Vec<i64>> =
             self.inputs.iter().map(|ranges| ranges.iter().map(end).collect()).collect();
@@ -124,7 +119,7 @@ const UNKNOWN: Interval = Interval::ANY_SIZE;
 const UNSEEN: [i64; MAX_RANK as usize] = [-1; MAX_RANK as usize];
 
 /// A fixed dimension is what it is; of a dynamic one (-1) TensorRT says the least and the greatest.
-fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>, Error> {
+fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Interval>> {
     let extents = announced(node, &tensor.desc.dims)?;
     let (least, greatest) = (tensor.min.as_slice(), tensor.max.as_slice());
     let range = |(axis, extent): (usize, &i64)| {
@@ -142,7 +137,7 @@ fn ranges(node: &NodeData, tensor: &DynamicPluginTensorDesc) -> Result<Vec<Inter
 }
 
 /// The extents that TensorRT announced, if they can be a shape.
-pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64], Error> {
+pub(super) fn announced<'a>(node: &NodeData, dims: &'a Dims) -> Result<&'a [i64]> {
     let extents = dims.as_slice();
     if usize::try_from(dims.nb_dims) == Ok(extents.len()) {
         return Ok(extents);

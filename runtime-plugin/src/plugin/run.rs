@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_launch as launch;
-use cubinder_launch::{Choice, Decided, EvaluatedStep, Facts, LaunchLimits, Steps, describe};
-use trt_abi::{Error, PluginTensorDesc};
+use cubinder_launch::{Choice, EvaluatedStep, Facts, GuardDecision, LaunchLimits, Steps, describe};
+use trt_abi::{Error, PluginTensorDesc, Result};
 
 use super::failure::{failure, node_context};
 use super::loaded::{LoadedVariants, not_initialized};
@@ -110,7 +110,7 @@ impl RunState {
         built: &dyn Fn() -> EngineFacts,
         inputs: &[PluginTensorDesc],
         outputs: &[PluginTensorDesc],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let is_ready = matches!(self.state, State::Ready(_)) && self.tactic == tactic;
         if is_ready && self.descs.is(inputs, outputs) {
             return Ok(());
@@ -134,7 +134,7 @@ impl RunState {
         tactic: i32,
         at: &Addresses<'_>,
         stream: *mut c_void,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         // SAFETY: the caller's promise.
         let stream = unsafe { CUstream::from_raw(stream) };
         if !matches!(self.state, State::Ready(_)) || self.tactic != tactic {
@@ -182,7 +182,7 @@ impl RunState {
     /// # Safety
     /// `stream` is a live stream, or a default stream.
     #[cold]
-    unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<(), Error> {
+    unsafe fn prepare_late(&mut self, node: &NodeData, tactic: i32, stream: CUstream) -> Result<()> {
         if matches!(self.state, State::Nothing) {
             return Err(Error::new(
                 Error::INVALID_STATE,
@@ -212,7 +212,7 @@ impl RunState {
     }
 
     /// Checks the shapes, chooses the variants that may run, loads their kernels and evaluates their launches.
-    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State, Error> {
+    fn prepare(&mut self, node: &NodeData, tactic: i32) -> Result<State> {
         self.tactic = tactic;
         let mut steps = Steps::default();
         let driver = self.loaded.follow_context(node)?;
@@ -247,7 +247,7 @@ impl RunState {
         node: &NodeData,
         positions: &Positions,
         steps: &mut Steps,
-    ) -> Result<Vec<&'a [i64]>, Error> {
+    ) -> Result<Vec<&'a [i64]>> {
         self.descs.shapes(node, self.built.input_ranks.as_deref(), positions, steps)
     }
 
@@ -325,7 +325,7 @@ pub(super) fn check_workspace(
     needed: u64,
     reserved: Option<u64>,
     facts: &Facts<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     if needed <= reserved.unwrap_or(0) {
         return Ok(());
     }
@@ -345,11 +345,11 @@ fn prepare_launches(
     loaded: &mut LoadedVariants,
     current: Option<&'static Driver>,
     node: &NodeData,
-    decided: Decided,
+    decided: GuardDecision,
     positions: &Positions,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Option<PreparedLaunch>, Error> {
+) -> Result<Option<PreparedLaunch>> {
     let plugin = node.definition.plugin();
     // The error has the shapes.
     let invalid = |error: Box<LaunchError>| {
@@ -414,12 +414,7 @@ fn prepare_launches(
 }
 
 /// All blocks of a cooperative launch run at once, or the kernel would wait for ever for those that do not.
-fn check_at_once(
-    node: &NodeData,
-    driver: &Driver,
-    record: &LaunchRecord,
-    facts: &Facts<'_>,
-) -> Result<(), Error> {
+fn check_at_once(node: &NodeData, driver: &Driver, record: &LaunchRecord, facts: &Facts<'_>) -> Result<()> {
     if !record.description().cooperative {
         return Ok(());
     }

@@ -3,7 +3,7 @@
 //! Owns: which messages are logged once ([`LogState`]). Never: a message at every enqueue; a message is formatted only if it is logged.
 
 use cubinder_expr::{DataType, Format};
-use cubinder_launch::{Decided, Facts, describe, is_automatic};
+use cubinder_launch::{Facts, GuardDecision, describe, is_automatic};
 use cubinder_model::Variant;
 use trt_abi::logger;
 
@@ -29,7 +29,7 @@ impl LogState {
         node: &NodeData,
         tactic: i32,
         first: Option<usize>,
-        decided: &Decided,
+        decided: &GuardDecision,
         facts: &Facts<'_>,
     ) {
         if !self.without_value && !decided.without_value.is_empty() {

@@ -9,7 +9,7 @@ use cubinder_launch as launch;
 use cubinder_launch::native;
 use cubinder_launch::{Facts, Role, Steps};
 use cubinder_model::{Guard, Input, Launch, Output, Requirement};
-use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Shape};
+use trt_abi::{DimensionOperation, Error, Expr, ExprBuilder, Result, Shape};
 
 use super::build::{check_counts, shape_inputs_are_named};
 use super::node::NodeData;
@@ -21,7 +21,7 @@ pub(super) fn output_shapes<'b>(
     shape_inputs: &[Shape<'b>],
     builder: &ExprBuilder<'b>,
     outputs: &mut [Shape<'b>],
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>> {
     check_counts(node, inputs.len(), outputs.len())?;
     let given = given(node, inputs, shape_inputs)?;
     let plugin = node.definition.plugin();
@@ -77,7 +77,7 @@ pub(super) fn launch_expressions<'b>(
     launch: &Launch,
     inputs: &[Shape<'b>],
     builder: &ExprBuilder<'b>,
-) -> Result<native::Lowered<Expr<'b>>, Error> {
+) -> Result<native::Lowered<Expr<'b>>> {
     let plugin = node.definition.plugin();
     let given = given(node, inputs, &[])?;
     let ranks: Vec<usize> = given.iter().map(AnnouncedInput::rank).collect();
@@ -149,7 +149,7 @@ fn given<'b>(
     node: &NodeData,
     inputs: &[Shape<'b>],
     shape_inputs: &[Shape<'b>],
-) -> Result<Vec<AnnouncedInput<'b>>, Error> {
+) -> Result<Vec<AnnouncedInput<'b>>> {
     let plugin = node.definition.plugin();
     let expected = plugin.inputs.len() - node.counted_inputs();
     if shape_inputs.len() != expected {
@@ -185,7 +185,7 @@ struct Lowering<'a, 'b> {
 }
 
 impl<'b> Lowering<'_, 'b> {
-    fn values(&self, tensor: u32) -> Result<&Shape<'b>, Error> {
+    fn values(&self, tensor: u32) -> Result<&Shape<'b>> {
         match self.inputs.get(tensor as usize) {
             Some(AnnouncedInput::Values(values, _)) => Ok(values),
             _ => Err(Error::internal(format!("a shape reads the values of tensor {tensor}"))),
@@ -197,11 +197,11 @@ impl<'b> ShapeBuilder for Lowering<'_, 'b> {
     type Dim = Expr<'b>;
     type Error = Error;
 
-    fn constant(&mut self, value: i64) -> Result<Expr<'b>, Error> {
+    fn constant(&mut self, value: i64) -> Result<Expr<'b>> {
         self.builder.constant(value)
     }
 
-    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>, Error> {
+    fn dim(&mut self, tensor: u32, axis: usize) -> Result<Expr<'b>> {
         match self.inputs.get(tensor as usize) {
             Some(AnnouncedInput::Shape(shape)) => shape.get(axis),
             Some(AnnouncedInput::Values(values, 1)) if axis == 0 => {
@@ -218,21 +218,21 @@ impl<'b> ShapeBuilder for Lowering<'_, 'b> {
         }
     }
 
-    fn value_count(&mut self, tensor: u32) -> Result<usize, Error> {
+    fn value_count(&mut self, tensor: u32) -> Result<usize> {
         self.values(tensor).map(Shape::rank)
     }
 
-    fn value(&mut self, tensor: u32, index: usize) -> Result<Expr<'b>, Error> {
+    fn value(&mut self, tensor: u32, index: usize) -> Result<Expr<'b>> {
         self.values(tensor)?.get(index)
     }
 
-    fn size(&mut self, tensor: u32) -> Result<Expr<'b>, Error> {
+    fn size(&mut self, tensor: u32) -> Result<Expr<'b>> {
         let declared = self.sizes.iter().find(|(of, _)| *of == tensor as usize);
         let declared = declared.map(|(_, size)| *size);
         declared.ok_or_else(|| Error::internal(format!("a shape reads the size in tensor {tensor}")))
     }
 
-    fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>, Error> {
+    fn operation(&mut self, op: ShapeOp, first: &Expr<'b>, second: &Expr<'b>) -> Result<Expr<'b>> {
         let op = match op {
             ShapeOp::Sum => DimensionOperation::SUM,
             ShapeOp::Prod => DimensionOperation::PROD,

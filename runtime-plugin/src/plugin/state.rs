@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use cubinder_launch as launch;
 use cubinder_launch::Steps;
 use cubinder_model::Variant;
-use trt_abi::Error;
+use trt_abi::Result;
 
 use super::node::NodeData;
 use crate::definition::TensorKinds;
@@ -27,7 +27,7 @@ pub(super) struct NodeState {
 impl NodeState {
     /// # Errors
     /// The attributes violate a requirement of the plugin.
-    pub(super) fn new(node: NodeData) -> Result<NodeState, Error> {
+    pub(super) fn new(node: NodeData) -> Result<NodeState> {
         let plugin = node.definition.plugin();
         launch::check(plugin, launch::rules_of_attributes(plugin), &node.facts(), &mut Steps::default())
             .map_err(|unmet| node.invalid(unmet))?;
@@ -40,7 +40,7 @@ impl NodeState {
     }
 
     /// Sets the types and formats of the tensors, from a build or an engine.
-    pub(super) fn set_kinds(&self, kinds: &TensorKinds) -> Result<(), Error> {
+    pub(super) fn set_kinds(&self, kinds: &TensorKinds) -> Result<()> {
         let index = self.node.kinds.iter().position(|known| known == kinds).ok_or_else(|| {
             let signature = self.node.signature(&kinds.types, &kinds.formats);
             self.node.invalid(launch::no_variant(self.node.definition.plugin(), &signature))
@@ -71,8 +71,11 @@ impl NodeState {
         self.tactic.load(Ordering::Relaxed)
     }
 
-    /// Sets the tactic. `is_automatic` means that the order of the variants decides.
-    pub(super) fn set_tactic(&self, tactic: i32, is_automatic: bool) -> Result<(), Error> {
+    /// Sets the tactic.
+    ///
+    /// # Errors
+    /// The tactic is no variant's id, and not one that leaves the choice to the order of the variants (`is_automatic`).
+    pub(super) fn set_tactic(&self, tactic: i32, is_automatic: bool) -> Result<()> {
         if tactic != self.tactic()
             && !is_automatic
             && !self.node.reachable(None).any(|variant| variant.id == tactic)

@@ -16,7 +16,7 @@ use cubinder_launch::{
     shape_text,
 };
 use cubinder_model::{Input, Output, Plugin};
-use trt_abi::{Dims, Error, PluginTensorDesc, TensorFormat};
+use trt_abi::{Dims, Error, PluginTensorDesc, Result, TensorFormat};
 
 use super::node::NodeData;
 use super::profile;
@@ -58,7 +58,7 @@ impl TensorDescs {
     ///
     /// # Errors
     /// There are more or fewer tensors than that.
-    pub(super) fn positions(&self, node: &NodeData) -> Result<Positions, Error> {
+    pub(super) fn positions(&self, node: &NodeData) -> Result<Positions> {
         let plugin = node.definition.plugin();
         let outputs = self.tensors.len().saturating_sub(self.inputs);
         if self.inputs != node.counted_inputs() || outputs != plugin.outputs.len() {
@@ -116,7 +116,7 @@ impl TensorDescs {
         positions: &Positions,
         tactic: i32,
         facts: &Facts<'_>,
-    ) -> Result<Vec<usize>, Error> {
+    ) -> Result<Vec<usize>> {
         let plugin = node.definition.plugin();
         let known = node.kinds.iter().find(|kinds| self.are(plugin, positions, kinds));
         let (types, formats) = match known {
@@ -147,7 +147,7 @@ impl TensorDescs {
         input_ranks: Option<&[u8]>,
         positions: &Positions,
         steps: &mut Steps,
-    ) -> Result<Vec<&'a [i64]>, Error> {
+    ) -> Result<Vec<&'a [i64]>> {
         let plugin = node.definition.plugin();
         let announced = |index: usize| {
             let tensor = self.tensor(plugin, positions, index);
@@ -191,7 +191,7 @@ fn expected_shape(
     output: &Output,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<Option<Vec<i64>>, Error> {
+) -> Result<Option<Vec<i64>>> {
     if output.shape.nodes.iter().any(|node| matches!(node, Node::Values(_))) {
         return Ok(None);
     }
@@ -209,7 +209,7 @@ fn true_output<'a>(
     expected: Option<&[i64]>,
     facts: &Facts<'_>,
     steps: &mut Steps,
-) -> Result<&'a [i64], Error> {
+) -> Result<&'a [i64]> {
     let plugin = node.definition.plugin();
     let invalid = |unmet| node.invalid(unmet);
     let Some(expected) = expected else {
@@ -218,7 +218,7 @@ fn true_output<'a>(
         return match possible.filter(|possible| !holds(possible, found)) {
             Some(possible) => {
                 let possible: Vec<String> = possible.iter().map(Interval::to_string).collect();
-                Err(another_shape(node, output, found, &possible.join("x"), facts))
+                Err(other_shape(node, output, found, &possible.join("x"), facts))
             }
             None => Ok(found),
         };
@@ -226,17 +226,11 @@ fn true_output<'a>(
     match expected {
         [] if *found == [1] => Ok(&[]),
         expected if fits(expected, found) => Ok(found),
-        expected => Err(another_shape(node, output, found, &shape_text(expected), facts)),
+        expected => Err(other_shape(node, output, found, &shape_text(expected), facts)),
     }
 }
 
-fn another_shape(
-    node: &NodeData,
-    output: &Output,
-    found: &[i64],
-    expected: &str,
-    facts: &Facts<'_>,
-) -> Error {
+fn other_shape(node: &NodeData, output: &Output, found: &[i64], expected: &str, facts: &Facts<'_>) -> Error {
     let found = shape_text(found);
     node.invalid(format_args!(
         "the shape of `{}`: found {found}, expected {expected}{}",

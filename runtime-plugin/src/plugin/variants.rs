@@ -1,9 +1,9 @@
 //! Which tactics a plugin has, and what the log is told of the variants that run in their place.
 
 use cubinder_launch::proof::Domain;
-use cubinder_launch::{Decided, Facts, describe};
+use cubinder_launch::{Facts, GuardDecision, describe};
 use cubinder_model::{AUTO_TACTIC, Variant};
-use trt_abi::{Severity, logger};
+use trt_abi::Severity;
 
 use super::node::NodeData;
 use super::profile::Profile;
@@ -46,32 +46,23 @@ pub(super) fn log_replaced(node: &NodeData, chosen: usize, running: usize, facts
         return;
     };
     let guard = chosen.guard.as_ref().map_or("", |guard| &guard.text);
-    logger::log(
-        Severity::VERBOSE,
-        &format!(
-            "cubinder: {}: variant {} runs in place of variant {}, whose guard `{guard}` does not hold{}",
-            node.title,
-            running.id,
-            chosen.id,
-            describe(plugin, facts)
-        ),
+    let (running, chosen, facts) = (running.id, chosen.id, describe(plugin, facts));
+    let text = format_args!(
+        "variant {running} runs in place of variant {chosen}, whose guard `{guard}` does not hold{facts}"
     );
+    node.log(Severity::VERBOSE, text);
 }
 
 /// Says that guards have no value; their variants do not run, which is safe and surely not what was meant.
-pub(super) fn log_without_value(node: &NodeData, decided: &Decided, facts: &Facts<'_>) {
+pub(super) fn log_without_value(node: &NodeData, decided: &GuardDecision, facts: &Facts<'_>) {
     let plugin = node.definition.plugin();
     for (variant, error) in decided.without_value.iter().take(MAX_LISTED) {
         let Some(variant) = plugin.variants.get(*variant) else { continue };
         let guard = variant.guard.as_ref().map_or("", |guard| &guard.text);
-        logger::log(
-            Severity::WARNING,
-            &format!(
-                "cubinder: {}: variant {} does not run, because its guard `{guard}` has no value: {error}{}",
-                node.title,
-                variant.id,
-                describe(plugin, facts)
-            ),
+        let (id, facts) = (variant.id, describe(plugin, facts));
+        let text = format_args!(
+            "variant {id} does not run, because its guard `{guard}` has no value: {error}{facts}"
         );
+        node.log(Severity::WARNING, text);
     }
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 use cubinder_expr::Value;
 use cubinder_launch as launch;
-use cubinder_launch::native::{Part, SHARED_BYTES, is_own};
+use cubinder_launch::native::{SHARED_BYTES, WordPart, is_own};
 use cubinder_launch::{
     Device, EvaluatedLaunch, EvaluatedStep, Facts, GuardVerdict, LaunchLimits, Steps, alignment,
     output_shapes, sequence, verdict,
@@ -205,7 +205,7 @@ fn put_together(variant: &Variant, words: &[i64]) -> Vec<u8> {
         };
         bytes.resize(bytes.len().next_multiple_of(alignment(ty)), 0);
         for _ in 0..count {
-            for _ in Part::for_type(ty) {
+            for _ in WordPart::for_type(ty) {
                 bytes.extend_from_slice(&words.next().unwrap().to_le_bytes()[..ty.size().min(4) as usize]);
             }
         }

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use cubinder_expr::{BindingTime, Expr, Interval, Kind, binding_time};
 use cubinder_launch::Role;
-use cubinder_launch::native::{Obstacle, misfit, obstacles};
+use cubinder_launch::native::{Obstacle, argument_mismatch, obstacles};
 use cubinder_launch::proof::{Domain, Verdict};
 use cubinder_model::{Plugin, Target, Variant};
 
@@ -137,7 +137,7 @@ fn problems_of_code(
     let mut rules = code.files.iter().filter_map(|file| file.loaded.as_ref()?.rules.get(&unit.kernel));
     let has_clusters = rules.any(|rules| rules.cluster.is_some() || rules.blocks_are_clusters);
     let bound = precompiled::check(plugin, unit).bound;
-    let misfit = bound.and_then(|bound| misfit(plugin, &bound.args));
+    let misfit = bound.and_then(|bound| argument_mismatch(plugin, &bound.args));
     let has_condition = variant.steps.get(unit.step).is_some_and(|step| step.when.is_some());
     let domain = variant.guard.iter().fold(Domain::new(plugin), |domain, guard| domain.assuming(&guard.expr));
     let some = Interval { min: 1, max: i64::MAX };

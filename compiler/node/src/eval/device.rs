@@ -94,17 +94,5 @@ fn asks(subject: &Subject, fact: DeviceFact) -> bool {
         ArgDraftValue::Expr { expr, .. } => reads(expr),
         ArgDraftValue::Tensor(_) | ArgDraftValue::Scratch(_) => false,
     });
-    in_args || subject.plugin.variants.iter().any(|variant| any_expr(variant, &reads))
-}
-
-fn any_expr(variant: &Variant, reads: &dyn Fn(&Expr) -> bool) -> bool {
-    let guards = variant.guard.iter().chain(variant.steps.iter().filter_map(|step| step.when.as_ref()));
-    let launches = || variant.launches();
-    let of_args = launches().flat_map(|launch| &launch.args).filter_map(|arg| arg.value.expr());
-    let sizes = launches().flat_map(|launch| {
-        let cluster = launch.cluster.iter().flatten();
-        launch.grid.iter().chain(&launch.block).chain([&launch.shared_bytes]).chain(cluster)
-    });
-    let scratch = variant.scratch.iter().map(|scratch| &scratch.bytes);
-    guards.map(|guard| &guard.expr).chain(of_args).chain(sizes).chain(scratch).any(reads)
+    in_args || subject.plugin.variants.iter().flat_map(Variant::exprs).any(reads)
 }

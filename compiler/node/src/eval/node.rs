@@ -5,7 +5,7 @@
 use cubinder_expr::Format;
 use cubinder_launch as launch;
 use cubinder_launch::{
-    Decided, Facts, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Steps, output_shapes,
+    Facts, GuardDecision, GuardVerdict, LaunchError, LaunchLimits, Sequencing, Steps, output_shapes,
 };
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::{AUTO_TACTIC, Plugin, Variant};
@@ -245,7 +245,7 @@ impl Prepared<'_> {
     ///
     /// # Errors
     /// The first launch that has no numbers.
-    fn evaluate_candidates(&mut self, decided: &Decided, chosen: Option<usize>) -> Result<(), Unmet> {
+    fn evaluate_candidates(&mut self, decided: &GuardDecision, chosen: Option<usize>) -> Result<(), Unmet> {
         let mut first = Ok(());
         for index in &decided.candidates {
             let Some(variant) = self.subject.plugin.variants.get(*index) else { continue };

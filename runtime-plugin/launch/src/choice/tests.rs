@@ -1,4 +1,5 @@
 use super::*;
+use cubinder_expr::DeviceFact;
 use cubinder_expr::{BinaryOp, Builtin, UnaryOp, evaluate};
 
 /// Two inputs and one output; `x` has the shape [4, 6].
@@ -72,8 +73,8 @@ fn broken() -> Expr {
     binary(BinaryOp::Eq, &binary(BinaryOp::FloorDiv, &int(1), &zero), &int(0))
 }
 
-fn of(guards: &[Option<&Expr>]) -> Result<Decided, Undecided> {
-    Decided::from_guards(guards.iter().copied().enumerate(), &Shapes, &mut Steps::default())
+fn decide(guards: &[Option<&Expr>]) -> Result<GuardDecision, UndecidedGuards> {
+    GuardDecision::from_guards(guards.iter().copied().enumerate(), &Shapes, &mut Steps::default())
 }
 
 fn pick(choice: &Choice, addresses: [u64; 3]) -> Option<usize> {
@@ -97,8 +98,8 @@ impl Environment for Addresses {
 }
 
 /// The choice takes for every address what evaluating one guard after the other takes.
-fn assert_faithful(guards: &[Option<&Expr>]) -> Decided {
-    let decided = of(guards).unwrap();
+fn assert_faithful(guards: &[Option<&Expr>]) -> GuardDecision {
+    let decided = decide(guards).unwrap();
     let places = [0, 1, 2, 4, 8, 12, 16, 24, 32, 64, 1 << 40];
     for x in places {
         for z in places {
@@ -211,7 +212,7 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
         |op, count: u32| (1..count).fold(aligned(0, 2), |left, index| binary(op, &left, &aligned(index, 2)));
     // Whether an odd number of 16 addresses is aligned: 2^16 cases, 31 steps.
     let odd = chain(BinaryOp::Ne, 16);
-    let found = of(&[Some(&odd)]).unwrap();
+    let found = decide(&[Some(&odd)]).unwrap();
     assert_eq!(found.choice.unwrap().steps.len(), 31);
     // A sum of weights has as many residuals as it has sums.
     let weight = |tensor: u32| {
@@ -223,8 +224,8 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
     };
     let sum = (1..16).fold(weight(0), |left, index| binary(BinaryOp::Add, &weight(index), &left));
     let hard = binary(BinaryOp::Eq, &binary(BinaryOp::Mod, &sum, &int(7919)), &int(1));
-    assert_eq!(of(&[Some(&hard)]), Err(Undecided::TooManyWays));
-    assert!(Undecided::TooManyWays.to_string().contains("ask for fewer tensors"));
+    assert_eq!(decide(&[Some(&hard)]), Err(UndecidedGuards::TooManyWays));
+    assert!(UndecidedGuards::TooManyWays.to_string().contains("ask for fewer tensors"));
     // Ways are held against each other, and text in them makes that long.
     let text = |length: usize| leaf(Node::Str("a".repeat(length)));
     let named = join(&[&aligned(16, 2), &text(3200), &text(1)], |roots| Node::Conditional {
@@ -233,14 +234,14 @@ fn shared_parts_keep_it_small_and_what_is_too_large_is_refused() {
         otherwise: roots[2],
     });
     let wordy = and(&hard, &binary(BinaryOp::Ne, &named, &text(2)));
-    assert_eq!(of(&[Some(&wordy)]), Err(Undecided::TooManySteps));
-    assert!(Undecided::TooManySteps.to_string().contains("take more than 8000000 steps together"));
+    assert_eq!(decide(&[Some(&wordy)]), Err(UndecidedGuards::TooManySteps));
+    assert!(UndecidedGuards::TooManySteps.to_string().contains("take more than 8000000 steps together"));
     // One question has three ways, two that both have to hold have five.
     let (one, two) = (aligned(0, 2), and(&aligned(0, 2), &aligned(1, 2)));
     let mut guards = vec![Some(&one); 681];
     guards.push(Some(&two));
-    assert!(of(&guards).is_ok(), "{VISIT_LIMIT} ways");
-    assert_eq!(of(&[Some(&one); 683]), Err(Undecided::TooManyWays), "{} ways", VISIT_LIMIT + 1);
+    assert!(decide(&guards).is_ok(), "{VISIT_LIMIT} ways");
+    assert_eq!(decide(&[Some(&one); 683]), Err(UndecidedGuards::TooManyWays), "{} ways", VISIT_LIMIT + 1);
 }
 
 /// What is left of a guard may be too large to be written down with what is known put in. It looks the same then whatever was answered, and
@@ -287,7 +288,8 @@ fn what_looks_the_same_after_other_answers_is_decided_anew() {
     assert_eq!(guard.validate(1, 2), Ok(()));
     let environment = WithList(Value::Array(list));
     let found =
-        Decided::from_guards([(0, Some(&guard)), (1, None)], &environment, &mut Steps::default()).unwrap();
+        GuardDecision::from_guards([(0, Some(&guard)), (1, None)], &environment, &mut Steps::default())
+            .unwrap();
     for (addresses, expected) in [([16, 16], 1), ([16, 8], 0), ([8, 16], 0), ([8, 8], 1)] {
         assert_eq!(found.pick(|tensor| addresses.get(tensor).copied()), Some(expected), "{addresses:?}");
     }
@@ -335,8 +337,11 @@ fn answers_about_addresses_change_nothing_else_that_is_known() {
     ] {
         let is_it = binary(BinaryOp::Eq, &read, &int(value));
         for guard in [is_it.clone(), and(&is_it, &aligned(0, 16)), and(&aligned(0, 16), &is_it)] {
-            let found =
-                Decided::from_guards([(5, Some(&guard)), (6, None)], &Everything, &mut Steps::default());
+            let found = GuardDecision::from_guards(
+                [(5, Some(&guard)), (6, None)],
+                &Everything,
+                &mut Steps::default(),
+            );
             let found = found.unwrap();
             assert_eq!(found.pick(|_| Some(32)), Some(5), "{guard:?}");
             assert_eq!(found.without_value, [], "{guard:?}");
@@ -350,10 +355,10 @@ fn a_guard_that_always_holds_ends_the_choice() {
     let not = |of: &Expr| join(&[of], |roots| Node::Unary(UnaryOp::Not, roots[0]));
     let always = binary(BinaryOp::Or, &aligned(0, 16), &not(&aligned(0, 16)));
     let (first, last) = (aligned(1, 8), aligned(2, 32));
-    let decided = of(&[Some(&always), Some(&last)]).unwrap();
+    let decided = decide(&[Some(&always), Some(&last)]).unwrap();
     assert_eq!((decided.candidates, decided.choice), (vec![0], None));
 
-    let decided = of(&[Some(&first), Some(&always), Some(&last), None]).unwrap();
+    let decided = decide(&[Some(&first), Some(&always), Some(&last), None]).unwrap();
     assert_eq!(decided.candidates, [0, 1]);
     let choice = decided.choice.unwrap();
     assert_eq!(choice.steps.len(), 1);
@@ -361,7 +366,7 @@ fn a_guard_that_always_holds_ends_the_choice() {
 
     // The remaining steps and candidates are renumbered: the first candidate is never reached.
     let never = and(&aligned(0, 16), &not(&aligned(0, 16)));
-    let decided = of(&[Some(&never), Some(&first), Some(&last)]).unwrap();
+    let decided = decide(&[Some(&never), Some(&first), Some(&last)]).unwrap();
     assert_eq!(decided.candidates, [1, 2]);
     let choice = decided.choice.unwrap();
     assert_eq!(choice.steps.len(), 2);
@@ -369,7 +374,7 @@ fn a_guard_that_always_holds_ends_the_choice() {
     assert_eq!(picked, [Some(0), Some(1), None]);
 
     // Both sides of a step lead on, to candidates and to steps.
-    let decided = of(&[Some(&never), Some(&not(&first)), None]).unwrap();
+    let decided = decide(&[Some(&never), Some(&not(&first)), None]).unwrap();
     assert_eq!(decided.candidates, [1, 2]);
     assert_eq!(
         [4, 8].map(|address| pick(decided.choice.as_ref().unwrap(), [1, address, 1])),
@@ -378,7 +383,7 @@ fn a_guard_that_always_holds_ends_the_choice() {
     let second = aligned(2, 8);
     for (one, other) in [(first.clone(), not(&second)), (not(&first), second.clone())] {
         let guards = [Some(&one), Some(&other), Some(&always), Some(&last)];
-        let decided = of(&guards).unwrap();
+        let decided = decide(&guards).unwrap();
         assert_eq!(decided.candidates, [0, 1, 2]);
         let choice = decided.choice.unwrap();
         assert_eq!(choice.steps.len(), 2);

@@ -1,6 +1,6 @@
 //! What TensorRT passes, in numbers: for whoever launches in its place.
 
-use super::{Cause, Fault, lower};
+use super::{LoweringError, lower, unfit};
 use crate::{EvaluatedArgument, EvaluatedLaunch, Problem, Role};
 use cubinder_expr::value::Value;
 use cubinder_expr::{Environment, ShapeBuilder, ShapeOp};
@@ -59,11 +59,11 @@ pub fn evaluate(
     when: Option<&Guard>,
     launch: &Launch,
     env: &dyn Environment,
-) -> Result<EvaluatedLaunch, Fault<NoNumber>> {
+) -> Result<EvaluatedLaunch, LoweringError<NoNumber>> {
     let lowered = lower(plugin, when, &[], launch, env, &mut Numbers(env))?;
     let fits = |role: Role, value: i64| {
         let problem = Problem::TooLarge { value, most: u32::MAX.into(), limit: crate::Limit::Cuda };
-        u32::try_from(value).map_err(|_| Fault { role, cause: Cause::Value(problem) })
+        u32::try_from(value).map_err(|_| unfit(role, problem))
     };
     let each = |role: fn(char) -> Role, [x, y, z]: [i64; 3]| {
         Ok([fits(role('x'), x)?, fits(role('y'), y)?, fits(role('z'), z)?])

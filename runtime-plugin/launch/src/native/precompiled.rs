@@ -5,7 +5,7 @@ use cubinder_model::model::{Arg, ArgValue, Plugin};
 /// Why a kernel cannot be given what TensorRT passes: the inputs' addresses, then 32-bit integers, then the addresses of the outputs that have memory
 /// of their own, in the manifest's order.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Misfit {
+pub enum ArgumentMismatch {
     /// TensorRT passes an address there, and the kernel takes something else.
     #[error(
         "TensorRT passes the address of `{tensor}` as argument {number}, and the kernel takes {}",
@@ -37,7 +37,7 @@ pub enum Misfit {
 
 /// What is wrong first with the arguments of a kernel that is launched as it is, in the kernel's order.
 #[must_use]
-pub fn misfit(plugin: &Plugin, args: &[Arg]) -> Option<Misfit> {
+pub fn argument_mismatch(plugin: &Plugin, args: &[Arg]) -> Option<ArgumentMismatch> {
     let own = plugin.outputs.iter().enumerate().filter(|(_, output)| output.alias.is_none());
     let outputs: Vec<(usize, &str)> =
         own.map(|(index, output)| (plugin.inputs.len() + index, output.name.as_str())).collect();
@@ -45,7 +45,7 @@ pub fn misfit(plugin: &Plugin, args: &[Arg]) -> Option<Misfit> {
     let is = |arg: &Arg, tensor: usize| arg.value.tensor().is_some_and(|it| it as usize == tensor);
     let missing = |at: usize, tensor: &str| {
         let found = args.get(at).map(|arg| arg.name.clone());
-        Misfit::Address { number: at + 1, tensor: tensor.to_owned(), found }
+        ArgumentMismatch::Address { number: at + 1, tensor: tensor.to_owned(), found }
     };
     for (index, name) in inputs {
         if !args.get(index).is_some_and(|arg| is(arg, index)) {
@@ -66,16 +66,16 @@ pub fn misfit(plugin: &Plugin, args: &[Arg]) -> Option<Misfit> {
         }
     }
     let extra = args.get(first + outputs.len())?;
-    Some(Misfit::Extra { name: extra.name.clone() })
+    Some(ArgumentMismatch::Extra { name: extra.name.clone() })
 }
 
 /// What is wrong with a number.
-fn number(arg: &Arg) -> Option<Misfit> {
+fn number(arg: &Arg) -> Option<ArgumentMismatch> {
     let bytes = match &arg.value {
         ArgValue::Scalar { ty, .. } => u64::from(ty.size()),
         ArgValue::Array { ty, len, .. } => u64::from(ty.size()) * u64::from(*len),
         ArgValue::Tensor(_) | ArgValue::ReadTensor(_) | ArgValue::Scratch(_) => return None,
     };
     let is_array = matches!(arg.value, ArgValue::Array { .. });
-    (bytes != 4 || is_array).then(|| Misfit::Number { name: arg.name.clone(), bytes })
+    (bytes != 4 || is_array).then(|| ArgumentMismatch::Number { name: arg.name.clone(), bytes })
 }

@@ -151,7 +151,7 @@ fn put_together(launch: &Launch, words: &[i64]) -> Vec<u8> {
         };
         bytes.resize(bytes.len().next_multiple_of(launch::alignment(ty)), 0);
         for _ in 0..count {
-            for _ in Part::for_type(ty) {
+            for _ in WordPart::for_type(ty) {
                 let word = words.next().unwrap().to_le_bytes();
                 bytes.extend_from_slice(&word[..ty.size().min(4) as usize]);
             }
@@ -228,7 +228,7 @@ fn all_types() -> Launch {
 fn a_value_takes_as_many_words_as_its_type_needs() {
     let words = words(&all_types());
     assert_eq!(words[0], Word::Nothing);
-    assert_eq!(words[1], Word::Element { arg: 2, element: 0, part: Part::Whole });
+    assert_eq!(words[1], Word::Element { arg: 2, element: 0, part: WordPart::Whole });
     let wide: Vec<&Word> = words.iter().filter(|word| matches!(word, Word::Element { arg: 5, .. })).collect();
     assert_eq!(wide.len(), 2);
     assert_eq!(words.len(), 1 + 3 + 2 * 2 + 2 + 2 + 2 + 4 + 3 + 2 + 2);
@@ -387,7 +387,9 @@ fn a_kernel_of_another_compiler_takes_what_tensorrt_passes() {
     let (x, y) = (|| tensor("x", 0), || tensor("y", 1));
     let small = || scalar(I32, "k");
     let mut plugin = plugin(variant(launch("1", Vec::new())));
-    let said = |plugin: &Plugin, args: Vec<Arg>| misfit(plugin, &args).map(|misfit| misfit.to_string());
+    let said = |plugin: &Plugin, args: Vec<Arg>| {
+        argument_mismatch(plugin, &args).map(|argument_mismatch| argument_mismatch.to_string())
+    };
     for numbers in [vec![], vec![small(), scalar(U32, "k"), scalar(ScalarType::F32, "e")]] {
         let args = [vec![x()], numbers, vec![y()]].concat();
         assert_eq!(said(&plugin, args), None);

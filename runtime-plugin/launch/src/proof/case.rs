@@ -4,9 +4,9 @@
 
 use super::shape_inputs::{shape_of_values, values_by_input};
 use super::{Case, Domain};
-use crate::Device;
+use crate::{Device, Facts};
 use cubinder_expr::value::Value;
-use cubinder_expr::{DeviceFact, Environment, EvalError, Expr, Node, evaluate_within};
+use cubinder_expr::{DeviceFact, EvalError, Expr, Node, evaluate_within};
 use cubinder_model::model::{Interval, Plugin, ShapeLimits};
 
 /// TensorRT's highest rank.
@@ -124,49 +124,16 @@ pub(super) fn weight(value: &Value, default: Option<&Value>) -> (bool, usize, u1
     (default != Some(value), length, total, value.to_string())
 }
 
-/// One case as expressions see it. Every address is a multiple of everything, or none of more than one byte.
-struct World<'c> {
-    attributes: &'c [Value],
-    shapes: &'c [Vec<i64>],
-    values: &'c [Vec<i64>],
-    /// By tensor: what a size tensor holds.
-    sizes: &'c [Option<i64>],
-    device: Option<Device>,
-    aligned: bool,
-}
-
-impl Environment for World<'_> {
-    fn attribute(&self, index: u32) -> Option<&Value> {
-        self.attributes.get(index as usize)
-    }
-
-    fn shape(&self, tensor: u32) -> Option<&[i64]> {
-        self.shapes.get(tensor as usize).map(Vec::as_slice)
-    }
-
-    fn aligned(&self, _: u32, bytes: u32) -> Option<bool> {
-        Some(self.aligned || bytes <= 1)
-    }
-
-    fn device(&self, fact: DeviceFact) -> Option<i64> {
-        self.device.as_ref().map(|device| device.fact(fact))
-    }
-
-    fn values(&self, tensor: u32) -> Option<&[i64]> {
-        self.values.get(tensor as usize).map(Vec::as_slice)
-    }
-
-    fn size(&self, tensor: u32) -> Option<i64> {
-        self.sizes.get(tensor as usize).copied().flatten()
-    }
+fn slices(lists: &[Vec<i64>]) -> Vec<&[i64]> {
+    lists.iter().map(Vec::as_slice).collect()
 }
 
 /// Tries points against a claim.
 pub(super) struct Trial<'d, 'p> {
     domain: &'d Domain<'p>,
     claim: Claim<'d>,
-    /// The alignments that make a difference.
-    alignments: &'static [bool],
+    /// Of what every address is a multiple, as far as it makes a difference: 0 is a multiple of everything.
+    alignments: &'static [u64],
     /// The devices that do.
     devices: Vec<Option<Device>>,
     /// Whether some size depends on data: then only the greatest is tried.
@@ -183,7 +150,7 @@ impl<'d, 'p> Trial<'d, 'p> {
         Trial {
             domain,
             claim,
-            alignments: if asks { &[true, false] } else { &[true] },
+            alignments: if asks { &[0, 1] } else { &[0] },
             devices: if asks_device { domain.devices.tried() } else { vec![None] },
             has_sizes: domain.plugin.outputs.iter().any(|output| output.size.is_some()),
             caps: domain.caps(),
@@ -207,13 +174,20 @@ impl<'d, 'p> Trial<'d, 'p> {
             return if self.steps == 0 { TrialOutcome::Unknown } else { TrialOutcome::Outside };
         };
         let mut result = TrialOutcome::Outside;
-        let worlds = self
-            .devices
-            .iter()
-            .flat_map(|&device| self.alignments.iter().map(move |&aligned| (device, aligned)));
-        for (device, aligned) in worlds {
-            let world =
-                World { attributes, shapes: &shapes, values: &values, sizes: &sizes, device, aligned };
+        let devices = self.devices.iter();
+        let worlds = devices.flat_map(|&device| self.alignments.iter().map(move |&all| (device, all)));
+        for (device, alignment) in worlds {
+            let (tensors, held) = (slices(&shapes), slices(&values));
+            let alignments = vec![alignment; self.domain.plugin.tensor_count()];
+            let world = Facts {
+                attributes,
+                shapes: &tensors,
+                values: &held,
+                sizes: &sizes,
+                device,
+                alignments: &alignments,
+                ..Facts::default()
+            };
             let assumed = self.domain.assumptions.iter();
             if !assumed.copied().all(|assumption| holds(assumption, &world, &mut self.steps)) {
                 continue;
@@ -279,7 +253,15 @@ impl<'d, 'p> Trial<'d, 'p> {
         inputs: Vec<Vec<i64>>,
     ) -> Option<(Lists, Vec<Option<i64>>)> {
         let plugin = self.domain.plugin;
-        let nothing = World { attributes, shapes: &inputs, values, sizes: &[], device: None, aligned: true };
+        let (tensors, held) = (slices(&inputs), slices(values));
+        let alignments = vec![0; plugin.tensor_count()];
+        let nothing = Facts {
+            attributes,
+            shapes: &tensors,
+            values: &held,
+            alignments: &alignments,
+            ..Facts::default()
+        };
         let steps = &mut self.steps;
         if !self.domain.requirements().iter().all(|requirement| holds(&requirement.expr, &nothing, steps)) {
             return None;
@@ -289,7 +271,7 @@ impl<'d, 'p> Trial<'d, 'p> {
             let upper = output.size.as_ref().map(|bound| evaluate_within(&bound.upper, &nothing, steps));
             sizes.push(upper.and_then(|upper| upper.ok()?.as_int()).filter(|upper| *upper >= 0));
         }
-        let world = World { sizes: &sizes, ..nothing };
+        let world = Facts { sizes: &sizes, ..nothing };
         let mut shapes = inputs.clone();
         for output in &plugin.outputs {
             let shape = evaluate_within(&output.shape, &world, steps).ok().and_then(|value| value.as_ints());
@@ -321,7 +303,7 @@ impl<'d, 'p> Trial<'d, 'p> {
     }
 }
 
-fn holds(condition: &Expr, world: &World<'_>, steps: &mut usize) -> bool {
+fn holds(condition: &Expr, world: &Facts<'_>, steps: &mut usize) -> bool {
     evaluate_within(condition, world, steps) == Ok(Value::Bool(true))
 }
 

@@ -1,19 +1,11 @@
 //! The devices that statements are about.
 
-use crate::Device;
+use crate::device::{Device, PerDeviceFact};
 use cubinder_expr::DeviceFact;
 use cubinder_model::model::Interval;
 
-/// What the facts about a device can be: see [`DeviceFact`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Devices {
-    /// How many multiprocessors it has.
-    pub sms: Interval,
-    /// The most dynamic shared memory of a block, bytes.
-    pub shared_bytes: Interval,
-    /// Its compute capability: 90 for 9.0.
-    pub capability: Interval,
-}
+/// What the facts about a device can be.
+pub type Devices = PerDeviceFact<Interval>;
 
 impl Devices {
     /// Every device.
@@ -22,15 +14,6 @@ impl Devices {
         shared_bytes: any(DeviceFact::SharedBytes),
         capability: any(DeviceFact::Capability),
     };
-
-    /// What one of the facts can be.
-    pub(super) const fn fact(&self, fact: DeviceFact) -> Interval {
-        match fact {
-            DeviceFact::Sms => self.sms,
-            DeviceFact::SharedBytes => self.shared_bytes,
-            DeviceFact::Capability => self.capability,
-        }
-    }
 
     /// Those that are tried: of two that there are those that are among these, then the least and the most that one can be.
     pub(super) fn tried(&self) -> Vec<Option<Device>> {

@@ -89,10 +89,6 @@ impl Environment for NodeTime<'_> {
         self.0.attributes?.get(index as usize)
     }
 
-    fn shape(&self, _: u32) -> Option<&[i64]> {
-        None
-    }
-
     fn rank(&self, tensor: u32) -> Option<usize> {
         self.0.ranks.get(tensor as usize).copied().flatten()
     }
@@ -360,7 +356,7 @@ impl<'p> Frame<'p> {
         let dim = |index: usize, axis: usize, id: &TermId| {
             let (low, high) =
                 self.ranges.dims.get(index).and_then(|dims| dims.get(axis)).copied().unwrap_or((0, 0));
-            let given = Ints::new(low, high).unwrap_or(Ints::one(low));
+            let given = Ints::new(low, high).unwrap_or(Ints::exactly(low));
             let known = facts.known(*id).and_then(Extent::ints);
             known.and_then(|known| known.meet(given)).unwrap_or(given)
         };

@@ -19,27 +19,33 @@ impl Tape<'_> {
         usize::from(self.0.next().copied().unwrap_or(0)) % limit
     }
 
-    fn of<T: Copy>(&mut self, items: &[T]) -> T {
+    fn pick_from<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.pick(items.len())]
     }
 
     fn int(&mut self, outputs: bool, local: Option<&str>, depth: usize) -> String {
         if depth == 0 {
             return match self.pick(10) {
-                0..=2 => self.of(&["0", "1", "2", "3", "4", "7", "256", "-1", "(-4)"]).to_owned(),
+                0..=2 => self.pick_from(&["0", "1", "2", "3", "4", "7", "256", "-1", "(-4)"]).to_owned(),
                 3 => "n".into(),
                 4 => "x.shape[-1]".into(),
-                5 => self.of(&["x.shape[0]", "numel(x)", "w.shape[0]", "numel(w)", "x.rank"]).to_owned(),
+                5 => {
+                    self.pick_from(&["x.shape[0]", "numel(x)", "w.shape[0]", "numel(w)", "x.rank"]).to_owned()
+                }
                 6 => "len(pads)".into(),
-                7 => self.of(&["get(pads, 0, 0)", "get(pads, 1, 1)", "sum(pads)", "k.values[0]"]).to_owned(),
-                8 if outputs => self.of(&["numel(y)", "y.shape[-1]", "y.rank", "y.shape[0]"]).to_owned(),
+                7 => self
+                    .pick_from(&["get(pads, 0, 0)", "get(pads, 1, 1)", "sum(pads)", "k.values[0]"])
+                    .to_owned(),
+                8 if outputs => {
+                    self.pick_from(&["numel(y)", "y.shape[-1]", "y.rank", "y.shape[0]"]).to_owned()
+                }
                 _ => local.unwrap_or("x.shape[-1]").to_owned(),
             };
         }
         let depth = depth - 1;
         match self.pick(15) {
             0..=4 => {
-                let op = self.of(&["+", "-", "*", "//", "%"]);
+                let op = self.pick_from(&["+", "-", "*", "//", "%"]);
                 format!("({} {op} {})", self.int(outputs, local, depth), self.int(outputs, local, depth))
             }
             5 => format!(
@@ -49,14 +55,14 @@ impl Tape<'_> {
                 self.int(outputs, local, depth)
             ),
             6 => {
-                let function = self.of(&["min", "max", "ceil_div"]);
+                let function = self.pick_from(&["min", "max", "ceil_div"]);
                 format!(
                     "{function}({}, {})",
                     self.int(outputs, local, depth),
                     self.int(outputs, local, depth)
                 )
             }
-            7 => format!("{}({})", self.of(&["sum", "len", "prod", "max"]), self.ints(outputs, depth)),
+            7 => format!("{}({})", self.pick_from(&["sum", "len", "prod", "max"]), self.ints(outputs, depth)),
             8 => format!("{}[{}]", self.ints(outputs, depth), self.int(outputs, local, depth)),
             9 => format!("get({}, {}, 1)", self.ints(outputs, depth), self.int(outputs, local, depth)),
             10 => format!("abs({})", self.int(outputs, local, depth)),
@@ -81,7 +87,7 @@ impl Tape<'_> {
         let depth = depth - 1;
         match self.pick(4) {
             0 => format!("[{}, {}]", self.int(outputs, None, depth), self.int(outputs, None, depth)),
-            1 => format!("range({})", self.of(&["3", "x.rank", "min(max(n, 0), 9)", "len(pads)"])),
+            1 => format!("range({})", self.pick_from(&["3", "x.rank", "min(max(n, 0), 9)", "len(pads)"])),
             2 => {
                 let (over, body) = (self.ints(outputs, depth), self.int(outputs, Some("v"), depth));
                 format!("[{body} for v in {over}]")
@@ -99,7 +105,7 @@ impl Tape<'_> {
             match self.pick(8) {
                 0 => return format!("(not {})", self.bool(outputs, local, below)),
                 1 | 2 => {
-                    let op = self.of(&["and", "or"]);
+                    let op = self.pick_from(&["and", "or"]);
                     return format!(
                         "({} {op} {})",
                         self.bool(outputs, local, below),
@@ -111,29 +117,45 @@ impl Tape<'_> {
                 5 => {
                     return format!(
                         "mode {} {}",
-                        self.of(&["==", "!="]),
-                        self.of(&["\"a\"", "\"b\"", "\"c\""])
+                        self.pick_from(&["==", "!="]),
+                        self.pick_from(&["\"a\"", "\"b\"", "\"c\""])
                     );
                 }
                 _ => {}
             }
         }
-        let op = self.of(&["==", "!=", "<", "<=", ">", ">="]);
+        let op = self.pick_from(&["==", "!=", "<", "<=", ">", ">="]);
         format!("({} {op} {})", self.int(outputs, local, below), self.int(outputs, local, below))
     }
 
     /// Conditions as people write them, mostly.
     fn condition(&mut self, outputs: bool) -> String {
         match self.pick(13) {
-            11 => format!("k.values[0] {} {}", self.of(&["<", ">=", "!=", "=="]), self.int(outputs, None, 1)),
+            11 => format!(
+                "k.values[0] {} {}",
+                self.pick_from(&["<", ">=", "!=", "=="]),
+                self.int(outputs, None, 1)
+            ),
             12 => "len([v for v in k.values if v <= 0]) == 0".into(),
             0 => "len(pads) % 2 == 0".into(),
             1 => "len([p for p in pads if p < 0]) == 0".into(),
-            2 => format!("x.shape[-1] % {} == {}", self.of(&["2", "3", "4"]), self.of(&["0", "1"])),
-            3 => format!("n {} {}", self.of(&["<", "<=", ">", ">=", "!=", "=="]), self.int(outputs, None, 1)),
+            2 => format!(
+                "x.shape[-1] % {} == {}",
+                self.pick_from(&["2", "3", "4"]),
+                self.pick_from(&["0", "1"])
+            ),
+            3 => format!(
+                "n {} {}",
+                self.pick_from(&["<", "<=", ">", ">=", "!=", "=="]),
+                self.int(outputs, None, 1)
+            ),
             4 => "x.shape == w.shape".into(),
             5 => "x.rank == w.rank".into(),
-            6 => format!("numel(x) {} {}", self.of(&["<", ">", "=="]), self.of(&["1", "2", "6", "300"])),
+            6 => format!(
+                "numel(x) {} {}",
+                self.pick_from(&["<", ">", "=="]),
+                self.pick_from(&["1", "2", "6", "300"])
+            ),
             7 => "len(pads) <= x.rank".into(),
             _ => {
                 let depth = self.pick(3);
@@ -143,9 +165,9 @@ impl Tape<'_> {
     }
 
     fn limits(&mut self, tiny: bool) -> Interval {
-        let min = self.of(&[0, 0, 1, 2]);
+        let min = self.pick_from(&[0, 0, 1, 2]);
         let most: &[i64] = if tiny { &[2, 3] } else { &[3, 8, 300, i64::MAX, i64::MAX] };
-        Interval { min, max: self.of(most) }
+        Interval { min, max: self.pick_from(most) }
     }
 
     /// A plugin, and text of its expressions; none where the random shape of the output does not compile.
@@ -154,8 +176,8 @@ impl Tape<'_> {
         let most_rank = if tiny { 2 } else { 3 };
         let number: &[(i64, i64)] =
             if tiny { &[(-2, 2), (0, 3)] } else { &[(-5, 5), (0, 1024), (i64::MIN, i64::MAX)] };
-        let range = self.of(number);
-        let length = if tiny { 2 } else { self.of(&[2, 3, 4]) };
+        let range = self.pick_from(number);
+        let length = if tiny { 2 } else { self.pick_from(&[2, 3, 4]) };
         let ranks = (self.pick(2) as u8 + 1, most_rank);
         let maker = Maker::new()
             .attribute("n", "i64", |a| {
@@ -177,8 +199,8 @@ impl Tape<'_> {
             .input("w", (1, 1), |limits| {
                 *limits = ShapeLimits { every: other, dims: vec![small], ..ShapeLimits::default() }
             });
-        let held = if tiny { (0, 1) } else { self.of(&[(-5, 5), (1, 64), (i64::MIN, i64::MAX)]) };
-        let count = if tiny { (1, 1) } else { self.of(&[(0, 3), (1, 1), (2, 2)]) };
+        let held = if tiny { (0, 1) } else { self.pick_from(&[(-5, 5), (1, 64), (i64::MIN, i64::MAX)]) };
+        let count = if tiny { (1, 1) } else { self.pick_from(&[(0, 3), (1, 1), (2, 2)]) };
         let maker = maker.shape_input(
             "k",
             Interval { min: count.0, max: count.1 },
@@ -197,19 +219,19 @@ impl Tape<'_> {
             _ => format!("[{}, x.shape[-1]]", self.int(false, None, 2)),
         };
         let shape = if maker.compiles(&shape) { shape } else { "x.shape".into() };
-        let most = self.of(&[i64::MAX, i64::MAX, 4, 600]);
+        let most = self.pick_from(&[i64::MAX, i64::MAX, 4, 600]);
         maker.output("y", &shape, |limits| limits.every.max = most)
     }
 
     fn values(&mut self, plugin: &Plugin, tiny: bool) -> Vec<Value> {
         let number = |tape: &mut Self| {
             let any = [0, 1, 2, 3, -1, -2, 4, 5, 7, 256, 1024, 1 << 40, i64::MAX, i64::MIN];
-            tape.of(&any[..if tiny { 6 } else { any.len() }])
+            tape.pick_from(&any[..if tiny { 6 } else { any.len() }])
         };
         let n = number(self);
         let count = self.pick(5);
-        let pads = (0..count).map(|_| Value::Int(self.of(&[-1, 0, 2, 1, 3, 40, 300]))).collect();
-        let mode = self.of(&["a", "b"]);
+        let pads = (0..count).map(|_| Value::Int(self.pick_from(&[-1, 0, 2, 1, 3, 40, 300]))).collect();
+        let mode = self.pick_from(&["a", "b"]);
         let _ = plugin;
         vec![Value::Int(n), Value::Array(pads), Value::Bool(self.pick(2) == 0), Value::Str(mode.into())]
     }
@@ -217,7 +239,7 @@ impl Tape<'_> {
     fn shapes(&mut self) -> Vec<Vec<i64>> {
         let shape = |tape: &mut Self, rank: usize| -> Vec<i64> {
             (0..rank)
-                .map(|_| tape.of(&[1, 2, 3, 0, 4, 5, 6, 8, 12, 300, 1 << 31, 1 << 40, i64::MAX]))
+                .map(|_| tape.pick_from(&[1, 2, 3, 0, 4, 5, 6, 8, 12, 300, 1 << 31, 1 << 40, i64::MAX]))
                 .collect()
         };
         let rank = 1 + self.pick(3);
@@ -228,7 +250,7 @@ impl Tape<'_> {
 
     /// What the shape input holds.
     fn held(&mut self) -> Vec<i64> {
-        (0..self.pick(4)).map(|_| self.of(&[1, 0, 2, 3, -1, 5, 32, 64, i64::MAX, i64::MIN])).collect()
+        (0..self.pick(4)).map(|_| self.pick_from(&[1, 0, 2, 3, -1, 5, 32, 64, i64::MAX, i64::MIN])).collect()
     }
 }
 
@@ -368,7 +390,10 @@ fn generate_claim(tape: &mut Tape<'_>, tiny: bool) -> Option<GeneratedClaim> {
         0 | 1 => (Claim::Always, tape.condition(true)),
         2 => (Claim::Never, tape.condition(true)),
         3 => {
-            let allowed = Interval { min: tape.of(&[0, 1, i64::MIN]), max: tape.of(&[8, 2, 1024, i64::MAX]) };
+            let allowed = Interval {
+                min: tape.pick_from(&[0, 1, i64::MIN]),
+                max: tape.pick_from(&[8, 2, 1024, i64::MAX]),
+            };
             let depth = tape.pick(3);
             let text = if tape.pick(3) == 0 { tape.ints(true, depth) } else { tape.int(true, None, depth) };
             (Claim::Within(allowed), text)

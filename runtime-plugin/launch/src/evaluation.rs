@@ -118,7 +118,8 @@ impl EvaluatedLaunch {
     }
 }
 
-pub(super) type Fault = (Role, Problem);
+/// What a part of a launch comes to, or the part and what is wrong with it.
+pub(super) type Checked<T> = Result<T, (Role, Problem)>;
 
 /// The environment of expressions, and the steps that are left.
 pub(super) struct ExprContext<'a> {
@@ -131,12 +132,12 @@ impl ExprContext<'_> {
         let value = self.steps.value(expr, self.environment);
         value.map_err(|error| Problem::NoValue(self.steps.why(&error)))
     }
+}
 
-    /// Whether a tensor is known to have no elements.
-    pub(super) fn is_empty(&self, tensor: usize) -> bool {
-        let shape = u32::try_from(tensor).ok().and_then(|tensor| self.environment.shape(tensor));
-        shape.is_some_and(|shape| shape.contains(&0))
-    }
+/// Whether a tensor is known to have no elements.
+pub(super) fn is_empty(environment: &dyn Environment, tensor: usize) -> bool {
+    let shape = u32::try_from(tensor).ok().and_then(|tensor| environment.shape(tensor));
+    shape.is_some_and(|shape| shape.contains(&0))
 }
 
 /// The tensors and scratch buffers that a launch may use.
@@ -152,150 +153,133 @@ pub(super) fn evaluate_launch(
     launch: &Launch,
     limits: &LaunchLimits<'_>,
     context: &mut ExprContext<'_>,
-) -> Result<EvaluatedLaunch, Fault> {
-    let grid = grid(memory, launch, context)?;
+) -> Checked<EvaluatedLaunch> {
+    let grid = context.grid(memory, launch)?;
     if grid.contains(&0) {
         return Ok(EvaluatedLaunch { grid, ..EvaluatedLaunch::default() });
     }
-    let block = block(launch, limits, context)?;
-    let shared_bytes = shared_bytes(launch, limits, context)?;
-    let cluster = cluster(launch, grid, limits, context)?;
+    let block = context.block(launch, limits)?;
+    let shared_bytes = context.shared_bytes(launch, limits)?;
+    let cluster = context.cluster(launch, grid, limits)?;
     let mut arguments = Arguments::default();
     for arg in &launch.args {
         arguments.add(memory, arg, context)?;
     }
     arguments.check(launch, limits.params)?;
-    Ok(EvaluatedLaunch {
-        grid,
-        block,
-        shared_bytes,
-        cluster,
-        args: arguments.list,
-        numbers: arguments.numbers,
-    })
+    let Arguments { list: args, numbers, .. } = arguments;
+    Ok(EvaluatedLaunch { grid, block, shared_bytes, cluster, args, numbers })
 }
 
-/// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
-/// something is empty that the launch is given.
-fn grid(memory: LaunchMemory<'_>, launch: &Launch, context: &mut ExprContext<'_>) -> Result<[u32; 3], Fault> {
-    let mut extent = |axis: usize| {
-        let role = Role::Grid(AXES[axis]);
-        bounded(role, &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda, context)
-    };
-    let extents = [extent(0), extent(1), extent(2)];
-    if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
-        let mut outputs = memory.plugin.inputs.len()..memory.plugin.tensor_count();
-        let is_empty = |arg: &Arg| match arg.value {
-            ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => context.is_empty(tensor as usize),
-            ArgValue::Scratch(index) => {
-                memory.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
+impl ExprContext<'_> {
+    /// A zero decides, also where another extent has no value for an empty tensor. It is right where an output is empty, and where
+    /// something is empty that the launch is given.
+    fn grid(&mut self, memory: LaunchMemory<'_>, launch: &Launch) -> Checked<[u32; 3]> {
+        let extents = [0, 1, 2].map(|axis| {
+            self.bounded(Role::Grid(AXES[axis]), &launch.grid[axis], 0, MAX_GRID[axis], Limit::Cuda)
+        });
+        if let Some(axis) = extents.iter().position(|extent| *extent == Ok(0)) {
+            let mut outputs = memory.plugin.inputs.len()..memory.plugin.tensor_count();
+            let takes_nothing = |arg: &Arg| match arg.value {
+                ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
+                    is_empty(self.environment, tensor as usize)
+                }
+                ArgValue::Scratch(index) => {
+                    memory.scratch.get(index as usize).is_some_and(|scratch| scratch.bytes == 0)
+                }
+                ArgValue::Scalar { .. } | ArgValue::Array { .. } => false,
+            };
+            let has_nothing = outputs.any(|output| is_empty(self.environment, output));
+            if has_nothing || launch.args.iter().any(takes_nothing) {
+                return Ok(extents.map(|extent| extent.unwrap_or(0)));
             }
-            ArgValue::Scalar { .. } | ArgValue::Array { .. } => false,
+            let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
+            let rounds_down = launch.grid[axis].nodes.iter().any(divides);
+            return Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }));
+        }
+        let [x, y, z] = extents;
+        Ok([x?, y?, z?])
+    }
+
+    /// Clusters divide the grid into wholes (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
+    fn cluster(
+        &mut self,
+        launch: &Launch,
+        grid: [u32; 3],
+        limits: &LaunchLimits<'_>,
+    ) -> Checked<Option<[u32; 3]>> {
+        let Some(extents) = &launch.cluster else { return Ok(None) };
+        let (most, missing) = match limits.clusters {
+            Clusters::Most(most) => (most, None),
+            Clusters::NotOnDevice => (MAX_CLUSTER, Some(Problem::NoClusters)),
+            Clusters::NotInCode(target) => (MAX_CLUSTER, Some(Problem::NoClustersInCode { target })),
         };
-        if outputs.any(|output| context.is_empty(output)) || launch.args.iter().any(is_empty) {
-            return Ok(extents.map(|extent| extent.unwrap_or(0)));
+        let most = i64::from(most);
+        let cluster = self.bounded_each(Role::Cluster, extents, 1, [most; 3], Limit::Cluster)?;
+        // Each is at most what all of them may be, which is a small number.
+        let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
+        at_most(Role::ClusterBlocks, blocks, most, Limit::Cluster)?;
+        if let Some(missing) = missing {
+            // A cluster of one block is what every other block is, too.
+            return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
         }
-        let divides = |node: &Node| matches!(node, Node::Binary(BinaryOp::FloorDiv, ..));
-        let rounds_down = launch.grid[axis].nodes.iter().any(divides);
-        return Err((Role::Grid(AXES[axis]), Problem::NothingLaunched { rounds_down }));
-    }
-    let [x, y, z] = extents;
-    Ok([x?, y?, z?])
-}
-
-/// Clusters divide the grid into wholes (`cuda.h` 13.0, `CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION`).
-fn cluster(
-    launch: &Launch,
-    grid: [u32; 3],
-    limits: &LaunchLimits<'_>,
-    context: &mut ExprContext<'_>,
-) -> Result<Option<[u32; 3]>, Fault> {
-    let Some(extents) = &launch.cluster else { return Ok(None) };
-    let missing = match limits.clusters {
-        Clusters::Most(_) => None,
-        Clusters::NotOnDevice => Some(Problem::NoClusters),
-        Clusters::NotInCode(target) => Some(Problem::NoClustersInCode { target }),
-    };
-    let most = if let Clusters::Most(most) = limits.clusters { most } else { MAX_CLUSTER };
-    let cluster = bounded_each(Role::Cluster, extents, 1, [i64::from(most); 3], Limit::Cluster, context)?;
-    // Each is at most what all of them may be, which is a small number.
-    let blocks = cluster.iter().copied().map(i64::from).fold(1, i64::saturating_mul);
-    at_most(Role::ClusterBlocks, blocks, i64::from(most), Limit::Cluster)?;
-    if let Some(missing) = missing {
-        // A cluster of one block is what every other block is, too.
-        return if blocks == 1 { Ok(None) } else { Err((Role::ClusterBlocks, missing)) };
-    }
-    for axis in 0..3 {
-        if !grid[axis].is_multiple_of(cluster[axis]) {
-            let problem = Problem::NoMultiple { value: i64::from(grid[axis]), of: cluster[axis] };
-            return Err((Role::Grid(AXES[axis]), problem));
+        match (0..3).find(|&axis| !grid[axis].is_multiple_of(cluster[axis])) {
+            Some(axis) => {
+                let problem = Problem::NoMultiple { value: i64::from(grid[axis]), of: cluster[axis] };
+                Err((Role::Grid(AXES[axis]), problem))
+            }
+            None => Ok(Some(cluster)),
         }
     }
-    Ok(Some(cluster))
+
+    fn block(&mut self, launch: &Launch, limits: &LaunchLimits<'_>) -> Checked<[u32; 3]> {
+        let block = self.bounded_each(Role::Block, &launch.block, 1, MAX_BLOCK, Limit::Cuda)?;
+        // At most 1024 * 1024 * 64.
+        let threads: i64 = block.iter().copied().map(i64::from).product();
+        at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
+        at_most(Role::Threads, threads, i64::from(limits.max_threads), Limit::Kernel)?;
+        Ok(block)
+    }
+
+    fn shared_bytes(&mut self, launch: &Launch, limits: &LaunchLimits<'_>) -> Checked<u32> {
+        let bytes =
+            self.bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, Limit::Cuda)?;
+        at_most(Role::SharedBytes, i64::from(bytes), i64::from(limits.max_shared_bytes), Limit::Kernel)?;
+        Ok(bytes)
+    }
+
+    /// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
+    fn bounded(&mut self, role: Role, expr: &Expr, least: i64, most: i64, limit: Limit) -> Checked<u32> {
+        let problem = match self.value(expr) {
+            Ok(Value::Int(value)) if value < least => Problem::TooSmall { value, least },
+            Ok(Value::Int(value)) => match u32::try_from(value) {
+                Ok(fits) if value <= most => return Ok(fits),
+                _ => Problem::TooLarge { value, most, limit },
+            },
+            Ok(found) => Problem::Kind { found, expected: "an integer" },
+            Err(problem) => problem,
+        };
+        Err((role, problem))
+    }
+
+    /// As [`ExprContext::bounded`], for each axis.
+    fn bounded_each(
+        &mut self,
+        role: fn(char) -> Role,
+        exprs: &[Expr; 3],
+        least: i64,
+        most: [i64; 3],
+        limit: Limit,
+    ) -> Checked<[u32; 3]> {
+        let mut extents = [0; 3];
+        for axis in 0..3 {
+            extents[axis] = self.bounded(role(AXES[axis]), &exprs[axis], least, most[axis], limit)?;
+        }
+        Ok(extents)
+    }
 }
 
-fn block(
-    launch: &Launch,
-    limits: &LaunchLimits<'_>,
-    context: &mut ExprContext<'_>,
-) -> Result<[u32; 3], Fault> {
-    let block = bounded_each(Role::Block, &launch.block, 1, MAX_BLOCK, Limit::Cuda, context)?;
-    // At most 1024 * 1024 * 64.
-    let threads: i64 = block.iter().copied().map(i64::from).product();
-    at_most(Role::Threads, threads, MAX_THREADS, Limit::Cuda)?;
-    at_most(Role::Threads, threads, i64::from(limits.max_threads), Limit::Kernel)?;
-    Ok(block)
-}
-
-fn shared_bytes(
-    launch: &Launch,
-    limits: &LaunchLimits<'_>,
-    context: &mut ExprContext<'_>,
-) -> Result<u32, Fault> {
-    let bytes = bounded(Role::SharedBytes, &launch.shared_bytes, 0, MAX_SHARED_BYTES, Limit::Cuda, context)?;
-    at_most(Role::SharedBytes, i64::from(bytes), i64::from(limits.max_shared_bytes), Limit::Kernel)?;
-    Ok(bytes)
-}
-
-fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Result<(), Fault> {
+fn at_most(role: Role, value: i64, most: i64, limit: Limit) -> Checked<()> {
     if value > most { Err((role, Problem::TooLarge { value, most, limit })) } else { Ok(()) }
-}
-
-/// The integer that `expr` gives, between `least` and `most`, which lie within `u32`.
-fn bounded(
-    role: Role,
-    expr: &Expr,
-    least: i64,
-    most: i64,
-    limit: Limit,
-    context: &mut ExprContext<'_>,
-) -> Result<u32, Fault> {
-    let problem = match context.value(expr) {
-        Ok(Value::Int(value)) if value < least => Problem::TooSmall { value, least },
-        Ok(Value::Int(value)) => match u32::try_from(value) {
-            Ok(fits) if value <= most => return Ok(fits),
-            _ => Problem::TooLarge { value, most, limit },
-        },
-        Ok(found) => Problem::Kind { found, expected: "an integer" },
-        Err(problem) => problem,
-    };
-    Err((role, problem))
-}
-
-/// As [`bounded`], for each axis.
-fn bounded_each(
-    role: fn(char) -> Role,
-    exprs: &[Expr; 3],
-    least: i64,
-    most: [i64; 3],
-    limit: Limit,
-    context: &mut ExprContext<'_>,
-) -> Result<[u32; 3], Fault> {
-    let mut extents = [0; 3];
-    for axis in 0..3 {
-        extents[axis] = bounded(role(AXES[axis]), &exprs[axis], least, most[axis], limit, context)?;
-    }
-    Ok(extents)
 }
 
 /// The arguments so far.
@@ -311,12 +295,7 @@ struct Arguments {
 }
 
 impl Arguments {
-    fn add(
-        &mut self,
-        memory: LaunchMemory<'_>,
-        arg: &Arg,
-        context: &mut ExprContext<'_>,
-    ) -> Result<(), Fault> {
+    fn add(&mut self, memory: LaunchMemory<'_>, arg: &Arg, context: &mut ExprContext<'_>) -> Checked<()> {
         let fault = |problem| (Role::Argument(arg.name.clone()), problem);
         match &arg.value {
             ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => {
@@ -376,7 +355,7 @@ impl Arguments {
 
     /// Compares the arguments with the parameters of the kernel that was loaded: the driver reads as many bytes as those
     /// have.
-    fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Result<(), Fault> {
+    fn check(&self, launch: &Launch, params: Option<&[u32]>) -> Checked<()> {
         let as_int = |value: usize| i64::try_from(value).unwrap_or(i64::MAX);
         at_most(Role::ArgumentCount, as_int(self.list.len()), as_int(MAX_ARGUMENTS), Limit::Cubinder)?;
         at_most(Role::Arguments, as_int(self.end), as_int(MAX_PARAMETER_BYTES), Limit::Cuda)?;

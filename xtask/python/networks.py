@@ -345,7 +345,7 @@ NETWORKS["stretch"] = Network(
     shape_inputs={"target": [2], "times": [1]},
 )
 
-# Kernels of Triton (tests/data/elsewhere/kernels_triton.py). All results are exact in both types but the sums, which are rounded once.
+# Kernels of Triton (tests/data/other_compilers/kernels_triton.py). All results are exact in both types but the sums, which are rounded once.
 for name, attributes, of in (
     ("sum_along", lambda s: {"axis": s["axis"]}, lambda x, s: x.sum(axis=s["axis"], dtype=np.float32, keepdims=True)),
     ("clip", lambda s: {"least": -20.5, "most": 31.25}, lambda x, s: np.clip(x, -20.5, 31.25)),

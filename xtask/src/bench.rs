@@ -25,7 +25,7 @@ use anyhow::{Result, ensure};
 use clap::{Args, Subcommand};
 use fs_err as fs;
 
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 use crate::{gpu, process, workspace};
 
 #[derive(Debug, Subcommand)]
@@ -73,16 +73,16 @@ pub(crate) fn run(table: &Table) -> Result<()> {
         Table::Publish { result } => return report::publish(&workspace::root(), result),
         _ => {}
     }
-    let workshop = Workshop::open()?;
+    let tools = Tools::open()?;
     match table {
-        Table::Compile(options) => save(compile::measure(&workshop, options)?),
-        Table::Check(options) => save(check::measure(&workshop, options)?),
-        Table::Library(options) => save((library::measure(&workshop, options)?, Vec::new())),
-        Table::Build(options) => save((engine::measure(&workshop, options)?, Vec::new())),
-        Table::Engine(to) => on_a_gpu(&workshop, table, to, engine::prepare),
-        Table::Enqueue(to) => on_a_gpu(&workshop, table, to, engine::prepare_enqueue),
-        Table::Kernels { to, .. } => on_a_gpu(&workshop, table, to, kernels::prepare),
-        Table::Launch(to) => on_a_gpu(&workshop, table, to, prepare_launch),
+        Table::Compile(options) => save(compile::measure(&tools, options)?),
+        Table::Check(options) => save(check::measure(&tools, options)?),
+        Table::Library(options) => save((library::measure(&tools, options)?, Vec::new())),
+        Table::Build(options) => save((engine::measure(&tools, options)?, Vec::new())),
+        Table::Engine(to) => on_a_gpu(&tools, table, to, engine::prepare),
+        Table::Enqueue(to) => on_a_gpu(&tools, table, to, engine::prepare_enqueue),
+        Table::Kernels { to, .. } => on_a_gpu(&tools, table, to, kernels::prepare),
+        Table::Launch(to) => on_a_gpu(&tools, table, to, prepare_launch),
         Table::Publish { .. } => Ok(()),
     }
 }
@@ -93,10 +93,10 @@ const LAUNCH: &str = "launch/own_time launch/liblaunch.so launch/libcubinder.so"
 
 /// Prepares a folder for another machine, or prepares one here and measures in it.
 fn on_a_gpu(
-    workshop: &Workshop,
+    tools: &Tools,
     table: &Table,
     preparation: &Preparation,
-    prepare: fn(&Workshop, &Path) -> Result<()>,
+    prepare: fn(&Tools, &Path) -> Result<()>,
 ) -> Result<()> {
     let (name, start, publish) = match table {
         Table::Launch(_) => ("bench-launch", LAUNCH, None),
@@ -105,17 +105,17 @@ fn on_a_gpu(
         _ => ("bench-engine", SCRIPT, Some("publish")),
     };
     if let Some(folder) = &preparation.prepare {
-        prepare(workshop, folder)?;
+        prepare(tools, folder)?;
         println!("prepared; run it in {} with: {start}", folder.display());
         return Ok(());
     }
     gpu::require()?;
     let folder = workspace::root().join("build").join(name);
-    prepare(workshop, &folder)?;
+    prepare(tools, &folder)?;
     let mut command = Command::new("sh");
     // Kernels are measured by the user's Python, which has PyTorch; engines by one with TensorRT-RTX's bindings.
     if !matches!(table, Table::Kernels { .. }) {
-        let python = workshop.toolchain.python_command()?;
+        let python = tools.toolchain.python_command()?;
         command.env("PYTHON", python.get_program());
         command.envs(python.get_envs().filter_map(|(name, value)| Some((name, value?))));
     }
@@ -137,14 +137,14 @@ fn save((report, exceeded): (report::Report, Vec<String>)) -> Result<()> {
 }
 
 /// Puts a plugin library, and the program that plays TensorRT around it, into `folder`.
-pub(crate) fn prepare_launch(workshop: &Workshop, folder: &Path) -> Result<()> {
+pub(crate) fn prepare_launch(tools: &Tools, folder: &Path) -> Result<()> {
     let inner = folder.join("launch");
     fs::create_dir_all(&inner)?;
     let manifests = ["manifests/elemwise_add_plugin.toml", "manifests/circ_pad_plugin.toml"];
     let targets = ["sm_80", "sm_86", "sm_89", "sm_90", "compute_80"];
-    workshop.compile(&inner, "launch", &targets, &manifests)?;
-    fs::copy(&workshop.artifacts.runtime_library, inner.join("libcubinder.so"))?;
-    workshop.example("own-time", &[inner.join("own_time")]).map(drop)
+    tools.compile(&inner, "launch", &targets, &manifests)?;
+    fs::copy(&tools.artifacts.runtime_library, inner.join("libcubinder.so"))?;
+    tools.example("own-time", &[inner.join("own_time")]).map(drop)
 }
 
 #[cfg(test)]

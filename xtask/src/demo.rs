@@ -2,54 +2,47 @@
 //! it prints.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Result, ensure};
 use fs_err as fs;
 use serde_json::Value;
 
-use crate::workshop::{Built, Engine, Network, Workshop};
+use crate::tools::{Built, Engine, Network, Tools};
 use crate::{gpu, gpu_test, workspace};
 
 const TARGETS: [&str; 6] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120", "compute_80"];
-const NAME: &str = "demo";
 /// The least, the optimal and the greatest shape.
 const PROFILE: [&str; 3] = ["1x3x8x8", "10x3x32x32", "16x3x64x64"];
 
 pub(crate) fn run() -> Result<()> {
-    let workshop = Workshop::open()?;
+    let tools = Tools::open()?;
     let folder = workspace::root().join("build/demo");
     let embed = folder.join("embed");
     fs::create_dir_all(&folder)?;
-    let files = Files {
-        ops: folder.join(format!("lib{NAME}.so")),
-        ops_for_code: embed.join(format!("lib{NAME}.so")),
-        code: embed.join(format!("lib{NAME}-code.so")),
-        model: folder.join("chain.onnx"),
-        plain_plan: folder.join("chain.plan"),
-        embedded_plan: folder.join("chain-embedded.plan"),
-    };
+    let [ops, model, plain_plan, embedded_plan] =
+        ["libdemo.so", "chain.onnx", "chain.plan", "chain-embedded.plan"].map(|name| folder.join(name));
+    let [ops_for_code, code] = ["libdemo.so", "libdemo-code.so"].map(|name| embed.join(name));
 
     println!("\n1. compile manifests and kernels into plugin libraries");
-    print!("{}", workshop.compile(&folder, NAME, &TARGETS, &[""; 0])?);
-    print!("{}", workshop.compile(&embed, NAME, &TARGETS, &["--embed"])?);
+    print!("{}", tools.compile(&folder, "demo", &TARGETS, &[""; 0])?);
+    print!("{}", tools.compile(&embed, "demo", &TARGETS, &["--embed"])?);
 
     println!(
         "\n2. write an ONNX model: 10x3x32x32, dynamic, two padding nodes and an add, each with aot = 1"
     );
     let network = Network::new("chain", "f32", "batch,3,height,width");
-    workshop.model(&network, &files.model)?;
-    println!("wrote {}", show(&files.model));
+    tools.model(&network, &model)?;
+    println!("wrote {}", show(&model));
 
     println!("\n3. TensorRT-RTX's builder makes engines, no GPU needed");
-    let plain = build(&workshop, &files, &[files.ops.as_path()], &[], &files.plain_plan)?;
-    let code = files.code.as_path();
-    build(&workshop, &files, &[&files.ops_for_code, code], &[code], &files.embedded_plan)?;
+    let plain = build(&tools, &model, &[&ops], &[], &plain_plan)?;
+    build(&tools, &model, &[&ops_for_code, &code], &[&code], &embedded_plan)?;
 
     println!("\n4. the code in the engines is what was compiled");
-    prove_fields(&workshop, &files)?;
-    prove_embedded(&workshop, &files)?;
-    print!("{}", workshop.inspect_table(&files.plain_plan)?);
+    prove_fields(&tools, &ops, &plain_plan)?;
+    prove_embedded(&tools, &code, &embedded_plan)?;
+    print!("{}", tools.inspect_table(&plain_plan)?);
 
     println!("\n5. run them");
     if gpu::is_present() {
@@ -59,32 +52,18 @@ pub(crate) fn run() -> Result<()> {
             "skipped: no NVIDIA GPU on this machine; `cargo xtask gpu-test --prepare DIR` makes a folder to take to one"
         );
     }
-    print_trtexec(&files, &workshop.artifacts.runtime_library, &plain);
+    print_trtexec(
+        [&ops, &ops_for_code, &code, &model, &tools.artifacts.runtime_library],
+        &plain.tensorrt_rtx,
+    );
     Ok(())
 }
 
-struct Files {
-    /// The op library whose engines carry their code in the fields.
-    ops: PathBuf,
-    /// The op library whose engines carry the code library.
-    ops_for_code: PathBuf,
-    code: PathBuf,
-    model: PathBuf,
-    plain_plan: PathBuf,
-    embedded_plan: PathBuf,
-}
-
-fn build(
-    workshop: &Workshop,
-    files: &Files,
-    plugins: &[&Path],
-    serialize: &[&Path],
-    output: &Path,
-) -> Result<Built> {
+fn build(tools: &Tools, model: &Path, plugins: &[&Path], serialize: &[&Path], plan: &Path) -> Result<Built> {
     let profiles = [vec![format!("x={}", PROFILE.join(":"))]];
     let engine = Engine { plugins, serialize, profiles: &profiles, ..Engine::default() };
-    let built = workshop.engine(&files.model, &engine, output)?;
-    println!("wrote {} ({} bytes, TensorRT-RTX {})", show(output), built.plan_bytes, built.tensorrt_rtx);
+    let built = tools.engine(model, &engine, plan)?;
+    println!("wrote {} ({} bytes, TensorRT-RTX {})", show(plan), built.plan_bytes, built.tensorrt_rtx);
     for warning in &built.warnings {
         println!("  TensorRT: {warning}");
     }
@@ -92,10 +71,9 @@ fn build(
 }
 
 /// Checks that every node in the plan has code for every target, compiled for its op and for f32.
-fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
-    let library = workshop.inspect(&files.ops)?;
-    let plan = workshop.inspect(&files.plain_plan)?;
-    let (plan_name, ops_name) = (show(&files.plain_plan), show(&files.ops));
+fn prove_fields(tools: &Tools, ops: &Path, plan: &Path) -> Result<()> {
+    let (plan_name, ops_name) = (show(plan), show(ops));
+    let (library, plan) = (tools.inspect(ops)?, tools.inspect(plan)?);
     let mut all = BTreeSet::new();
     for node in containers(&plan).filter(|container| container["kind"] == "node") {
         let op = node["plugins"][0]["name"].as_str().unwrap_or_default();
@@ -120,10 +98,9 @@ fn prove_fields(workshop: &Workshop, files: &Files) -> Result<()> {
 }
 
 /// Checks that the plan contains the code library's bundle, and that every node refers to it.
-fn prove_embedded(workshop: &Workshop, files: &Files) -> Result<()> {
-    let library = workshop.inspect(&files.code)?;
-    let plan = workshop.inspect(&files.embedded_plan)?;
-    let (plan_name, code_name) = (show(&files.embedded_plan), show(&files.code));
+fn prove_embedded(tools: &Tools, code: &Path, plan: &Path) -> Result<()> {
+    let (plan_name, code_name) = (show(plan), show(code));
+    let (library, plan) = (tools.inspect(code)?, tools.inspect(plan)?);
     let digests = |report: &Value, kind: &str, key: &str| -> BTreeSet<String> {
         let all = containers(report).filter(|container| container["kind"] == kind);
         all.filter_map(|container| container[key].as_str().map(str::to_owned)).collect()
@@ -155,22 +132,19 @@ fn used_code(report: &Value, op: &str, word: &str) -> BTreeSet<(String, String)>
     chosen.flat_map(|variant| list(&variant["code"])).filter_map(pair).collect()
 }
 
-fn print_trtexec(files: &Files, generic: &Path, built: &Built) {
-    let [ops, ops_for_code, code, model] =
-        [&files.ops, &files.ops_for_code, &files.code, &files.model].map(|file| show(file));
-    let generic = show(generic);
+fn print_trtexec(files: [&Path; 5], version: &str) {
+    let [ops, ops_for_code, code, model, generic] = files.map(show);
     let [min, opt, max] = PROFILE;
     let shapes = format!("--minShapes=x:{min} --optShapes=x:{opt} --maxShapes=x:{max}");
     println!(
         "
-The same on a GPU machine, with trtexec of TensorRT-RTX {} and no Python:
+The same on a GPU machine, with trtexec of TensorRT-RTX {version} and no Python:
 
   trtexec --onnx={model} --dynamicPlugins={ops} {shapes} --saveEngine=chain.plan
   trtexec --loadEngine=chain.plan --dynamicPlugins={generic} --shapes=x:{opt}
 
   trtexec --onnx={model} --dynamicPlugins={ops_for_code} --dynamicPlugins={code} --setPluginsToSerialize={code} --versionCompatible --excludeLeanRuntime {shapes} --saveEngine=chain-embedded.plan
-  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}",
-        built.tensorrt_rtx
+  trtexec --loadEngine=chain-embedded.plan --versionCompatible --shapes=x:{opt}"
     );
 }
 

@@ -95,58 +95,53 @@ fn cargo_fuzz(command: &str) -> Command {
 }
 
 struct Target {
-    name: String,
+    /// `tests/fuzz`.
+    fuzz: PathBuf,
     program: PathBuf,
-    dictionary: PathBuf,
-    corpus: PathBuf,
-    artifacts: PathBuf,
-    /// Working folder, ignored by git.
-    work: PathBuf,
-    seeds: PathBuf,
-    /// Inputs that reached new code, in this run and earlier ones.
-    found: PathBuf,
+    name: String,
 }
 
 impl Target {
     fn new(fuzz: &Path, programs: &Path, name: String) -> Target {
-        let work = fuzz.join("work").join(&name);
-        Target {
-            program: programs.join(&name),
-            dictionary: fuzz.join("dictionaries").join(format!("{name}.dict")),
-            corpus: fuzz.join("corpus").join(&name),
-            artifacts: fuzz.join("artifacts").join(&name),
-            seeds: work.join("seeds"),
-            found: work.join("found"),
-            work,
-            name,
-        }
+        Target { fuzz: fuzz.to_path_buf(), program: programs.join(&name), name }
+    }
+
+    fn folder(&self, kind: &str) -> PathBuf {
+        self.fuzz.join(kind).join(&self.name)
+    }
+
+    /// A folder that git ignores: `found` has the inputs that reached new code, in this run and earlier ones.
+    fn work(&self, folder: &str) -> PathBuf {
+        self.folder("work").join(folder)
     }
 
     /// Creates the folders and the seeds.
     fn prepare(&self) -> Result<()> {
-        for folder in [&self.found, &self.corpus, &self.artifacts] {
+        for folder in [self.work("found"), self.folder("corpus"), self.folder("artifacts")] {
             fs::create_dir_all(folder)?;
         }
-        files::create_empty(&self.seeds)?;
+        let seeds = self.work("seeds");
+        files::create_empty(&seeds)?;
         let mut command = workspace::cargo();
         command.args(["run", "--quiet", "--package", "cubinder-fuzz-targets", "--bin", "fuzz-seeds", "--"]);
-        process::inherit(command.arg(&self.name).arg(&self.seeds))
+        process::inherit(command.arg(&self.name).arg(&seeds))
     }
 
     /// Runs the built target. `cargo fuzz run` would build again if a file has changed.
-    fn libfuzzer(&self, folders: &[&PathBuf], options: &[String]) -> Command {
+    fn libfuzzer(&self, folders: &[PathBuf], options: &[String]) -> Command {
         let mut command = Command::new(&self.program);
         command.current_dir(workspace::root()).args(folders);
-        command.arg(format!("-dict={}", self.dictionary.display()));
-        command.arg(format!("-artifact_prefix={}/", self.artifacts.display()));
+        let dictionary = self.fuzz.join("dictionaries").join(format!("{}.dict", self.name));
+        command.arg(format!("-dict={}", dictionary.display()));
+        command.arg(format!("-artifact_prefix={}/", self.folder("artifacts").display()));
         command.args(LIMITS).args(options);
         command
     }
 
     /// Fuzzes and keeps new inputs. Returns `false` if an input failed.
     fn fuzz(&self, seconds: u64) -> Result<bool> {
-        let before: BTreeSet<PathBuf> = files::list(&self.artifacts)?.into_iter().collect();
-        let folders = [&self.found, &self.corpus, &self.seeds];
+        let before: BTreeSet<PathBuf> = files::list(&self.folder("artifacts"))?.into_iter().collect();
+        let folders = [self.work("found"), self.folder("corpus"), self.work("seeds")];
         let options = [format!("-max_total_time={seconds}"), "-print_final_stats=1".to_owned()];
         let name = &self.name;
         let inputs = folders.iter().flat_map(|folder| files::list(folder)).flatten().count();
@@ -171,7 +166,8 @@ impl Target {
         }
         let tail: Vec<String> = tail.into();
         println!("{name}: failed\n{}", tail.join("\n"));
-        for input in files::list(&self.artifacts)?.into_iter().filter(|path| !before.contains(path)) {
+        for input in files::list(&self.folder("artifacts"))?.into_iter().filter(|path| !before.contains(path))
+        {
             println!("{name}: the input is {}", input.display());
         }
         // Inputs found before the failure are kept, too.
@@ -180,11 +176,12 @@ impl Target {
 
     /// Puts the smallest set of inputs that reaches all code, beyond what the seeds reach, into the corpus.
     fn update_corpus(&self) -> Result<()> {
-        let merged = self.work.join("merged");
+        let merged = self.work("merged");
         files::create_empty(&merged)?;
-        files::copy_all(&self.seeds, &merged)?;
+        files::copy_all(&self.work("seeds"), &merged)?;
         let seeds: BTreeSet<PathBuf> = files::list(&merged)?.into_iter().collect();
-        let folders = [&merged, &self.corpus, &self.found];
+        let corpus = self.folder("corpus");
+        let folders = [merged.clone(), corpus.clone(), self.work("found")];
         // Coverage without counters: with them, thousands of inputs would be kept.
         let options = ["-set_cover_merge=1", "-use_counters=0"].map(str::to_owned);
         process::capture(&mut self.libfuzzer(&folders, &options))?;
@@ -194,14 +191,14 @@ impl Target {
         }
         let reached = new.len();
         let kept = select_inputs(new);
-        let [new, before] = ["kept", "before"].map(|name| self.work.join(name));
+        let [new, before] = ["kept", "before"].map(|name| self.work(name));
         files::create_empty(&new)?;
         for (_, path) in &kept {
             fs::copy(path, new.join(files::name(path)?))?;
         }
         files::create_empty(&before)?;
-        fs::rename(&self.corpus, &before)?;
-        fs::rename(&new, &self.corpus)?;
+        fs::rename(&corpus, &before)?;
+        fs::rename(&new, &corpus)?;
         let bytes: u64 = kept.iter().map(|(length, _)| length).sum();
         println!("{}: {} of {reached} inputs kept, {bytes} bytes", self.name, kept.len());
         Ok(())
@@ -308,21 +305,22 @@ esac
         let folder = tempfile::tempdir().unwrap();
         let programs = folder.path().join("programs");
         let target = Target::new(&folder.path().join("fuzz"), &programs, "t".to_owned());
-        for folder in [&programs, &target.seeds, &target.found, &target.corpus, &target.artifacts] {
+        let (corpus, artifacts) = (target.folder("corpus"), target.folder("artifacts"));
+        for folder in [&programs, &target.work("seeds"), &target.work("found"), &corpus, &artifacts] {
             fs::create_dir_all(folder).unwrap();
         }
         let program = &target.program;
         std::fs::write(program, FAILING).unwrap();
         std::fs::set_permissions(program, PermissionsExt::from_mode(0o755)).unwrap();
-        std::fs::write(target.corpus.join("old"), "reached less").unwrap();
+        std::fs::write(corpus.join("old"), "reached less").unwrap();
         assert!(!target.fuzz(1).unwrap());
         let names = |folder: &Path| {
             let paths = files::list(folder).unwrap();
             paths.iter().map(|path| files::name(path).unwrap().to_owned()).collect::<Vec<_>>()
         };
-        assert_eq!(names(&target.corpus), ["new"]);
-        assert_eq!(names(&target.artifacts), ["crash-1"]);
-        assert_eq!(names(&target.work.join("before")), ["old"]);
+        assert_eq!(names(&corpus), ["new"]);
+        assert_eq!(names(&artifacts), ["crash-1"]);
+        assert_eq!(names(&target.work("before")), ["old"]);
     }
 
     #[test]

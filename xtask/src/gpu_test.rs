@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, NO_JIT, Plan, Recipe, Run};
-use crate::workshop::{Network, Workshop};
+use crate::tools::{Network, Tools};
 use crate::{bench, gpu, kernel_tests, process, workspace};
 
 /// Compiles those of `cubinder.toml`.
@@ -20,35 +20,35 @@ const TARGETS: [&str; 5] = ["sm_80", "sm_86", "sm_89", "sm_90", "sm_120"];
 /// Prepares `directory`, or prepares the default folder and runs it: all cases, or only the comparison of the
 /// routes.
 pub(crate) fn run(directory: Option<&Path>, only_routes: bool) -> Result<()> {
-    let workshop = Workshop::open()?;
+    let tools = Tools::open()?;
     let (default, script, argument) = match only_routes {
         true => ("build/gpu-test-routes", "kernel_tests.py", kernel_tests::FOLDER),
         false => ("build/gpu-test", "gpu_test.py", "."),
     };
     let folder = directory.map_or_else(|| workspace::root().join(default), Path::to_path_buf);
     if only_routes {
-        kernel_tests::prepare_routes(&workshop, &folder, &TARGETS)?;
+        kernel_tests::prepare_routes(&tools, &folder, &TARGETS)?;
     } else {
-        prepare(&workshop, &folder)?;
+        prepare(&tools, &folder)?;
     }
     if directory.is_some() {
         println!("prepared {}; run it with: python3 {script} {argument}", folder.display());
         return Ok(());
     }
     gpu::require()?;
-    let mut command = workshop.python(script)?;
+    let mut command = tools.python(script)?;
     command.arg(folder.join(argument));
     process::inherit(&mut command)
 }
 
-fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
+fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
-    let cases = CaseList { maker: Maker::new(workshop, folder), cases: Vec::new() }.all()?;
-    cases::write(folder, &workshop.artifacts.runtime_library, &cases)?;
+    let cases = CaseList { maker: Maker::new(tools, folder), cases: Vec::new() }.into_cases()?;
+    cases::write(folder, &tools.artifacts.runtime_library, &cases)?;
     // `gpu_faults.py` preloads it.
-    workshop.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
-    kernel_tests::prepare(workshop, folder, &TARGETS)?;
-    bench::prepare_launch(workshop, folder)
+    tools.example("driver-faults", &[folder.join("libdriver_faults.so")])?;
+    kernel_tests::prepare(tools, folder, &TARGETS)?;
+    bench::prepare_launch(tools, folder)
 }
 
 /// The cases so far.
@@ -58,7 +58,7 @@ struct CaseList<'a> {
 }
 
 impl CaseList<'_> {
-    fn all(mut self) -> Result<Vec<Case>> {
+    fn into_cases(mut self) -> Result<Vec<Case>> {
         self.maker.compile("cubins", &TARGETS, &NO_MANIFESTS)?;
         self.maker.compile("ptx", &["compute_80"], &NO_MANIFESTS)?;
         self.maker.compile("pad", &TARGETS, &["manifests/circ_pad_plugin.toml"])?;

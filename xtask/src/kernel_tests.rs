@@ -13,7 +13,7 @@ use anyhow::Result;
 use fs_err as fs;
 use serde::Serialize;
 
-use crate::workshop::{Workshop, scripts};
+use crate::tools::{Tools, scripts};
 use crate::{files, workspace};
 
 pub(crate) const FOLDER: &str = "kernels";
@@ -55,7 +55,7 @@ const SHIPPED: [(&str, &str); 10] = [
 /// Shipped plugins whose variants are measured, too.
 const MEASURED: [&str; 2] = ["rms_norm", "pillar_scatter"];
 
-/// The compilers of `tests/data/elsewhere`, whose plugins are all circular padding up to rank 4.
+/// The compilers of `tests/data/other_compilers`, whose plugins are all circular padding up to rank 4.
 const EXTERNAL_COMPILERS: [&str; 4] = ["nvcc", "cupy", "numba", "triton"];
 
 /// Read by `kernel_tests.py`.
@@ -86,14 +86,14 @@ impl Run {
 
 /// Writes programs, libraries, cases and the list of runs into `folder`, whose `elsewhere` contains the
 /// results of [`Maker::compile_external`](crate::cases::Maker::compile_external).
-pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
-    let inner = create_folder(workshop, folder)?;
+pub(crate) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
+    let inner = create_folder(tools, folder)?;
     let data = workspace::root().join("tests/data/testing");
     files::copy_all(&data, &inner)?;
     files::copy_all(&data.join("shipped"), &inner.join("shipped"))?;
     let mut runs = Vec::new();
     let planted = ["planted", "doubled", "positive"].map(|name| format!("tests/data/testing/{name}.toml"));
-    workshop.compile(&inner, "planted", targets, &planted)?;
+    tools.compile(&inner, "planted", targets, &planted)?;
     for (file, plugin) in PLANTED {
         let cases = format!("{file}.toml");
         let arguments = [cases.as_str(), "--on", "libplanted.so", "--plugin", plugin];
@@ -105,7 +105,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     }
     let shipped: Vec<String> =
         SHIPPED.iter().map(|(_, manifest)| format!("manifests/{manifest}.toml")).collect();
-    workshop.compile(&inner, "shipped", targets, &shipped)?;
+    tools.compile(&inner, "shipped", targets, &shipped)?;
     for (file, manifest) in SHIPPED {
         let plugin = manifest.rsplit('/').next().unwrap_or(manifest);
         let cases = format!("shipped/{file}.toml");
@@ -117,7 +117,7 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
     for (name, list, targets) in [("others", others, targets), ("clusters", clusters, &[][..])] {
         let manifests: Vec<String> =
             list.iter().map(|(file, _)| format!("tests/data/run/{file}.toml")).collect();
-        workshop.compile(&inner, name, targets, &manifests)?;
+        tools.compile(&inner, name, targets, &manifests)?;
         let library = format!("lib{name}.so");
         for (_, plugin) in list {
             let arguments = [library.as_str(), "--plugin", plugin, "--random", "20"];
@@ -125,27 +125,27 @@ pub(crate) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> R
         }
     }
     for compiler in EXTERNAL_COMPILERS {
-        let manifest = format!("../elsewhere/{compiler}.toml");
+        let manifest = format!("../other_compilers/{compiler}.toml");
         let arguments = ["shipped/circ_pad_4.toml", "--on", manifest.as_str(), "--random", "20"];
         let what = "kernels that it compiled, as their manifest names them, against NumPy, 20 random shapes";
         runs.push(Run::new(compiler, what, &arguments));
     }
-    runs.extend(routes::prepare(workshop, &inner, targets)?);
+    runs.extend(routes::prepare(tools, &inner, targets)?);
     write_runs(&inner, &runs)
 }
 
 /// As [`prepare`], with the comparison of the routes only.
-pub(crate) fn prepare_routes(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<()> {
-    let inner = create_folder(workshop, folder)?;
-    write_runs(&inner, &routes::prepare(workshop, &inner, targets)?)
+pub(crate) fn prepare_routes(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<()> {
+    let inner = create_folder(tools, folder)?;
+    write_runs(&inner, &routes::prepare(tools, &inner, targets)?)
 }
 
 /// Creates the folder in `folder`, with what each run needs.
-fn create_folder(workshop: &Workshop, folder: &Path) -> Result<PathBuf> {
+fn create_folder(tools: &Tools, folder: &Path) -> Result<PathBuf> {
     let inner = folder.join(FOLDER);
     fs::create_dir_all(&inner)?;
     fs::copy(scripts().join(SCRIPT), folder.join(SCRIPT))?;
-    fs::copy(&workshop.artifacts.compiler, inner.join("cubinder"))?;
+    fs::copy(&tools.artifacts.compiler, inner.join("cubinder"))?;
     Ok(inner)
 }
 

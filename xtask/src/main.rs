@@ -23,7 +23,7 @@ mod process;
 mod sample;
 mod setup;
 mod test;
-mod workshop;
+mod tools;
 mod workspace;
 
 use std::ffi::OsString;
@@ -32,7 +32,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Parser, Subcommand};
 
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 
 /// Set-up, tests and demo of this repository.
 #[derive(Parser)]
@@ -276,7 +276,7 @@ fn run(command: Command) -> Result<ExitCode> {
         Command::Measured(options) => return measured::run(&options),
         Command::Mutants { groups, left } => return mutants::run(&groups, left),
         Command::CompilePlugins { arguments } => {
-            process::inherit(Workshop::open()?.cubinder()?.arg("compile").args(arguments))?;
+            process::inherit(Tools::open()?.cubinder()?.arg("compile").args(arguments))?;
         }
     }
     Ok(ExitCode::SUCCESS)

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use self::outcome::{Expected, Outcome, Row, json_answer, status, summary};
 use crate::setup::packages;
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 use crate::{files, process, workspace};
 
 /// The pinned release of NVRTC; TensorRT-RTX gets its libraries.
@@ -62,7 +62,7 @@ fn release(version: &str) -> &str {
 /// Tries everything, and prints each row when it is known.
 pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     let tried = Releases::load()?;
-    let workshop = Workshop::open()?;
+    let tools = Tools::open()?;
     let work = tempfile::tempdir()?;
     let mut rows = Vec::new();
     println!("| what | what came of it |\n|---|---|");
@@ -76,22 +76,22 @@ pub(crate) fn run(headers: Option<&Path>) -> Result<ExitCode> {
     for (release, _, expected) in releases(&tried.nvrtc) {
         try_row(format!("NVRTC {release}"), expected, &|| {
             let home = home(release, &work.path().join(format!("cuda-{release}")))?;
-            compile(home.as_deref(), &out(release), &workshop)
+            compile(home.as_deref(), &out(release), &tools)
         });
     }
     let library = out(PINNED).join("libcubinder_plugins.so");
     for (release, version, expected) in releases(&tried.tensorrt_rtx) {
         try_row(format!("TensorRT-RTX {version}"), expected, &|| match library.exists() {
-            true => tensorrt(release, version, &library, &workshop),
+            true => tensorrt(release, version, &library, &tools),
             false => Ok(Outcome::Failed(format!("NVRTC {PINNED} made no library to give it"))),
         });
     }
     for (release, version, expected) in releases(&tried.tensorrt) {
-        try_row(format!("TensorRT {version}"), expected, &|| registry(release, &workshop));
+        try_row(format!("TensorRT {version}"), expected, &|| registry(release, &tools));
     }
     if let Some(folder) = headers {
         let what = format!("headers in `{}`", folder.display());
-        try_row(what, &tried.headers, &|| conformance(folder, &workshop));
+        try_row(what, &tried.headers, &|| conformance(folder, &tools));
     }
     let oldest = oldest_rust()?;
     try_row(format!("Rust {oldest}"), &tried.rust, &|| rust(&oldest));
@@ -123,7 +123,7 @@ fn home(release: &str, at: &Path) -> Result<Option<PathBuf>> {
 }
 
 /// Compiles all plugins: those of `cubinder.toml`, and those of `manifests/cubinder`.
-fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outcome> {
+fn compile(home: Option<&Path>, out: &Path, tools: &Tools) -> Result<Outcome> {
     let use_home = |command: &mut Command| {
         if let Some(home) = home {
             command.env("CUDA_HOME", home).env_remove("CUBINDER_NVRTC");
@@ -131,7 +131,7 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
     };
     let mut results = Vec::new();
     for arguments in [vec!["--arch".into(), "sm_89,sm_90,compute_80".into()], collection_arguments()?] {
-        let mut command = workshop.cubinder()?;
+        let mut command = tools.cubinder()?;
         command.args(["compile", "--no-cache", "--json", "--output"]).arg(out).args(arguments);
         use_home(&mut command);
         match compile_outcome(&mut command)? {
@@ -139,10 +139,10 @@ fn compile(home: Option<&Path>, out: &Path, workshop: &Workshop) -> Result<Outco
             other => return Ok(other),
         }
     }
-    let mut command = workshop.cubinder()?;
+    let mut command = tools.cubinder()?;
     use_home(command.args(["paths", "nvrtc"]));
     let nvrtc = process::capture(&mut command)?;
-    let answer = json_answer(workshop.python("matrix.py")?.arg("ptx").arg(nvrtc.trim()))?;
+    let answer = json_answer(tools.python("matrix.py")?.arg("ptx").arg(nvrtc.trim()))?;
     let ptx = answer["ptx"].as_str().unwrap_or("?");
     Ok(Outcome::Works(format!("{}; PTX {ptx}", results.join("; "))))
 }
@@ -173,13 +173,13 @@ fn compile_outcome(command: &mut Command) -> Result<Outcome, Outcome> {
 }
 
 /// Loads the library with a release of TensorRT-RTX.
-fn tensorrt(release: &str, version: &str, library: &Path, workshop: &Workshop) -> Result<Outcome> {
-    let mut command = workshop.python("matrix.py")?;
+fn tensorrt(release: &str, version: &str, library: &Path, tools: &Tools) -> Result<Outcome> {
+    let mut command = tools.python("matrix.py")?;
     if release != "1.7" {
         let packages = packages::site_packages(&format!("tensorrt-rtx-{release}"))?;
         let libraries = packages.join("tensorrt_rtx_libs");
         for ((name, rest), first) in
-            workshop.toolchain.python_environment()?.into_iter().zip([packages, libraries])
+            tools.toolchain.python_environment()?.into_iter().zip([packages, libraries])
         {
             let all = std::iter::once(first).chain(std::env::split_paths(&rest));
             command.env(name, std::env::join_paths(all)?);
@@ -211,31 +211,31 @@ fn engine_outcome(answer: &Value) -> Outcome {
 
 /// Loads plugin libraries with the registry of a release of full TensorRT, alone and beside that of 11.4:
 /// `tests/tests/it/registry.rs`.
-fn registry(release: &str, workshop: &Workshop) -> Result<Outcome> {
+fn registry(release: &str, tools: &Tools) -> Result<Outcome> {
     let mut libraries = vec![packages::lean_runtime(release)?];
     if release != "11.4" {
         libraries.push(packages::lean_runtime("11.4")?);
     }
     let variable = ("CUBINDER_TEST_TENSORRT", std::env::join_paths(libraries)?);
-    tests_pass("registry::", variable, "loads, creates and unloads plugins of both routes", workshop)
+    tests_pass("registry::", variable, "loads, creates and unloads plugins of both routes", tools)
 }
 
 /// Runs the conformance oracle with each release of the headers in a folder: `tests/tests/it/conformance.rs`.
-fn conformance(headers: &Path, workshop: &Workshop) -> Result<Outcome> {
+fn conformance(headers: &Path, tools: &Tools) -> Result<Outcome> {
     let names =
         fs::read_dir(headers)?.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
     let mut names: Vec<String> = names.collect();
     names.sort();
     let works = format!("plugins pass with the headers {}", names.join(", "));
     let variable = ("CUBINDER_TEST_HEADERS", std::path::absolute(headers)?.into_os_string());
-    tests_pass("with_every_release", variable, &works, workshop)
+    tests_pass("with_every_release", variable, &works, tools)
 }
 
 /// Runs the tests of `cubinder-tests` whose names contain `filter`, with a variable.
-fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, workshop: &Workshop) -> Result<Outcome> {
+fn tests_pass(filter: &str, variable: (&str, OsString), works: &str, tools: &Tools) -> Result<Outcome> {
     let mut command = workspace::cargo();
     command.args(["test", "--quiet", "--package", "cubinder-tests", "--test", "it", filter]);
-    command.envs(workshop.environment()?);
+    command.envs(tools.environment()?);
     command.env(variable.0, variable.1).env("CUBINDER_REQUIRE_TOOLKIT", "1");
     let (status, stdout, stderr) = outcome::run(&mut command)?;
     Ok(if status.success() && has_passed_tests(&stdout) {

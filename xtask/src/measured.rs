@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use fs_err as fs;
-use nix::sys::resource::{Usage, UsageWho, getrusage};
+use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};
 
@@ -55,16 +55,11 @@ fn cost_of(command: &mut Command) -> Result<(ExitCode, Cost)> {
     }
     let code =
         status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from);
-    Ok((code, Cost { wall, cpu: processor(&usage), peak: megabytes(&usage) }))
-}
-
-#[allow(clippy::cast_precision_loss)] // microseconds of some hours
-fn processor(usage: &Usage) -> f64 {
-    (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6
-}
-
-/// Linux counts KiB (`getrusage(2)`).
-#[allow(clippy::cast_precision_loss)] // of a machine's memory
-fn megabytes(usage: &Usage) -> f64 {
-    usage.max_rss() as f64 / 1024.0
+    // Linux counts memory in KiB (`getrusage(2)`).
+    #[allow(clippy::cast_precision_loss)] // microseconds of some hours, and a machine's memory
+    let [cpu, peak] = [
+        (usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6,
+        usage.max_rss() as f64 / 1024.0,
+    ];
+    Ok((code, Cost { wall, cpu, peak }))
 }

@@ -2,7 +2,7 @@
 //!
 //! And kernels of Triton as they are met: specialized, autotuned, with clusters; each imported from its cache and completed.
 //!
-//! `tests/data/elsewhere` has the kernels and manifests; `cargo xtask gpu-test` runs the engines.
+//! `tests/data/other_compilers` has the kernels and manifests; `cargo xtask gpu-test` runs the engines.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -32,7 +32,9 @@ impl Made {
         let folder = tempfile::tempdir().unwrap();
         let python = compilers.join("bin/python");
         let mut command = Command::new(&python);
-        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/data/elsewhere/compile.py")).arg(folder.path());
+        command
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/data/other_compilers/compile.py"))
+            .arg(folder.path());
         // Caches of the user's own would spare the compilers their work.
         command.env("HOME", folder.path()).env("TRITON_CACHE_DIR", folder.path().join("cache"));
         command.env_remove("CUDA_HOME").env_remove("CUDA_PATH").env("PYTHONNOUSERSITE", "1");

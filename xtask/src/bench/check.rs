@@ -7,7 +7,7 @@ use super::curves::Curve;
 use super::generated;
 use super::measure::{self, Cost, median};
 use super::report::{Cell, Plot, Report, Table};
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 
 const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
@@ -52,8 +52,8 @@ impl Options {
 }
 
 /// Measures, and returns the report and the exceeded limits.
-pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report, Vec<String>)> {
-    let report = Report::start(workshop, "check", options.command())?;
+pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
+    let report = Report::start(tools, "check", options.command())?;
     let folder = tempfile::tempdir()?;
     let mut measured = vec![CheckRuns::new("nothing: the process alone", None, &["--version"])];
     for (name, manifests) in SHIPPED {
@@ -67,7 +67,7 @@ pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report,
     }
     for _ in 0..options.runs {
         for runs in &mut measured {
-            runs.costs.push(measure::run(workshop.cubinder()?.args(&runs.words))?.0);
+            runs.costs.push(measure::run(tools.cubinder()?.args(&runs.words))?.0);
         }
     }
     let report = Report { tables: vec![table(&measured, options.runs)], plots: plots(&measured), ..report };

@@ -15,7 +15,7 @@ use super::measure::{self, Cost, median};
 use super::report::{Plot, Report, Table};
 use crate::files;
 use crate::setup::packages;
-use crate::workshop::{Workshop, last_line_as_json};
+use crate::tools::{Tools, last_line_as_json};
 
 /// Architectures that NVRTC 13.0 has machine code for.
 pub(super) const ARCHITECTURES: [&str; 8] =
@@ -94,15 +94,15 @@ impl Options {
 const MIN_LIMITED_VARIANTS: usize = 100;
 
 /// Measures, and returns the report and the exceeded limits.
-pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<(Report, Vec<String>)> {
-    let report = Report::start(workshop, "compile", options.command())?;
+pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
+    let report = Report::start(tools, "compile", options.command())?;
     let nvcc = packages::nvcc()?;
     let mut all = Vec::new();
     for (variants, architectures) in
         SIZES.into_iter().filter(|(variants, architectures)| variants * architectures <= options.largest)
     {
         eprintln!("{variants} variants for {architectures} architectures");
-        all.push(measure_size(workshop, &nvcc, options.runs, variants, &ARCHITECTURES[..architectures])?);
+        all.push(measure_size(tools, &nvcc, options.runs, variants, &ARCHITECTURES[..architectures])?);
     }
     let report = Report { tables: vec![table(&all, measure::cores())], plots: plots(&all), ..report };
     Ok((report, exceeded(&all, options)))
@@ -123,7 +123,7 @@ fn exceeded(all: &[CompileRuns], options: &Options) -> Vec<String> {
 }
 
 fn measure_size(
-    workshop: &Workshop,
+    tools: &Tools,
     nvcc: &Path,
     runs: usize,
     variants: usize,
@@ -138,8 +138,8 @@ fn measure_size(
     files::write(&all_kernels, format!("{source}{instances}"))?;
     // A compile uses its own cache, which is empty the first time.
     let compile = |cache: &Path| -> Result<Command> {
-        let mut command = workshop.cubinder()?;
-        command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", workshop.nvrtc()?);
+        let mut command = tools.cubinder()?;
+        command.env("CUBINDER_CACHE", cache).env("CUBINDER_NVRTC", tools.nvrtc()?);
         command.args(["compile", "--json", "--target", &architectures.join(",")]);
         command.arg("--output").arg(folder).arg(&manifest);
         Ok(command)
@@ -156,7 +156,7 @@ fn measure_size(
         for _ in 0..3 {
             measured.warm.push(measure::run(&mut compile(&cache)?)?.0);
         }
-        let mut bare = bare(workshop, folder, source, Some(&instances), architectures)?;
+        let mut bare = bare(tools, folder, source, Some(&instances), architectures)?;
         measured.bare.push(run_bare(&mut bare)?);
         measured.bare_alike.push(run_bare(bare.envs(MEMORY))?);
         let mut nvcc = fatbin(nvcc, &all_kernels, &folder.join("nvcc.fatbin"), architectures);
@@ -178,20 +178,20 @@ fn result_number(output: &str, name: &str) -> Result<f64> {
 
 /// Makes NVRTC's calls alone, on all processors.
 pub(super) fn bare(
-    workshop: &Workshop,
+    tools: &Tools,
     folder: &Path,
     source: &str,
     instances: Option<&str>,
     architectures: &[&str],
 ) -> Result<Command> {
-    let mut command = workshop.python("bare_nvrtc.py")?;
+    let mut command = tools.python("bare_nvrtc.py")?;
     // The caller's own settings must not apply.
     for (name, _) in MEMORY {
         command.env_remove(name);
     }
     let file = folder.join("bare.cu");
     files::write(&file, source)?;
-    command.arg(workshop.nvrtc()?).arg("--source").arg(file);
+    command.arg(tools.nvrtc()?).arg("--source").arg(file);
     if let Some(instances) = instances {
         let file = folder.join("bare.instances");
         files::write(&file, instances)?;

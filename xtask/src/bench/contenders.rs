@@ -8,13 +8,13 @@ use super::compile;
 use super::generated::{self, Op};
 use super::measure;
 use crate::setup::packages;
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 use crate::{files, workspace};
 
 /// Compiles plugins with Cubinder into `folder`, with a code library beside it if `embed` is set. The cache
 /// is shared by all measurements.
 pub(super) fn cubinder(
-    workshop: &Workshop,
+    tools: &Tools,
     folder: &Path,
     name: &str,
     ops: &[Op],
@@ -22,9 +22,9 @@ pub(super) fn cubinder(
     embed: bool,
 ) -> Result<PathBuf> {
     let project = generated::plugins(folder, name, ops, targets)?;
-    let mut command = workshop.cubinder()?;
+    let mut command = tools.cubinder()?;
     command.env("CUBINDER_CACHE", workspace::root().join("build/bench/cache"));
-    command.env("CUBINDER_NVRTC", workshop.nvrtc()?);
+    command.env("CUBINDER_NVRTC", tools.nvrtc()?);
     command.args(["compile", "--quiet", "--config"]).arg(project).args(embed.then_some("--embed"));
     measure::run(&mut command)?;
     Ok(folder.join(format!("lib{name}.so")))
@@ -40,10 +40,10 @@ pub(super) fn fatbin(folder: &Path, ops: &[Op], architectures: &[&str]) -> Resul
 }
 
 /// The library written by hand, which contains a fat binary.
-pub(super) fn cpp(workshop: &Workshop, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
+pub(super) fn cpp(tools: &Tools, folder: &Path, ops: &[Op], code: &Path) -> Result<PathBuf> {
     let list = folder.join("ops.inc");
     files::write(&list, generated::ops_for_cpp(ops))?;
     let library = folder.join("librival.so");
-    workshop.example("rival-plugin", &[&list, code, &library])?;
+    tools.example("rival-plugin", &[&list, code, &library])?;
     Ok(library)
 }

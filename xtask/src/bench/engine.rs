@@ -19,7 +19,7 @@ use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Cell, Plot, Report, Table};
 use crate::files;
-use crate::workshop::{Workshop, last_line_as_json, scripts};
+use crate::tools::{Tools, last_line_as_json, scripts};
 
 /// Nodes of each chain, and the number of different plugins among them.
 const CHAINS: [(usize, usize); 4] = [(1, 1), (100, 1), (1000, 1), (100, 100)];
@@ -124,26 +124,18 @@ struct BuildCost {
 }
 
 impl PluginSet {
-    fn make(
-        workshop: &Workshop,
-        root: &Path,
-        name: &str,
-        ops: Vec<Op>,
-        kinds: &[Contender],
-    ) -> Result<PluginSet> {
+    fn make(tools: &Tools, root: &Path, name: &str, ops: Vec<Op>, kinds: &[Contender]) -> Result<PluginSet> {
         let folder = root.join(name);
         for kind in kinds {
             let own = folder.join(kind.names().stem);
             fs::create_dir_all(&own)?;
             match kind {
-                Contender::Fields => contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, false)?,
-                Contender::Embedded => {
-                    contenders::cubinder(workshop, &own, "ops", &ops, &MACHINE_CODE, true)?
-                }
-                Contender::Ptx => contenders::cubinder(workshop, &own, "ops", &ops, &PTX, false)?,
+                Contender::Fields => contenders::cubinder(tools, &own, "ops", &ops, &MACHINE_CODE, false)?,
+                Contender::Embedded => contenders::cubinder(tools, &own, "ops", &ops, &MACHINE_CODE, true)?,
+                Contender::Ptx => contenders::cubinder(tools, &own, "ops", &ops, &PTX, false)?,
                 Contender::Cpp => {
                     let code = contenders::fatbin(&own, &ops, &MACHINE_CODE)?;
-                    contenders::cpp(workshop, &own, &ops, &code)?
+                    contenders::cpp(tools, &own, &ops, &code)?
                 }
                 // The Python class uses the fat binary of the library in C++.
                 Contender::Python => own,
@@ -163,13 +155,13 @@ impl PluginSet {
     /// Builds the engine of a chain of nodes that use these plugins in turn.
     fn build(
         &self,
-        workshop: &Workshop,
+        tools: &Tools,
         kind: Contender,
         nodes: usize,
         ops: &str,
         plan: &Path,
     ) -> Result<BuildCost> {
-        let mut command = workshop.python("bench_build.py")?;
+        let mut command = tools.python("bench_build.py")?;
         command.arg(plan).args(["--nodes", &nodes.to_string(), "--namespace", kind.names().namespace]);
         command.arg("--ops").arg(self.file(ops));
         let libraries = kind.names().libraries;
@@ -215,21 +207,21 @@ struct Chain {
 }
 
 /// Builds every engine `runs` times into `folder`.
-fn chains(workshop: &Workshop, folder: &Path, runs: usize, which: &[(usize, usize)]) -> Result<Vec<Chain>> {
+fn chains(tools: &Tools, folder: &Path, runs: usize, which: &[(usize, usize)]) -> Result<Vec<Chain>> {
     let mut chains = Vec::new();
     let sizes: BTreeSet<usize> = which.iter().map(|(_, kinds)| *kinds).collect();
     for distinct in sizes {
         let name = format!("plugins-{distinct}");
-        let set = PluginSet::make(workshop, folder, &name, generated::adding(distinct), &Contender::ALL)?;
+        let set = PluginSet::make(tools, folder, &name, generated::adding(distinct), &Contender::ALL)?;
         for (nodes, _) in which.iter().copied().filter(|(_, kinds)| *kinds == distinct) {
             eprintln!("{nodes} nodes of {distinct} kinds");
-            chains.push(chain(workshop, folder, &set, nodes, runs)?);
+            chains.push(chain(tools, folder, &set, nodes, runs)?);
         }
     }
     Ok(chains)
 }
 
-fn chain(workshop: &Workshop, folder: &Path, set: &PluginSet, nodes: usize, runs: usize) -> Result<Chain> {
+fn chain(tools: &Tools, folder: &Path, set: &PluginSet, nodes: usize, runs: usize) -> Result<Chain> {
     let distinct = set.ops.len();
     let plan = |kind: Contender| format!("{}-{nodes}-{distinct}.plan", kind.names().stem);
     let mut built: BTreeMap<Contender, Vec<BuildCost>> = BTreeMap::new();
@@ -238,7 +230,7 @@ fn chain(workshop: &Workshop, folder: &Path, set: &PluginSet, nodes: usize, runs
         // Each turn starts with another kind.
         order.rotate_left(1);
         for kind in order {
-            let one = set.build(workshop, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
+            let one = set.build(tools, kind, nodes, "ops.json", &folder.join(plan(kind)))?;
             built.entry(kind).or_default().push(one);
         }
     }
@@ -265,38 +257,38 @@ impl Options {
 }
 
 /// Measures building.
-pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<Report> {
+pub(super) fn measure(tools: &Tools, options: &Options) -> Result<Report> {
     let runs = options.runs;
-    let report = Report::start(workshop, "build", options.command())?;
+    let report = Report::start(tools, "build", options.command())?;
     let folder = tempfile::tempdir()?;
-    let chains = chains(workshop, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
+    let chains = chains(tools, folder.path(), runs, &[&CHAINS[..], &LARGE].concat())?;
     Ok(Report { tables: vec![table(&chains, runs)], plots: plots(&chains), ..report })
 }
 
 /// Puts engines into `folder`, with all that loading them needs on another machine.
-pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
+pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     fs::create_dir_all(folder)?;
     let cells: Vec<Engines> =
-        chains(workshop, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
-    write_folder(workshop, folder, "engine", &cells)?;
-    single_code(workshop, folder)
+        chains(tools, folder, 1, &CHAINS)?.into_iter().map(|chain| chain.engines).collect();
+    write_folder(tools, folder, "engine", &cells)?;
+    single_code(tools, folder)
 }
 
 /// A hundred kernels as machine code and as PTX, each in a file.
-fn single_code(workshop: &Workshop, folder: &Path) -> Result<()> {
+fn single_code(tools: &Tools, folder: &Path) -> Result<()> {
     let code = folder.join("code");
     // The source is empty; each line of the instances is a whole kernel.
     let kernels: String =
         generated::adding(100).iter().map(|op| op.kernel().replace('\n', " ") + "\n").collect();
-    let mut command = compile::bare(workshop, &code, "", Some(&kernels), &["sm_90", PTX[0]])?;
+    let mut command = compile::bare(tools, &code, "", Some(&kernels), &["sm_90", PTX[0]])?;
     measure::run(command.arg("--out").arg(&code)).map(drop)
 }
 
 /// Puts engines of one node into `folder`, which differ in the work of an enqueue.
-pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> {
+pub(super) fn prepare_enqueue(tools: &Tools, folder: &Path) -> Result<()> {
     const KINDS: [Contender; 3] = [Contender::Fields, Contender::Cpp, Contender::Python];
     fs::create_dir_all(folder)?;
-    let set = PluginSet::make(workshop, folder, "launching", generated::launching(), &KINDS)?;
+    let set = PluginSet::make(tools, folder, "launching", generated::launching(), &KINDS)?;
     let mut cells = Vec::new();
     for op in &set.ops {
         let list = format!("{}.json", op.name);
@@ -304,25 +296,25 @@ pub(super) fn prepare_enqueue(workshop: &Workshop, folder: &Path) -> Result<()> 
         let mut kinds = BTreeMap::new();
         for kind in KINDS {
             let plan = format!("{}-{}.plan", kind.names().stem, op.name);
-            let built = set.build(workshop, kind, 1, &list, &folder.join(&plan))?;
+            let built = set.build(tools, kind, 1, &list, &folder.join(&plan))?;
             kinds.insert(kind, set.engine(kind, &plan, built, op.after(0.0)));
         }
         cells.push(Engines { nodes: 1, distinct: 1, arguments: op.arguments, launches: op.launches, kinds });
     }
-    write_folder(workshop, folder, "enqueue", &cells)
+    write_folder(tools, folder, "enqueue", &cells)
 }
 
 /// Writes the list of engines, the scripts and how they are run.
-fn write_folder(workshop: &Workshop, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
+fn write_folder(tools: &Tools, folder: &Path, name: &str, cells: &[Engines]) -> Result<()> {
     ensure!(!cells.is_empty(), "expected at least one engine");
     // The first kind is what others are compared with.
-    let text = serde_json::json!({ "cells": cells, "versions": measure::versions(workshop)? });
+    let text = serde_json::json!({ "cells": cells, "versions": measure::versions(tools)? });
     let text = serde_json::to_string_pretty(&text)?;
     files::write(&folder.join(format!("{name}.json")), &(text + "\n"))?;
     for script in SCRIPTS {
         fs::copy(scripts().join(script), folder.join(script))?;
     }
-    fs::copy(&workshop.artifacts.runtime_library, folder.join("libcubinder.so"))?;
+    fs::copy(&tools.artifacts.runtime_library, folder.join("libcubinder.so"))?;
     files::write(&folder.join("run.sh"), RUN)
 }
 

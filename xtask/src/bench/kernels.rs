@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Result;
 use fs_err as fs;
 
-use crate::workshop::{Workshop, scripts};
+use crate::tools::{Tools, scripts};
 use crate::{files, workspace};
 
 /// Folders of case files. A file has the name of a plugin, whose manifest is in the folder above.
@@ -18,15 +18,15 @@ const LIBRARY: &str = "kernels";
 const PACKAGE: &str = "kernel_bench";
 const RUN: &str = include_str!("../../bench/kernels.sh");
 
-pub(super) fn prepare(workshop: &Workshop, folder: &Path) -> Result<()> {
+pub(super) fn prepare(tools: &Tools, folder: &Path) -> Result<()> {
     let mut manifests = Vec::new();
     for (file, manifest) in case_files()? {
         files::write(&folder.join("cases").join(files::name(&file)?), fs::read(&file)?)?;
         manifests.push(manifest);
     }
-    workshop.compile(folder, LIBRARY, &TARGETS, &manifests)?;
-    fs::copy(&workshop.artifacts.runtime_library, folder.join("libcubinder.so"))?;
-    workshop.example("player", &[folder.join("libplayer.so")])?;
+    tools.compile(folder, LIBRARY, &TARGETS, &manifests)?;
+    fs::copy(&tools.artifacts.runtime_library, folder.join("libcubinder.so"))?;
+    tools.example("player", &[folder.join("libplayer.so")])?;
     files::copy_tree(&scripts().join(PACKAGE), &folder.join(PACKAGE), &["__pycache__"])?;
     fs::write(folder.join("run.sh"), RUN)?;
     Ok(())

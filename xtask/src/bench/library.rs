@@ -13,7 +13,7 @@ use super::curves::Curve;
 use super::generated::{self, Op};
 use super::measure::{self, median};
 use super::report::{Plot, Report, Table};
-use crate::workshop::{Workshop, last_line_as_json};
+use crate::tools::{Tools, last_line_as_json};
 
 const COUNTS: [usize; 3] = [1, 100, 1000];
 
@@ -60,29 +60,29 @@ impl Options {
     }
 }
 
-pub(super) fn measure(workshop: &Workshop, options: &Options) -> Result<Report> {
-    let report = Report::start(workshop, "library", options.command())?;
+pub(super) fn measure(tools: &Tools, options: &Options) -> Result<Report> {
+    let report = Report::start(tools, "library", options.command())?;
     let mut all = Vec::new();
     for count in COUNTS.into_iter().filter(|count| *count <= options.largest) {
         eprintln!("{count} plugins for {} architectures", ARCHITECTURES.len());
-        all.push(measure_count(workshop, options.runs, count)?);
+        all.push(measure_count(tools, options.runs, count)?);
     }
     Ok(Report { tables: vec![table(&all, options.runs)], plots: plots(&all), ..report })
 }
 
-fn measure_count(workshop: &Workshop, runs: usize, count: usize) -> Result<LibraryRuns> {
+fn measure_count(tools: &Tools, runs: usize, count: usize) -> Result<LibraryRuns> {
     let folder = tempfile::tempdir()?;
     let ops = generated::adding(count);
-    let cubinder = contenders::cubinder(workshop, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
+    let cubinder = contenders::cubinder(tools, folder.path(), "many", &ops, &ARCHITECTURES, false)?;
     let code = contenders::fatbin(folder.path(), &ops, &ARCHITECTURES)?;
-    let cpp = contenders::cpp(workshop, folder.path(), &ops, &code)?;
-    let code_megabytes = bare_code(workshop, folder.path(), &ops)?;
+    let cpp = contenders::cpp(tools, folder.path(), &ops, &code)?;
+    let code_megabytes = bare_code(tools, folder.path(), &ops)?;
     let library =
         |file: &Path| Ok::<_, anyhow::Error>(Library { megabytes: megabytes(file)?, loads: Vec::new() });
     let mut both = LibraryRuns { count, code_megabytes, cubinder: library(&cubinder)?, cpp: library(&cpp)? };
     for _ in 0..runs {
-        both.cubinder.loads.push(load(workshop, &cubinder)?);
-        both.cpp.loads.push(load(workshop, &cpp)?);
+        both.cubinder.loads.push(load(tools, &cubinder)?);
+        both.cpp.loads.push(load(tools, &cpp)?);
     }
     // The library written by hand has one creator for building and running.
     let mut loads = both.cubinder.loads.iter().chain(&both.cpp.loads);
@@ -91,14 +91,14 @@ fn measure_count(workshop: &Workshop, runs: usize, count: usize) -> Result<Libra
 }
 
 /// The code of one plugin times their number: they differ in a constant.
-fn bare_code(workshop: &Workshop, folder: &Path, ops: &[Op]) -> Result<f64> {
+fn bare_code(tools: &Tools, folder: &Path, ops: &[Op]) -> Result<f64> {
     let first = ops.first().context("there is a plugin")?.kernel();
-    let mut bare = compile::bare(workshop, folder, &first, None, &ARCHITECTURES)?;
+    let mut bare = compile::bare(tools, folder, &first, None, &ARCHITECTURES)?;
     Ok(compile::run_bare(&mut bare)?.bytes / 1e6 * ops.len() as f64)
 }
 
-fn load(workshop: &Workshop, library: &Path) -> Result<Load> {
-    last_line_as_json(&measure::run(workshop.python("bench_load.py")?.arg(library))?.1)
+fn load(tools: &Tools, library: &Path) -> Result<Load> {
+    last_line_as_json(&measure::run(tools.python("bench_load.py")?.arg(library))?.1)
 }
 
 fn megabytes(file: &Path) -> Result<f64> {

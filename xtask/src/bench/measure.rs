@@ -14,7 +14,7 @@ use fs_err as fs;
 
 pub(super) use crate::measured::Cost;
 use crate::setup::packages;
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 use crate::{process, workspace};
 
 /// This program, even if its file has been replaced by a new build (`proc(5)`).
@@ -134,11 +134,11 @@ fn described(cpuinfo: &str, loadavg: &str, cores: f64) -> String {
 }
 
 /// The commit, and the versions of NVIDIA's programs.
-pub(super) fn versions(workshop: &Workshop) -> Result<String> {
+pub(super) fn versions(tools: &Tools) -> Result<String> {
     let mut git = Command::new("git");
     git.args(["describe", "--always", "--dirty= with changes", "--abbrev=12"]).current_dir(workspace::root());
     let commit = process::capture(&mut git)?;
-    let libraries = process::capture(workshop.python("versions.py")?.arg(workshop.nvrtc()?))?;
+    let libraries = process::capture(tools.python("versions.py")?.arg(tools.nvrtc()?))?;
     let nvcc = packages::nvcc().and_then(|nvcc| process::capture(Command::new(nvcc).arg("--version")));
     Ok(describe_versions(&commit, &libraries, nvcc.ok().as_deref()))
 }

@@ -11,7 +11,7 @@ use super::charts::{self, Bar, Group};
 use super::curves::Curve;
 use super::measure;
 use super::page::{self, FOLDER, PAGE};
-use crate::workshop::Workshop;
+use crate::tools::Tools;
 
 /// The measurements with such a result; each has a section of the page.
 pub(super) const NAMES: [&str; 6] = ["compile", "check", "library", "build", "engine", "enqueue"];
@@ -101,13 +101,13 @@ impl From<&str> for Cell {
 
 impl Report {
     /// A report without results, which describes the state of this machine before the measurement.
-    pub(super) fn start(workshop: &Workshop, name: &str, command: String) -> Result<Report> {
+    pub(super) fn start(tools: &Tools, name: &str, command: String) -> Result<Report> {
         Ok(Report {
             name: name.to_owned(),
             command,
             machine: measure::machine()?,
             date: measure::today()?,
-            versions: measure::versions(workshop)?,
+            versions: measure::versions(tools)?,
             tables: Vec::new(),
             plots: Vec::new(),
         })

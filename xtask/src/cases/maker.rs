@@ -9,12 +9,12 @@ use anyhow::Result;
 use fs_err as fs;
 
 use super::{Form, Plan, Run};
-use crate::workshop::{Engine, Network, Reference, Workshop, last_line_as_json};
+use crate::tools::{Engine, Network, Reference, Tools, last_line_as_json};
 use crate::{files, process, setup, workspace};
 
 /// Makes the parts of cases in one folder.
 pub(crate) struct Maker<'a> {
-    workshop: &'a Workshop,
+    tools: &'a Tools,
     folder: &'a Path,
     /// By file name.
     plans: BTreeMap<String, Plan>,
@@ -59,34 +59,29 @@ impl<'a> Recipe<'a> {
 }
 
 impl<'a> Maker<'a> {
-    pub(crate) fn new(workshop: &'a Workshop, folder: &'a Path) -> Maker<'a> {
-        Maker { workshop, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
+    pub(crate) fn new(tools: &'a Tools, folder: &'a Path) -> Maker<'a> {
+        Maker { tools, folder, plans: BTreeMap::new(), references: BTreeMap::new(), verbose: false }
     }
 
     /// Both forms of a library, from `manifests` or from all that `cubinder.toml` names.
-    pub(crate) fn compile(
-        &self,
-        name: &str,
-        targets: &[&str],
-        manifests: &[impl AsRef<OsStr>],
-    ) -> Result<()> {
+    pub(crate) fn compile(&self, name: &str, targets: &[&str], files: &[impl AsRef<OsStr>]) -> Result<()> {
         for form in Form::ALL {
             let output: PathBuf = self.folder.join(name).join(form.name());
             let embed = (form == Form::Embedded).then_some("--embed");
-            let manifests = manifests.iter().map(AsRef::as_ref);
-            let arguments: Vec<&OsStr> = embed.map(OsStr::new).into_iter().chain(manifests).collect();
-            self.workshop.compile(&output, name, targets, &arguments)?;
+            let files = files.iter().map(AsRef::as_ref);
+            let arguments: Vec<&OsStr> = embed.map(OsStr::new).into_iter().chain(files).collect();
+            self.tools.compile(&output, name, targets, &arguments)?;
         }
         Ok(())
     }
 
-    /// Compiles the kernels of `tests/data/elsewhere` with nvcc, CuPy, Numba and Triton. Returns the folder
+    /// Compiles the kernels of `tests/data/other_compilers` with nvcc, CuPy, Numba and Triton. Returns the folder
     /// with their manifests, of which `cubinder import` writes those for Triton.
     pub(crate) fn compile_external(&self) -> Result<PathBuf> {
-        let output = std::path::absolute(self.folder.join("elsewhere"))?;
+        let output = std::path::absolute(self.folder.join("other_compilers"))?;
         fs::create_dir_all(&output)?;
         let python = setup::packages::environment("compilers")?.join("bin/python");
-        let sources = workspace::root().join("tests/data/elsewhere");
+        let sources = workspace::root().join("tests/data/other_compilers");
         let cache = output.join("cache");
         // Code of an older release of the compilers would be imported, too.
         files::create_empty(&cache)?;
@@ -95,7 +90,7 @@ impl<'a> Maker<'a> {
             compile.arg(sources.join("compile.py")).arg(&output).env("TRITON_CACHE_DIR", &cache),
         )?;
         let mut complete = Command::new(&python);
-        complete.arg("complete.py").arg(&self.workshop.artifacts.compiler).current_dir(&output);
+        complete.arg("complete.py").arg(&self.tools.artifacts.compiler).current_dir(&output);
         process::capture(&mut complete)?;
         Ok(output)
     }
@@ -109,7 +104,7 @@ impl<'a> Maker<'a> {
             return Ok(plan.clone());
         }
         let model = self.folder.join(format!("{stem}.onnx"));
-        self.workshop.model(network, &model)?;
+        self.tools.model(network, &model)?;
         let libraries = self.folder.join(library).join(form.name());
         let ops = libraries.join(format!("lib{library}.so"));
         let code = libraries.join(format!("lib{library}-code.so"));
@@ -124,7 +119,7 @@ impl<'a> Maker<'a> {
             aliased: recipe.aliased,
             verbose: self.verbose,
         };
-        self.workshop.engine(&model, &engine, &self.folder.join(&name))?;
+        self.tools.engine(&model, &engine, &self.folder.join(&name))?;
         let runs = recipe.shapes.iter().map(|shape| self.reference(network, shape)).collect::<Result<_>>()?;
         let plan = Plan {
             plan: name.clone(),
@@ -144,7 +139,7 @@ impl<'a> Maker<'a> {
         }
         let seed = self.references.len() + 1;
         let prefix = format!("run{seed}");
-        let mut command = self.workshop.python("reference.py")?;
+        let mut command = self.tools.python("reference.py")?;
         command.arg(self.folder.join(&prefix)).args(network.options(shape)).arg(format!("--seed={seed}"));
         let reference: Reference = last_line_as_json(&process::capture(&mut command)?)?;
         let run = Run { prefix, inputs: reference.inputs, outputs: reference.outputs, ..Run::default() };

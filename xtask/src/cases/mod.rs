@@ -10,7 +10,7 @@ use anyhow::Result;
 use fs_err as fs;
 use serde::Serialize;
 
-use crate::workshop::{Tensor, scripts};
+use crate::tools::{Tensor, scripts};
 
 pub(crate) use maker::{Maker, Recipe};
 

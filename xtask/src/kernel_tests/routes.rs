@@ -8,7 +8,7 @@ use anyhow::{Context, Result};
 
 use super::Run;
 use crate::process;
-use crate::workshop::{Workshop, last_line_as_json};
+use crate::tools::{Tools, last_line_as_json};
 
 /// The example that knows the plugins and writes their cases.
 const CASES: &str = "native-cases";
@@ -21,12 +21,12 @@ const PTX: &str = "compute_80";
 const WHAT: &str = "the same bytes by the native route as by plugin libraries of PTX and of machine code";
 
 /// Writes a folder for each plugin: its cases, and a library for each route.
-pub(super) fn prepare(workshop: &Workshop, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
-    let manifests: Vec<String> = last_line_as_json(&workshop.example(CASES, &[""; 0])?)?;
-    manifests.iter().map(|manifest| prepare_plugin(workshop, folder, targets, manifest)).collect()
+pub(super) fn prepare(tools: &Tools, folder: &Path, targets: &[&str]) -> Result<Vec<Run>> {
+    let manifests: Vec<String> = last_line_as_json(&tools.example(CASES, &[""; 0])?)?;
+    manifests.iter().map(|manifest| prepare_plugin(tools, folder, targets, manifest)).collect()
 }
 
-fn prepare_plugin(workshop: &Workshop, folder: &Path, targets: &[&str], manifest: &str) -> Result<Run> {
+fn prepare_plugin(tools: &Tools, folder: &Path, targets: &[&str], manifest: &str) -> Result<Run> {
     let name = manifest.trim_end_matches(".toml");
     let folder_name = format!("{FOLDER}/{}", name.replace('/', "-"));
     let inner = folder.join(&folder_name);
@@ -36,12 +36,12 @@ fn prepare_plugin(workshop: &Workshop, folder: &Path, targets: &[&str], manifest
     let mut libraries = BTreeMap::new();
     for (library, route, targets) in routes {
         // Without the warnings about variants that this route cannot have.
-        workshop.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
+        tools.compile(&inner, library, &targets, &["-q", "--route", route, manifest])?;
         libraries.insert(library.to_owned(), format!("{folder_name}/lib{library}.so"));
     }
-    workshop.example(CASES, &[inner.join("libnative.so"), manifest.into(), folder.join(&file)])?;
+    tools.example(CASES, &[inner.join("libnative.so"), manifest.into(), folder.join(&file)])?;
     for library in libraries.values() {
-        let mut command = workshop.cubinder()?;
+        let mut command = tools.cubinder()?;
         command.args(["eval", "--cases"]).arg(folder.join(&file)).arg("--on").arg(folder.join(library));
         process::capture(&mut command).with_context(|| format!("a case of {manifest} cannot be launched"))?;
     }

@@ -39,7 +39,7 @@ mod tests {
 
     #[test]
     fn networks_of_samples_exist() {
-        let networks = std::fs::read_to_string(crate::workshop::scripts().join("networks.py")).unwrap();
+        let networks = std::fs::read_to_string(crate::tools::scripts().join("networks.py")).unwrap();
         for (name, sample) in samples().unwrap() {
             assert!(networks.contains(&format!("    \"{}\": Network(", sample.network)), "{name}");
         }

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 use fs_err as fs;
 
 use crate::cases::{self, Case, Form, Maker, Recipe};
-use crate::workshop::{Network, Workshop};
+use crate::tools::{Network, Tools};
 use crate::{files, gpu, process, workspace};
 
 use catalogue::{Sample, samples};
@@ -31,22 +31,22 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let kept = options.folder(&workspace::root());
     if options.load_engine {
         check_saved(&kept)?;
-        let workshop = Workshop::open()?;
-        return show_and_run(&workshop, &kept, &plan_in(&kept)?);
+        let tools = Tools::open()?;
+        return show_and_run(&tools, &kept, &plan_in(&kept)?);
     }
-    let workshop = Workshop::open()?;
+    let tools = Tools::open()?;
     let scratch = tempfile::tempdir()?;
     let folder = if options.save_engine { kept } else { scratch.path().to_path_buf() };
-    let plan = build_engine(&workshop, &name, sample, options, &folder)?;
+    let plan = build_engine(&tools, &name, sample, options, &folder)?;
     if options.save_engine {
         println!("saved {}; run it again with --load_engine --artifacts_dir {0}", folder.display());
     }
-    show_and_run(&workshop, &folder, &plan)
+    show_and_run(&tools, &folder, &plan)
 }
 
 /// Makes the engine, inputs and references, and returns the engine's path.
 fn build_engine(
-    workshop: &Workshop,
+    tools: &Tools,
     name: &str,
     sample: &Sample,
     options: &Options,
@@ -54,7 +54,7 @@ fn build_engine(
 ) -> Result<PathBuf> {
     fs::create_dir_all(folder)?;
     println!("{name}: {}", sample.what);
-    let mut maker = Maker::new(workshop, folder);
+    let mut maker = Maker::new(tools, folder);
     maker.verbose = options.verbose;
     maker.compile(name, &TARGETS, &[&sample.manifest])?;
     println!("compiled {} for {}", sample.manifest, TARGETS.join(", "));
@@ -68,7 +68,7 @@ fn build_engine(
     }
     let file = folder.join(&plan.plan);
     let case = Case::new(name, &sample.what, Form::Fields, vec![plan], &[]).in_python();
-    cases::write(folder, &workshop.artifacts.runtime_library, &[Case { show: true, ..case }])?;
+    cases::write(folder, &tools.artifacts.runtime_library, &[Case { show: true, ..case }])?;
     Ok(file)
 }
 
@@ -92,13 +92,13 @@ fn plan_in(folder: &Path) -> Result<PathBuf> {
     }
 }
 
-fn show_and_run(workshop: &Workshop, folder: &Path, plan: &Path) -> Result<()> {
-    println!("\nwhat is in the engine:\n\n{}", workshop.inspect_table(plan)?);
+fn show_and_run(tools: &Tools, folder: &Path, plan: &Path) -> Result<()> {
+    println!("\nwhat is in the engine:\n\n{}", tools.inspect_table(plan)?);
     if !gpu::is_present() {
         println!("{NOT_RUN}");
         return Ok(());
     }
-    let mut command = workshop.python("gpu_test.py")?;
+    let mut command = tools.python("gpu_test.py")?;
     command.arg(folder);
     process::inherit(&mut command)
 }

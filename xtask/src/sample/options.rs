@@ -42,18 +42,15 @@ pub(crate) struct Options {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[value(rename_all = "snake_case")]
 pub(crate) enum Which {
     /// Adds one to every element
-    #[value(name = "add")]
     Add,
     /// Adds numbers in place, with two nodes
-    #[value(name = "inplace_add")]
     InplaceAdd,
     /// Finds the elements that are not zero
-    #[value(name = "non_zero")]
     NonZero,
     /// Pads by wrapping around, with three nodes
-    #[value(name = "circ_pad")]
     CircPad,
 }
 

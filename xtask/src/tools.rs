@@ -16,7 +16,7 @@ use crate::setup::{self, Toolchain};
 use crate::{process, workspace};
 
 /// The built programs and the fetched tools.
-pub(crate) struct Workshop {
+pub(crate) struct Tools {
     pub(crate) toolchain: Toolchain,
     pub(crate) artifacts: Artifacts,
 }
@@ -111,12 +111,12 @@ pub(crate) struct Tensor {
     pub(crate) host: bool,
 }
 
-impl Workshop {
+impl Tools {
     /// Fetches and builds what is missing.
-    pub(crate) fn open() -> Result<Workshop> {
+    pub(crate) fn open() -> Result<Tools> {
         let toolchain = setup::ensure()?;
         let artifacts = artifacts::build(|line| eprintln!("{line}"))?;
-        Ok(Workshop { toolchain, artifacts })
+        Ok(Tools { toolchain, artifacts })
     }
 
     /// The NVRTC that the compiler uses.

@@ -45,7 +45,12 @@ fn opening_and_closing_leaks_nothing() {
     };
     // The first cycles fill the loader's own lists.
     (0..10).for_each(|_| cycle());
-    let before = allocated();
-    (0..100).for_each(|_| cycle());
-    assert_eq!(allocated(), before);
+    let growth = || {
+        let before = allocated();
+        (0..100).for_each(|_| cycle());
+        allocated().abs_diff(before)
+    };
+    // The thread that waits for this one allocates, too, some time after the start. What the library leaks grows in every round.
+    let rounds: Vec<usize> = (0..5).map(|_| growth()).collect();
+    assert!(rounds.contains(&0), "{rounds:?} bytes");
 }

@@ -1,7 +1,6 @@
 //! Cooperative launches, of which all blocks must be on the device at once.
 
 use cubinder_expr::{BinaryOp, DeviceFact, Expr};
-use cubinder_launch::proof::Verdict;
 
 use super::claim::{Claim, Must, Predicate, Remedy, Term};
 use super::draft_view::{DraftView, LaunchView};
@@ -83,16 +82,8 @@ pub(super) fn obligations(view: &DraftView<'_>, launches: &[LaunchView<'_>]) -> 
     for launch in launches {
         let Some(Term { span, .. }) = launch.grid().into_iter().next() else { continue };
         if all.iter().all(|known| known.span != span) {
-            all.push(Obligation {
-                rule: rules::COOPERATIVE_GRID,
-                statement: launch.subject(GRID) + " fits on the device at once",
-                span,
-                verdict: Verdict::Open,
-                is_beyond: false,
-                found: None,
-                case: None,
-                route: view.route,
-            });
+            let statement = launch.subject(GRID) + " fits on the device at once";
+            all.push(Obligation::open(rules::COOPERATIVE_GRID, statement, span, view.route));
         }
     }
     all

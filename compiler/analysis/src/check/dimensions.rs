@@ -10,6 +10,7 @@ use super::errors::UncheckedLimits;
 use super::formula::{is_at_most, length};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::rules;
+use crate::verify::literal_length;
 
 /// Claims for each output whose shape is computed.
 pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim> {
@@ -25,7 +26,7 @@ pub(super) fn claims(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Claim
             let term = term(format!("the shape of `{}`{but_for}", output.name), &shape);
             term.claim(rules::NEGATIVE_DIMENSION, must, Predicate::Within(Interval::ANY_SIZE))
         }));
-        if literal_length(&output.shape).is_none_or(|length| !most.contains(length)) {
+        if literal_length(&output.shape).is_none_or(|length| length > usize::from(MAX_RANK)) {
             let term = term(format!("the number of dimensions of `{}`", output.name), &length(&output.shape));
             let must = Must::Be(format!("at most {MAX_RANK}"));
             claims.push(term.claim(rules::INEXPRESSIBLE_SHAPE, must, Predicate::Within(most)));
@@ -114,12 +115,4 @@ fn sizes_in(output: &Output) -> impl Iterator<Item = (usize, u32)> {
         _ => None,
     };
     items.iter().enumerate().filter_map(size)
-}
-
-/// How many elements an array has that is written out.
-fn literal_length(shape: &Expr) -> Option<i64> {
-    match shape.nodes.last()? {
-        Node::Array(items) => i64::try_from(items.len()).ok(),
-        _ => None,
-    }
 }

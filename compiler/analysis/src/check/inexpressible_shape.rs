@@ -22,7 +22,7 @@ use super::errors::InexpressibleShape;
 use super::expressible::is_expressible;
 use super::formula::{has_ranks, reads, truth};
 use super::syntax::parts;
-use super::{CheckedDraft, NamedCase, Obligation};
+use super::{CheckedDraft, Obligation};
 use crate::diagnostic::{Diagnostic, Span};
 use crate::manifest::Text;
 use crate::rules;
@@ -36,7 +36,11 @@ pub(super) fn check(view: &DraftView<'_>, checked: &mut CheckedDraft) -> Vec<usi
     for output in view.outputs() {
         for (position, (part, expr, text)) in output.parts().into_iter().enumerate() {
             match express(view, expr, position == 0) {
-                Ok(verdict) => checked.obligations.push(expressed(view, &part, text, verdict)),
+                Ok(verdict) => {
+                    let (statement, span) = (format!("TensorRT can express {part}"), view.span(text));
+                    let open = Obligation::open(rules::INEXPRESSIBLE_SHAPE, statement, span, view.route);
+                    checked.obligations.push(Obligation { verdict, ..open });
+                }
                 Err(problem) => {
                     checked.diagnostics.push(report(view, part, expr, text, &problem));
                     inexpressible.push(output.index);
@@ -45,22 +49,6 @@ pub(super) fn check(view: &DraftView<'_>, checked: &mut CheckedDraft) -> Vec<usi
         }
     }
     inexpressible
-}
-
-fn expressed(view: &DraftView<'_>, part: &str, text: &Text, verdict: Verdict) -> Obligation {
-    Obligation {
-        rule: rules::INEXPRESSIBLE_SHAPE,
-        statement: format!("TensorRT can express {part}"),
-        span: view.span(text),
-        is_beyond: false,
-        found: None,
-        case: match &verdict {
-            Verdict::Refuted(case) => Some(NamedCase::new(view.plugin, case)),
-            Verdict::Proved | Verdict::Open => None,
-        },
-        route: view.route,
-        verdict,
-    }
 }
 
 /// A part that cannot be expressed, and why.

@@ -89,6 +89,12 @@ pub struct Obligation {
 }
 
 impl Obligation {
+    /// What must hold, neither proved nor refuted.
+    fn open(rule: Code, statement: String, span: Span, route: Route) -> Obligation {
+        let verdict = Verdict::Open;
+        Obligation { rule, statement, span, verdict, is_beyond: false, found: None, case: None, route }
+    }
+
     /// The higher, the less is known for good.
     pub(crate) fn severity(&self) -> u8 {
         match (&self.verdict, self.is_beyond) {

@@ -397,7 +397,7 @@ fn conversion(kind: &Kind, ty: ScalarType) -> Option<&'static str> {
 }
 
 /// The number of elements where the expression lists them.
-fn literal_length(expr: &Expr) -> Option<usize> {
+pub(crate) fn literal_length(expr: &Expr) -> Option<usize> {
     match expr.nodes.last()? {
         Node::Array(items) => Some(items.len()),
         _ => None,

@@ -11,6 +11,7 @@ mod pointee;
 mod rows;
 mod targets;
 
+pub(crate) use args::literal_length;
 pub use args::{
     BoundArgs, bind_args, bind_argument, check_names, number_bytes, read_only, writable_input,
     writable_inputs,

@@ -112,8 +112,8 @@ fn template_problem(kernel: &Kernel, name: &Name) -> Option<String> {
     })
 }
 
-/// Explains from the text why a compiler knows no such kernel; `messages` are the compiler's about it, and `undefined` is the name that it
-/// reports to be undeclared.
+/// Explains from the text why a compiler knows no such kernel; `messages` are the compiler's about it, and `undefined` are the names that
+/// it reports to be undeclared.
 #[must_use]
 pub fn explain_unknown(
     kernel: &str,
@@ -121,7 +121,7 @@ pub fn explain_unknown(
     source: &Arc<Source>,
     file: &str,
     messages: &[String],
-    undefined: Option<&str>,
+    undefined: &[&str],
 ) -> Diagnostic {
     let kernels = read(&source.text);
     let diagnostic = match find(&kernels, kernel) {
@@ -135,7 +135,7 @@ pub fn explain_unknown(
         }
         KernelLookup::Kernel(..) | KernelLookup::Unsure(_) => {
             let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
-            let is_undefined = |argument: &&Argument| undefined == Some(argument.text.as_str());
+            let is_undefined = |argument: &&Argument| undefined.contains(&argument.text.as_str());
             match arguments.iter().find(is_undefined) {
                 Some(argument) => unknown(&argument.text, span, file, &[]),
                 None => missing_in(kernel, span, file, &kernels),

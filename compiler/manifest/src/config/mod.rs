@@ -28,13 +28,13 @@ pub const FILE_NAME: &str = "cubinder.toml";
 
 table! {
     /// What one library is made of.
-    struct ConfigFile = FILE: "" as "the file" {
+    struct ConfigFile = pub FILE: "" as "the file" {
         /// The only table.
         library: TableOf<Config> = Required;
     }
 
     /// What one library is made of. Paths are relative to the file's folder.
-    struct Library = LIBRARY: "library" as "[library]" {
+    struct Library = pub LIBRARY: "library" as "[library]" {
         /// The library is `lib<name>.so`: ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a letter, a digit or `_`; not the name of a
         /// file (`libsample.so`), and not `cubinder`.
         name: LibraryName = Required, "\"sample\"";

@@ -202,13 +202,13 @@ fn names_to(value: &Json, reserved: &[&str]) -> Json {
 macro_rules! table {
     ($(
         $(#[doc = $doc:literal])+
-        $vis:vis struct $row:ident = $table:ident: $path:literal as $title:literal {
+        $vis:vis struct $row:ident = $table_vis:vis $table:ident: $path:literal as $title:literal {
             $($(#[doc = $key_doc:literal])+
             $field:ident $($name:literal)?: $value:ty = $presence:ident $(($default:literal))? $(, $example:literal $(or $expected:literal)?)?;)*
         }
     )+) => {$(
         $(#[doc = $doc])+
-        pub static $table: $crate::manifest::description::Table = $crate::manifest::description::Table {
+        $table_vis static $table: $crate::manifest::description::Table = $crate::manifest::description::Table {
             path: $path,
             title: $title,
             doc: $crate::manifest::description::sentence(concat!($($doc),+)),

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use cubinder_expr::DataType;
-use cubinder_expr::{Expr, Kind, Node};
+use cubinder_expr::{Expr, Kind};
 use cubinder_model::Launch;
 use cubinder_model::cuda_limits::{MAX_BLOCK, MAX_CLUSTER, MAX_GRID, MAX_SHARED_BYTES, MAX_THREADS};
 
@@ -153,7 +153,7 @@ impl LaunchExpressions<'_, '_> {
     /// Compiles an integer; a constant is at least `least` and at most `most`.
     fn integer(&mut self, text: &Text, key: &str, least: i64, most: i64, code: Code) -> Option<Expr> {
         let expr = self.compiler.expression(text, key, Expected::Int, self.scope).map(|typed| typed.expr);
-        let value = expr.as_ref().and_then(value_of).filter(|value| !(least..=most).contains(value));
+        let value = expr.as_ref().and_then(Expr::constant).filter(|value| !(least..=most).contains(value));
         if let Some(value) = value {
             let span = self.compiler.span(&text.range);
             let error = Diagnostic::from(LaunchLimitExceeded { key, least, most, span, value }).code(code);
@@ -171,7 +171,7 @@ impl LaunchExpressions<'_, '_> {
         most: i64,
         error: impl FnOnce(Span, String, i64) -> Diagnostic,
     ) {
-        let sizes = sizes.iter().map(|size| value_of(size.as_ref()?));
+        let sizes = sizes.iter().map(|size| size.as_ref()?.constant());
         let Some(sizes) = sizes.collect::<Option<Vec<i64>>>() else { return };
         let product: i64 = sizes.iter().product();
         let Some(span) = span_of_all(self.compiler, texts).filter(|_| product > most) else { return };
@@ -240,12 +240,5 @@ fn value(
         Some(typed) => Ok(ArgDraftValue::Expr { expr: typed.expr, kind: typed.kind }),
         None if is_identifier(name) => Err(0..u32::MAX),
         None => Err(0..0),
-    }
-}
-
-fn value_of(expr: &Expr) -> Option<i64> {
-    match expr.nodes.as_slice() {
-        [Node::Int(value)] => Some(*value),
-        _ => None,
     }
 }

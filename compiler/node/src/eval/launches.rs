@@ -72,7 +72,10 @@ impl Step<'_> {
     /// PTX nothing is known.
     fn takes(&self) -> LaunchLimits<'static> {
         if self.is_native {
-            return self.takes_unasked();
+            // Nobody asks the driver for more shared memory, beside what the kernel has itself.
+            let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
+            let most = u32::try_from(SHARED_BYTES.saturating_sub(own.unwrap_or_default().into()));
+            return LaunchLimits { max_shared_bytes: most.unwrap_or_default(), ..LaunchLimits::ANYTHING };
         }
         let all = self.code.machine.iter().filter(|_| !self.code.has_ptx).map(takes);
         let most = all.reduce(|one, other| LaunchLimits {
@@ -86,13 +89,6 @@ impl Step<'_> {
             max_shared_bytes: limit.map_or(u32::MAX, |limit| limit.block_shared_bytes),
             ..LaunchLimits::ANYTHING
         })
-    }
-
-    /// What a kernel takes for which nobody asks the driver for more shared memory, beside what it has itself.
-    fn takes_unasked(&self) -> LaunchLimits<'static> {
-        let own = self.code.machine.iter().filter_map(|machine| machine.facts.shared_bytes).min();
-        let most = SHARED_BYTES.saturating_sub(own.unwrap_or_default().into());
-        LaunchLimits { max_shared_bytes: u32::try_from(most).unwrap_or_default(), ..LaunchLimits::ANYTHING }
     }
 
     /// Why it takes no more where nothing but that is in the way.

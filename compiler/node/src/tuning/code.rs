@@ -85,17 +85,12 @@ fn is_changed(subject: &Subject, code: &[CodeObject], point: &Point, capability:
     let node = resolved.signature();
     let ids: Vec<i32> = point.microseconds.iter().map(|(id, _)| *id).collect();
     let mut rows = rows(&subject.plugin, &node, &ids);
-    rows.all(|variant| is_for(variant, capability))
-        && point.code != Some(code_of(&subject.plugin, code, &node, ids.iter().copied(), capability))
-}
-
-/// Whether a device runs machine code that is for just this one.
-fn is_for(variant: &Variant, capability: ComputeCapability) -> bool {
+    // The device runs machine code that is for just this one.
     let is_exact = |launch: &Launch| {
-        first(launch, capability)
-            .is_some_and(|reference| fit::fit(capability, reference.target) == Fit::Exact)
+        first(launch, capability).is_some_and(|it| fit::fit(capability, it.target) == Fit::Exact)
     };
-    variant.launches().all(is_exact)
+    rows.all(|variant| variant.launches().all(is_exact))
+        && point.code != Some(code_of(&subject.plugin, code, &node, ids.iter().copied(), capability))
 }
 
 /// The rows of the variants with these ids that serve a node, in the order of the ids.

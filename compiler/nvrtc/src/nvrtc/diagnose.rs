@@ -131,28 +131,23 @@ const BUILT_IN: &str = "__nv_nvrtc_builtin_header.h";
 /// The kernel's name in the manifest fits nothing in the source.
 fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessage {
     let TranslationUnit { kernel, name: file, kernel_span, .. } = unit;
-    let find = |name: fn(&Cause) -> Option<&String>| messages.iter().find_map(|message| name(&message.cause));
-    let overloaded = find(|cause| if let Cause::Overloaded(name) = cause { Some(name) } else { None });
+    let names = |name: fn(&Cause) -> Option<&String>| messages.iter().filter_map(move |it| name(&it.cause));
+    let overloaded =
+        names(|cause| if let Cause::Overloaded(name) = cause { Some(name) } else { None }).next();
     if let Some(name) = overloaded {
         let (kernel, file, name) = (kernel.clone(), file.clone(), name.clone());
         return CompileMessage::new(Ambiguous { kernel, file, name, span: kernel_span.clone() });
     }
     let reported = messages.iter().filter(|message| message.cause != Cause::NameExpression);
     let reported: Vec<String> = reported.map(|message| message.text.clone()).collect();
-    let undefined = find(|cause| if let Cause::UndefinedName(name) = cause { Some(name) } else { None });
-    let diagnostic = lookup::explain_unknown(
-        kernel,
-        kernel_span,
-        &unit.source,
-        file,
-        &reported,
-        undefined.map(String::as_str),
-    );
+    let undefined = names(|cause| if let Cause::UndefinedName(name) = cause { Some(name) } else { None });
+    let undefined: Vec<&str> = undefined.map(String::as_str).collect();
+    let diagnostic = lookup::explain_unknown(kernel, kernel_span, &unit.source, file, &reported, &undefined);
     // A name before the arguments is the kernel's own.
     let arguments = kernel.split_once('<').map_or("", |(_, arguments)| arguments);
     let mut words = arguments.split(|c: char| !c.is_alphanumeric() && c != '_');
-    let undefined = undefined.filter(|name| words.any(|word| word == name.as_str()));
-    let cause = undefined.map_or(Cause::Other, |name| Cause::UndefinedName(name.clone()));
+    let undefined = words.find(|word| undefined.contains(word));
+    let cause = undefined.map_or(Cause::Other, |name| Cause::UndefinedName(name.to_owned()));
     CompileMessage { cause, author: Author::User, diagnostic }
 }
 

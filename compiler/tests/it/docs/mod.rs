@@ -13,7 +13,7 @@ use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
 use cubinder_expr::{DataType, Value};
 use cubinder_manifest::config::LIBRARY;
-use cubinder_manifest::manifest::keys::{Key, Nested, Presence, Table, tables};
+use cubinder_manifest::manifest::keys::{Key, Nested, Presence, ROOT, Table};
 use cubinder_manifest::resolve::compile;
 use cubinder_model::{AttributeElement, AttributeType};
 use cubinder_source::diagnostic::{Colour, Source, render};
@@ -26,6 +26,20 @@ const OTHERS: [&str; 1] = ["<!-- times -->"];
 
 fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/manifest.md")
+}
+
+/// Every table of a manifest once.
+fn tables() -> Vec<&'static Table> {
+    let mut tables = vec![&ROOT];
+    for index in 0.. {
+        let Some(table) = tables.get(index) else { break };
+        for inner in table.keys.iter().flat_map(|key| key.nested.tables()) {
+            if !tables.iter().any(|known| std::ptr::eq(*known, *inner)) {
+                tables.push(inner);
+            }
+        }
+    }
+    tables
 }
 
 /// What stands between a marker and `<!-- end -->`.

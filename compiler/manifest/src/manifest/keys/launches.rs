@@ -28,12 +28,12 @@ table! {
 macro_rules! launches {
     ($(
         #[doc = $doc:literal]
-        $row:ident = $table:ident: $path:literal as $title:literal { $($code:tt)* }
+        $row:ident = $table_vis:vis $table:ident: $path:literal as $title:literal { $($code:tt)* }
         => $launch:ident { $($field:ident: $value:expr),* };
     )+) => {$(
         table! {
             #[doc = $doc]
-            struct $row = $table: $path as $title {
+            struct $row = $table_vis $table: $path as $title {
                 $($code)*
                 /// Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output,
                 /// refused otherwise.
@@ -81,7 +81,7 @@ macro_rules! launches {
 
 launches! {
     /// One launch of a kernel.
-    Launch = LAUNCH: "launches[]" as "[[launches]]" {
+    Launch = pub LAUNCH: "launches[]" as "[[launches]]" {
         /// The CUDA C++ file, relative to the manifest's folder.
         source: FilePath = Required, "\"../kernels/circ_pad.cu\"";
         /// The kernel as C++ names it, with type parameters and constants as template arguments.

@@ -18,17 +18,8 @@ mod variants;
 
 use serde_json::json;
 
-pub use attributes::ATTRIBUTE;
-pub use code::CODE;
-pub use combinations::COMBINATION;
-pub use compile::COMPILE;
 pub(crate) use compile::parse_targets;
-pub use launches::{LAUNCH, LAUNCH_OF_CODE, MEMSET, SCRATCH};
-pub use names::FUNCTION;
-pub use plugin::{PLUGIN, REQUIRE};
-pub use tables::{DATA, DATA_FILE};
-pub use tensors::{ALIAS, INPUT, LIMITS, OUTPUT, SHAPE_INPUT, SIZE_BOUND, SIZE_TENSOR};
-pub use variants::VARIANT;
+pub use launches::LAUNCH;
 
 pub use super::description::{Key, Kinds, Nested, Presence, Table};
 use super::errors::*;
@@ -43,7 +34,7 @@ use names::{Constant, FormatParameter, TypeParameter};
 
 table! {
     /// One plugin.
-    struct Root = ROOT: "" as "the file" {
+    struct Root = pub ROOT: "" as "the file" {
         /// The edition of this language. It stands before the first table.
         schema: Edition = Required, "1";
         /// Which operator it is.
@@ -82,35 +73,6 @@ table! {
 value_types! {
     /// The schema edition, which was read before.
     Edition -> (): "the integer 1", json!({ "const": NEWEST_SCHEMA }), |_, _| Some(());
-}
-
-/// Every table once, in the order of the reference.
-#[must_use]
-pub fn tables() -> [&'static Table; 22] {
-    [
-        &ROOT,
-        &PLUGIN,
-        &REQUIRE,
-        &ATTRIBUTE,
-        &INPUT,
-        &SHAPE_INPUT,
-        &OUTPUT,
-        &ALIAS,
-        &SIZE_TENSOR,
-        &SIZE_BOUND,
-        &LIMITS,
-        &FUNCTION,
-        &COMBINATION,
-        &VARIANT,
-        &DATA,
-        &DATA_FILE,
-        &SCRATCH,
-        &CODE,
-        &MEMSET,
-        &LAUNCH,
-        &LAUNCH_OF_CODE,
-        &COMPILE,
-    ]
 }
 
 /// Reads everything but `schema`.

@@ -1,7 +1,5 @@
 //! `[types]`, `[formats]`, `[constants]` and `[functions]`: names for types, numbers and expressions.
 
-use std::ops::Range;
-
 use cubinder_expr::{DataType, Format, Value};
 use serde_json::{Value as Json, json};
 use toml::de::DeValue;
@@ -97,26 +95,14 @@ fn alternatives<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Opt
         toml.report(NoAlternatives { what, many, name: name.value, place });
         return None;
     }
-    let mut alternatives: Vec<(T, Range<usize>)> = Vec::new();
-    let mut is_complete = true;
-    for item in &items {
-        let Some(found) = alternative::<T>(toml, item) else {
-            is_complete = false;
-            continue;
-        };
-        if let Some((_, first)) = alternatives.iter().find(|(known, _)| *known == found) {
-            let message = format!("`{}` lists `{}` twice", name.value, found.word());
-            let (second, first) = (toml.span(item), toml.span(first.clone()));
-            toml.report(Repeated { message, ordinal: "time", second, first });
-            continue;
-        }
-        alternatives.push((found, item.range.clone()));
-    }
-    let alternatives = alternatives.into_iter().map(|(found, _)| found).collect();
+    let found: Vec<Located<T>> = items.iter().filter_map(|item| alternative(toml, item)).collect();
+    let is_complete = found.len() == items.len();
+    let message = |twice: &T| format!("`{}` lists `{}` twice", name.value, twice.word());
+    let alternatives = toml.each_once(found, message).into_iter().map(|found| found.value).collect();
     is_complete.then(|| Parameter { name, alternatives, range: entry.range.clone() })
 }
 
-fn alternative<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<T> {
+fn alternative<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Option<Located<T>> {
     let name = toml.string(entry)?;
     let known = T::EACH.iter().copied().find(|known| known.word() == name.value);
     if known.is_none() {
@@ -130,7 +116,7 @@ fn alternative<T: Alternative>(toml: &mut TomlReader, entry: &Entry<'_>) -> Opti
             }
         }
     }
-    known
+    known.map(|value| Located { value, range: name.range })
 }
 
 /// The error for a format that there is not, without its place. `known` is what it could be.

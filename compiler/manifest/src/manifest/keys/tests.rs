@@ -51,6 +51,20 @@ fn example_of(key: &Key, keep: &dyn Fn(&Table, &Key) -> bool) -> Value {
     }
 }
 
+/// Every table of a manifest once.
+fn tables() -> Vec<&'static Table> {
+    let mut tables = vec![&ROOT];
+    for index in 0.. {
+        let Some(table) = tables.get(index) else { break };
+        for inner in table.keys.iter().flat_map(|key| key.nested.tables()) {
+            if !tables.iter().any(|known| std::ptr::eq(*known, *inner)) {
+                tables.push(inner);
+            }
+        }
+    }
+    tables
+}
+
 /// What the reader says to a manifest.
 fn said(manifest: &Toml) -> String {
     let text = toml::to_string(manifest).unwrap();

@@ -120,15 +120,15 @@ def main():
             for kind in kinds:
                 curves.setdefault(kind, []).append([cell["nodes"], middle(results[kind], "all")])
     tables[0]["text"] = (
-        f"Each in a new process, medians of {args.rounds} turns, with `CUDA_CACHE_DISABLE=1`: loading plugin libraries (or registering classes in Python), deserializing the plan, "
-        "making the execution context, and a first run to its end. Initializing CUDA and importing Python's modules is before it. The first result is held against what is right. A ratio is the median of those of the turns, and need not be the quotient of the medians beside it."
+        f"Medians of {args.rounds} turns, each in a new process with `CUDA_CACHE_DISABLE=1`: loading plugin libraries (or registering Python classes), deserializing the plan, "
+        "creating the execution context, and a first run. CUDA is initialized and Python's modules are imported before. The first result is checked. A ratio is the median of the ratios of the turns."
     )
     code = measured(["cubin", "ptx"], args.rounds, lambda kind: [args.folder, "--child", "code", kind])
     count = code["cubin"][0]["count"]
     tables.append(
         {
             "title": f"Code loading: {count} distinct kernels",
-            "text": f"The driver alone: {count} code objects with a kernel each loaded one after the other, so far that they can be launched, with `CUDA_CACHE_DISABLE=1`; medians of {args.rounds} turns.",
+            "text": f"The driver alone: {count} code objects with one kernel each, loaded in order until they can be launched, with `CUDA_CACHE_DISABLE=1`; medians of {args.rounds} turns.",
             "columns": ["cubin, ms", "PTX, ms", "cubin / PTX"],
             "rows": [[middle(code["cubin"], "all"), middle(code["ptx"], "all"), ratio(code["cubin"], code["ptx"], "all")]],
         }

@@ -138,8 +138,8 @@ def main():
     table = {
         "title": "Enqueue",
         "text": (
-            f"Host time of one `execute_async_v3`, or of the launch of a CUDA graph in which one was captured, of an engine with one node, in one process on one processor; {args.rounds} rounds, in each the median of "
-            f"{args.bursts} bursts of {args.count}, which take turns. The bound is that of the mean of the rounds' ratios. No plugin launches programmatically. Those in Python are classes that call the driver through `ctypes`."
+            f"Host time of one `execute_async_v3` of an engine with one node, or of launching a CUDA graph that captured one, in one process on one processor. {args.rounds} rounds; each time is the median of "
+            f"{args.bursts} alternating bursts of {args.count}. The bound applies to the mean of the rounds' ratios. No plugin uses programmatic launches. The Python classes call the driver through `ctypes`."
         ),
         "columns": columns,
         "rows": rows,

@@ -46,11 +46,11 @@ pub(crate) enum Table {
     Kernels {
         #[command(flatten)]
         to: Preparation,
-        /// Measure nothing, and write the tables and pictures of docs/performance.md and docs/plugins from the result FILE
+        /// Measure nothing, and write the tables and pictures of docs/contributing/performance.md and docs/plugins from the result FILE
         #[arg(long, value_name = "FILE", conflicts_with = "prepare")]
         publish: Option<PathBuf>,
     },
-    /// Write a result into docs/performance.md and docs/performance; measure nothing
+    /// Write a result into docs/contributing/performance.md and docs/contributing/performance; measure nothing
     Publish {
         /// What a measurement left in build/bench, or brought back from another machine
         #[arg(value_name = "FILE")]

@@ -97,12 +97,10 @@ enum Command {
     },
     /// Write the generated tables of the reference anew
     ///
-    /// The tables of docs/manifest.md (keys, types, operators, functions and rules) are generated from the program
-    /// itself; those of docs/plugins.md and docs/plugins/*.md from the manifests and the cases that compare their
-    /// plugins with a reference.
+    /// The tables of docs/manifest.md, docs/expressions.md and docs/rules.md are generated from the program itself;
+    /// those of docs/plugins.md and docs/plugins/*.md from the manifests and the test cases of the plugins.
     ///
-    /// With --check nothing is written, and the command fails where the tables are out of date; `cargo xtask test`
-    /// fails then too.
+    /// With --check nothing is written, and the command fails if the tables are out of date, as `cargo xtask test` does.
     Docs {
         /// Write nothing, and fail where they are out of date
         #[arg(long)]

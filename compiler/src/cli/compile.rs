@@ -39,7 +39,7 @@ libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the 
 that cubinder is installed in (the extra [cuda13] of its wheel), else the package that `cargo xtask setup` fetched into the cache \
 (CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and \
 those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment \
-or the cache. `cubinder paths` says what is found, docs/setup.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
+or the cache. `cubinder paths` says what is found, docs/install.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
 
 #[derive(Args)]
 pub(super) struct Arguments {
@@ -288,7 +288,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
         };
         text.push_str(&format!(
             "note: TensorRT launches {which} itself (experimental, full TensorRT alone): what is not proved for the shapes of an engine is told when it is built, and nobody checks \
-             it when the engine runs (docs/routes.md)\n"
+             it when the engine runs (docs/how-it-works.md)\n"
         ));
     }
     for target in native_alone(bundle) {

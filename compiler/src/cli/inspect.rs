@@ -15,7 +15,7 @@ Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugin
 rules, variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
 
 In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Kernels that TensorRT launches itself (experimental: \
-docs/routes.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was \
+docs/how-it-works.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was \
 found and all of it is intact, 1 otherwise.";
 
 #[derive(Args)]

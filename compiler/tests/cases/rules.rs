@@ -175,7 +175,7 @@ pub(crate) fn trials() -> Vec<Trial> {
 }
 
 fn every_page_has_a_rule() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("source/src/rules");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/rules");
     let files =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
     let pages: BTreeSet<String> =
@@ -188,7 +188,7 @@ fn page_is_complete(rule: &Rule) {
     let code = rule.code.0;
     assert!(rule.page.starts_with(&format!("# {code}: ")), "{code}");
     assert!((3..80).contains(&rule.title().len()) && !rule.title().ends_with('.'), "{code}");
-    for heading in ["## Why it matters", "## How to mend it", "## Example"] {
+    for heading in ["## Why it matters", "## How to fix it", "## Example"] {
         assert_eq!(rule.page.matches(&format!("\n{heading}\n")).count(), 1, "{code}: {heading}");
     }
     for bad in [true, false] {

@@ -77,6 +77,24 @@ fn every_page_is_in_the_contents_once() {
     assert_eq!(listed, there);
 }
 
+/// The sidebar shows the titles of the contents, a page its own.
+#[test]
+fn titles_in_the_contents_are_those_of_the_pages() {
+    let pages = pages();
+    let mut wrong = Vec::new();
+    for line in pages[CONTENTS].lines().filter(|line| line.contains("](")) {
+        let (title, rest) = line.trim_start_matches([' ', '-', '[']).split_once("](").unwrap();
+        let name = format!("docs/{}", rest.trim_end_matches(')'));
+        // The introduction includes the first part of the README.
+        let page = if name == "docs/introduction.md" { "README.md" } else { name.as_str() };
+        let heading = pages[page].lines().find_map(|line| line.strip_prefix("# "));
+        if heading != Some(title) {
+            wrong.push(format!("{name}: {heading:?}, and in the contents: {title}"));
+        }
+    }
+    assert!(wrong.is_empty(), "titles differ:\n{}", wrong.join("\n"));
+}
+
 #[test]
 fn links_between_pages_lead_somewhere() {
     let pages = pages();

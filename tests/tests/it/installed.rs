@@ -65,7 +65,7 @@ fn the_archive_works_where_it_is_unpacked() -> Result<()> {
     assert!(pages > 10, "{files:?}");
     // The pictures are one for each operator whose times are published.
     files.retain(|file| {
-        !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/performance/")
+        !file.starts_with("share/man/") && !file.starts_with("share/doc/cubinder/contributing/performance/")
     });
     insta::assert_snapshot!(files.join("\n"));
     let notices = std::fs::read_to_string(installed.prefix().join("share/doc/cubinder/THIRD-PARTY.txt"))?;

@@ -35,6 +35,16 @@ impl Reader {
                     &format!("LD_LIBRARY_PATH='{pytorch}/stand-ins' exec '{pytorch}/bin/python'"),
                 );
             }
+            Python::TensorRt => {
+                // The module that the package `tensorrt_rtx` has beside its bindings.
+                let module = programs.join("tensorrt_rtx.py");
+                std::fs::write(module, "from tensorrt_rtx_bindings import *\n").unwrap();
+                let modules = format!("{}:{python_path}", programs.display());
+                script(
+                    "python",
+                    &format!("LD_LIBRARY_PATH='{libraries}' PYTHONPATH='{modules}' exec '{python}'"),
+                );
+            }
             Python::Compilers => {
                 script("python", &format!("PYTHONPATH='{python_path}' exec '{compilers}/bin/python'"));
                 let packages = std::fs::read_dir(Path::new(&compilers).join("lib")).unwrap().flatten();
@@ -57,6 +67,7 @@ impl Reader {
 #[derive(Clone, Copy)]
 enum Python {
     PyTorch,
+    TensorRt,
     Compilers,
 }
 
@@ -151,8 +162,18 @@ fn the_readme_can_be_followed() {
 }
 
 #[test]
+fn the_quickstart_can_be_followed() {
+    follow("docs/quickstart.md", Python::TensorRt);
+}
+
+#[test]
 fn the_tutorial_can_be_followed() {
     follow("docs/tutorial.md", Python::PyTorch);
+}
+
+#[test]
+fn the_reduction_tutorial_can_be_followed() {
+    follow("docs/tutorial-reduction.md", Python::TensorRt);
 }
 
 #[test]
@@ -161,8 +182,20 @@ fn the_recipes_for_models_can_be_followed() {
 }
 
 #[test]
-fn kernels_from_elsewhere_can_be_followed() {
-    follow("docs/kernels-from-elsewhere.md", Python::Compilers);
+fn the_page_about_triton_can_be_followed() {
+    follow("docs/triton.md", Python::Compilers);
+}
+
+#[test]
+fn the_page_about_precompiled_kernels_can_be_followed() {
+    follow("docs/precompiled-kernels.md", Python::Compilers);
+}
+
+#[test]
+fn the_pages_about_testing_and_tuning_can_be_followed() {
+    for page in ["docs/eval.md", "docs/testing.md", "docs/tuning.md"] {
+        follow(page, Python::PyTorch);
+    }
 }
 
 /// Each with the manifests and kernels of a checkout.

@@ -14,8 +14,9 @@ const LINK: &str = "libtensorrt_rtx.so";
 
 /// The one command of the page that makes the link.
 fn documented_command() -> String {
-    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/install.md")).unwrap();
-    let section = page.split("\n## TensorRT-RTX from pip\n").nth(1).unwrap();
+    let page =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/troubleshooting.md")).unwrap();
+    let section = page.split("\n## TensorRT-RTX from pip aborts\n").nth(1).unwrap();
     let block = section.split("```sh elsewhere\n").nth(1).unwrap();
     block.split("```").next().unwrap().trim().to_owned()
 }
@@ -98,10 +99,14 @@ fn the_documented_command_keeps_the_parser_from_aborting() {
     assert!(answers[2].is_ok(), "{:?}", answers[2].log);
 }
 
-/// Every page that lets a reader parse a model with TensorRT-RTX from pip leads to the command.
+/// Pages whose readers parse a model with TensorRT-RTX from pip link to the command.
 #[test]
 fn the_readme_leads_to_the_command() {
     let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../README.md")).unwrap();
-    assert!(readme.contains("docs/install.md#tensorrt-rtx-from-pip"));
+    assert!(readme.contains("docs/troubleshooting.md#tensorrt-rtx-from-pip-aborts"));
     assert!(readme.contains("terminate called without an active exception"));
+    let quickstart =
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/quickstart.md")).unwrap();
+    assert!(quickstart.contains("troubleshooting.md#tensorrt-rtx-from-pip-aborts"));
+    assert!(quickstart.contains(&documented_command()));
 }

@@ -290,7 +290,7 @@ fn a_tensorrt_that_is_closed_is_not_asked_for_its_logger() {
     }
 }
 
-/// What `docs/running.md` says of versions of one op.
+/// What `docs/deploy.md` says of versions of one op.
 #[test]
 fn versions_of_one_op_are_unloaded_backward() {
     let Some(bench) = bench(&["one", "two", "both"]) else { return };

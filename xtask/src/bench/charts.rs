@@ -1,4 +1,4 @@
-//! The figures of `docs/performance`, as SVG: growth curves on logarithmic axes, and bars in groups.
+//! The figures of `docs/contributing/performance`, as SVG: growth curves on logarithmic axes, and bars in groups.
 
 use anyhow::Result;
 use plotters::prelude::*;

@@ -13,7 +13,7 @@ const COUNTS: [usize; 4] = [1, 10, 100, 1000];
 const TARGETS: [&str; 2] = ["sm_80", "sm_90"];
 
 const SHIPPED: [(&str, &[&str]); 5] = [
-    ("those that ship, all", &[]),
+    ("all shipped manifests", &[]),
     ("`circ_pad_plugin`", &["manifests/circ_pad_plugin.toml"]),
     ("`elemwise_add_plugin`", &["manifests/elemwise_add_plugin.toml"]),
     ("`elemwise_add_plugin_`", &["manifests/elemwise_add_plugin_.toml"]),
@@ -55,7 +55,7 @@ impl Options {
 pub(super) fn measure(tools: &Tools, options: &Options) -> Result<(Report, Vec<String>)> {
     let report = Report::start(tools, "check", options.command())?;
     let folder = tempfile::tempdir()?;
-    let mut measured = vec![CheckRuns::new("nothing: the process alone", None, &["--version"])];
+    let mut measured = vec![CheckRuns::new("startup only", None, &["--version"])];
     for (name, manifests) in SHIPPED {
         measured.push(CheckRuns::new(name, None, &[&["check", "--quiet"], manifests].concat()));
     }
@@ -106,8 +106,8 @@ fn table(measured: &[CheckRuns], runs: usize) -> Table {
     let alone = measured.first().map_or(0.0, CheckRuns::milliseconds);
     let rows: Vec<(&CheckRuns, f64)> = measured.iter().map(|one| (one, alone)).collect();
     let text = format!(
-        "`cubinder check` of whole projects, {}; wall time of the whole process (median and best), processor time (mean), and the most memory of all runs, as the system counts it (`ru_maxrss`). The generated manifests have two element types, an attribute with \
-             a rule, two variants with a guard, a kernel in a file of their own, and are checked for {} and {}. The last column is without what the process alone takes.",
+        "`cubinder check` of whole projects, {}: wall time of the process (median and best), processor time (mean), and peak memory (`ru_maxrss`). The generated manifests have two element types, an attribute with \
+             a rule, two guarded variants and a kernel file each, and are checked for {} and {}. The last column excludes the start of the process.",
         measure::turns(runs),
         TARGETS[0],
         TARGETS[1]
@@ -121,9 +121,9 @@ fn table(measured: &[CheckRuns], runs: usize) -> Table {
             ("wall, ms", |(one, _)| one.milliseconds().into()),
             ("best, ms", |(one, _)| one.best().into()),
             ("processor, ms", |(one, _)| one.processor().into()),
-            ("/ the process alone", |(one, alone)| (one.milliseconds() / alone).into()),
+            ("/ startup", |(one, alone)| (one.milliseconds() / alone).into()),
             ("memory, MB", |(one, _)| one.peak().into()),
-            ("a manifest, ms", |(one, alone)| {
+            ("ms per manifest", |(one, alone)| {
                 one.count.map(|count| (one.milliseconds() - alone) / count as f64).into()
             }),
         ],

@@ -243,12 +243,10 @@ fn ratio<T>(cold: &[Cost], others: &[T], ratio: fn(&Cost, &T) -> f64) -> f64 {
 fn table(all: &[CompileRuns], cores: f64) -> Table {
     let settings = MEMORY.map(|(name, value)| format!("`{name}={value}`")).join(", ");
     let text = format!(
-        "One plugin whose variants differ in a constant of a short kernel, so each is a kernel. Cold begins with an empty cache, warm is the same again; wall time of the whole process. \
-             Beside it in each turn: the calls of NVRTC alone, one for each variant and architecture, in as many processes as there are processors ({cores}), without the start of these; and nvcc 13.0, one call for one \
-             file with all kernels, `--threads {cores}`. Cubinder makes another call for up to 128 variants at once, which tells their kernels' parameters; \"a call\" is the processor time divided by how many calls each makes. \
-             Cubinder's NVRTC processes run with settings of the C library's memory that keep what a compile gave back ({settings}); \"bare\" is without them, as NVRTC is called by whoever does not know of them, and is what our limit is about; \"memory alike\" is the same calls \
-             with them, in the same turn. Medians of as many turns as the table says, fewer the longer they are; where it is one, each figure is of one run (warm: of three). \
-             Memory is the most that was seen of all processes together, and at least what the largest of them had; a page that several share counts in part for each. It is looked at every {} s while what is timed runs, and for up to {MAX_UNTIMED_KERNELS} kernels every {} ms in a run that is not timed: of longer compiles a short peak can be missed.",
+        "One plugin whose variants differ in a constant of a short kernel. Cold starts with an empty cache; warm repeats the compile. Times are wall times of the whole process, medians of as many turns as the table shows (warm: three runs per turn). \
+             Each turn also measures two rivals. Bare NVRTC: one call per variant and architecture in {cores} processes, without their start. nvcc 13.0: one call for one file with all kernels, `--threads {cores}`. \
+             Cubinder makes one more NVRTC call for up to 128 variants to find the parameters of their kernels. Its NVRTC processes run with malloc settings that keep freed memory ({settings}). Columns with equal malloc settings compare with NVRTC calls with the same settings. \
+             Memory is the peak of all processes together, sampled every {} s, and every {} ms in an untimed run of up to {MAX_UNTIMED_KERNELS} kernels, so short peaks of longer compiles can be missed.",
         TIMED_SAMPLING.as_secs(),
         UNTIMED_SAMPLING.as_millis()
     );
@@ -267,14 +265,14 @@ fn table(all: &[CompileRuns], cores: f64) -> Table {
             ("bare NVRTC, s", |runs| median(runs.bare.iter().map(|bare| bare.wall))),
             ("cold / bare", CompileRuns::against_bare),
             ("processor time / bare", CompileRuns::processor_against_bare),
-            ("the same, a call", |runs| {
+            ("processor time per call / bare", |runs| {
                 let bare_calls = median(runs.bare.iter().map(|bare| bare.calls));
                 runs.processor_against_bare() * bare_calls / runs.calls
             }),
-            ("cold / bare, memory alike", |runs| {
+            ("cold / bare, equal malloc settings", |runs| {
                 ratio(&runs.cold, &runs.bare_alike, |cold, bare| cold.wall / bare.wall)
             }),
-            ("processor time / bare, memory alike", |runs| {
+            ("processor time / bare, equal malloc settings", |runs| {
                 ratio(&runs.cold, &runs.bare_alike, |cold, bare| cold.cpu / bare.cpu)
             }),
             ("nvcc, s", |runs| wall(&runs.nvcc)),

@@ -339,9 +339,9 @@ fn table(chains: &[Chain], runs: usize) -> Table {
         rows.extend(built.iter().map(|(kind, own)| Row(engines, *kind, own, cpp)));
     }
     let text = format!(
-        "Element-wise nodes in a row, all of one plugin or each of its own, with a kernel each; code for {} in libraries of Cubinder's (of PTX: {}), so that it is in each node, or once in the plan with the library. \
-             Those in C++ are `tests/rival-plugin`, those in Python classes (`IPluginV3`); both leave their code out of the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {}, medians; \
-             reading the ONNX model is not in the time; the memory is the most that the process had.",
+        "A chain of element-wise nodes with one kernel per plugin. Cubinder's libraries have code for {} (PTX: {}), stored in each node, or once in the plan with the library. \
+             The C++ plugins (`tests/rival-plugin`) and the Python classes (`IPluginV3`) keep their code outside the plan. TensorRT-RTX's builder without a GPU, in a new process each time, {}, medians; \
+             time excludes parsing the ONNX model. Memory is the peak of the process.",
         MACHINE_CODE.join(", "),
         PTX.join(", "),
         measure::turns(runs)
@@ -355,7 +355,7 @@ fn table(chains: &[Chain], runs: usize) -> Table {
             ("kernels", |Row(engines, ..)| (engines.distinct as f64).into()),
             ("plugins", |Row(_, kind, ..)| Cell::from(kind.names().label)),
             ("plan, kB", |Row(_, _, own, _)| (median_cost(own, bytes) / 1e3).into()),
-            ("bytes a node", |Row(engines, _, own, _)| {
+            ("bytes per node", |Row(engines, _, own, _)| {
                 (median_cost(own, bytes) / engines.nodes as f64).into()
             }),
             ("/ C++", |Row(_, _, own, cpp)| (median_cost(own, bytes) / median_cost(cpp, bytes)).into()),

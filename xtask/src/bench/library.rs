@@ -125,8 +125,8 @@ impl Library {
 fn table(all: &[LibraryRuns], runs: usize) -> Table {
     let title = format!("Plugins, each for {} architectures", ARCHITECTURES.len());
     let text = format!(
-        "Element-wise plugins with a kernel each. Beside it a library written by hand in C++ with as many plugins (`tests/rival-plugin`, whose plugins check nothing and have no attributes) and a fat binary that nvcc makes of one file with all kernels. \
-             \"Its code\" is the machine code as NVRTC makes it. Loading is `load_library` of TensorRT-RTX's registry in a new process, {} for each library, medians; the memory is what the process has more of after it, in all and of its own (the rest are pages of the file).",
+        "Element-wise plugins with one kernel each, beside a hand-written C++ library with as many plugins (`tests/rival-plugin`), which check nothing and have no attributes, and a fat binary from nvcc. \
+             The column of its code divides by the size of NVRTC's machine code. Loading is `load_library` of TensorRT-RTX's registry in a new process, {} for each library, medians. Memory is the growth of the process; private memory excludes pages of the file.",
         measure::turns(runs)
     );
     Table::new(
@@ -143,7 +143,7 @@ fn table(all: &[LibraryRuns], runs: usize) -> Table {
             ("C++: load, ms", |one| one.cpp.median(|load| load.ms)),
             ("load / C++", LibraryRuns::load_ratio),
             ("memory, MB", |one| one.cubinder.memory()),
-            ("of it its own", |one| one.cubinder.median(|load| load.own_mb)),
+            ("private, MB", |one| one.cubinder.median(|load| load.own_mb)),
             ("C++: memory, MB", |one| one.cpp.memory()),
         ],
     )

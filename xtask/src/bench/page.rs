@@ -1,4 +1,4 @@
-//! The page of results, `docs/performance.md`, and texts between markers in a page.
+//! The page of results, `docs/contributing/performance.md`, and texts between markers in a page.
 
 use std::path::Path;
 
@@ -6,8 +6,8 @@ use anyhow::{Context, Result, ensure};
 use fs_err as fs;
 
 /// The page, and the folder of the results and the figures.
-pub(super) const PAGE: &str = "docs/performance.md";
-pub(super) const FOLDER: &str = "docs/performance";
+pub(super) const PAGE: &str = "docs/contributing/performance.md";
+pub(super) const FOLDER: &str = "docs/contributing/performance";
 pub(super) const END: &str = "<!-- end -->";
 
 /// A page below `root` as it is, and with another text between its markers.

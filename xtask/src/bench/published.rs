@@ -1,4 +1,4 @@
-//! The results of `kernel_bench` in the documentation: tables and figures in `docs/performance.md`, and times
+//! The results of `kernel_bench` in the documentation: tables and figures in `docs/contributing/performance.md`, and times
 //! in the pages of plugins.
 
 use std::collections::BTreeMap;
@@ -172,11 +172,11 @@ fn plugin_pages(root: &Path) -> Result<Vec<String>> {
 fn times(plugin: &str, measured: Option<&KernelReport>) -> String {
     let measured = measured.filter(|measured| plugins(measured).contains(&plugin));
     let Some(measured) = measured else { return "None are published.\n".to_owned() };
-    let about = "Device time beside other implementations of the same operator; [performance](../performance.md#kernels) says how it was measured.";
+    let about = "Device time beside other implementations of the same operator; [Performance](../contributing/performance.md#kernels) describes the method.";
     format!(
         "{about} {}\n\n{}",
         machine(&measured.machine, &measured.date),
-        table(measured, plugin, "../performance")
+        table(measured, plugin, "../contributing/performance")
     )
 }
 
@@ -370,7 +370,10 @@ mod tests {
         let measured = example();
         let text = times("first", Some(&measured));
         assert!(text.contains("| small, bf16: 1 < 2 rows |") && !text.contains("boxes"), "{text}");
-        assert!(text.contains("](../performance/first.svg)") && text.contains("NVIDIA Example"), "{text}");
+        assert!(
+            text.contains("](../contributing/performance/first.svg)") && text.contains("NVIDIA Example"),
+            "{text}"
+        );
         assert_eq!(times("third", Some(&measured)), times("first", None));
     }
 
@@ -378,6 +381,7 @@ mod tests {
     fn times_of_a_plugin_without_a_page_are_not_published() {
         let root = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(root.path().join(PLUGINS)).unwrap();
+        std::fs::create_dir_all(root.path().join(PAGE).parent().unwrap()).unwrap();
         std::fs::write(root.path().join(PAGE), format!("{BEGIN}\n{END}\n")).unwrap();
         let page = |name: &str| root.path().join(format!("{PLUGINS}/{name}.md"));
         std::fs::write(page("first"), format!("{TIMES}\n{END}\n")).unwrap();
@@ -388,7 +392,11 @@ mod tests {
         assert!(!root.path().join(FOLDER).exists(), "nothing is written");
         std::fs::write(page("second"), format!("{TIMES}\n{END}\n")).unwrap();
         publish(root.path(), &result).unwrap();
-        assert!(std::fs::read_to_string(page("second")).unwrap().contains("../performance/second.svg"));
+        assert!(
+            std::fs::read_to_string(page("second"))
+                .unwrap()
+                .contains("../contributing/performance/second.svg")
+        );
         assert!(root.path().join(FOLDER).join("second.svg").is_file());
     }
 
@@ -398,8 +406,7 @@ mod tests {
         let folder = root.join(FOLDER);
         let result = std::fs::read_to_string(folder.join(RESULT)).ok();
         let measured: Option<KernelReport> = result.map(|text| serde_json::from_str(&text).unwrap());
-        let help =
-            "`cargo xtask bench kernels --publish docs/performance/kernels.json` writes all of them anew";
+        let help = "`cargo xtask bench kernels --publish docs/contributing/performance/kernels.json` writes all of them anew";
         for (name, before, after) in pages(&root, measured.as_ref()).unwrap() {
             assert!(before == after, "{name}: {help}");
         }

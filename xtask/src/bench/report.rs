@@ -1,4 +1,4 @@
-//! A measurement's result, tables and curves as one JSON object, and its section of `docs/performance.md`
+//! A measurement's result, tables and curves as one JSON object, and its section of `docs/contributing/performance.md`
 //! between `<!-- NAME -->` and `<!-- end -->`. Scripts on other machines write such objects, too.
 
 use std::path::Path;
@@ -264,7 +264,7 @@ impl Plot {
         Table {
             title: format!("How it grows: {}", self.title),
             text: format!(
-                "{} by {}, over the last three points of each curve: the exponent that fits them best, and that of each step between two. Two points have a step, and no exponent. Linear is 1; what is above {SUPERLINEAR} stands in bold.",
+                "{} by {}: the exponent of a power law fitted to the last three points of each curve, and the exponent of each step. 1 is linear. Exponents above {SUPERLINEAR} are bold.",
                 self.y, self.x
             ),
             columns: ["", "from", "to", "exponent", "of each step"].map(str::to_owned).to_vec(),
@@ -426,7 +426,9 @@ mod tests {
             if !file.is_file() {
                 continue;
             }
-            let help = format!("`cargo xtask bench publish docs/performance/{name}.json` writes it anew");
+            let help = format!(
+                "`cargo xtask bench publish docs/contributing/performance/{name}.json` writes it anew"
+            );
             let report = Report::read(&file).unwrap();
             let (before, after) = page(&root, &report).unwrap();
             assert!(before == after, "{PAGE}, {name}: {help}");

@@ -35,22 +35,23 @@ table! {
 
     /// What one library is made of. Paths are relative to the file's folder.
     struct Library = pub LIBRARY: "library" as "[library]" {
-        /// The library is `lib<name>.so`: ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a letter, a digit or `_`; not the name of a
-        /// file (`libsample.so`), and not `cubinder`.
+        /// The library is `lib<name>.so`. Allowed: ASCII letters, digits, `_`, `-`, `.` and `+`, starting with a
+        /// letter, a digit or `_`; not a file name such as `libsample.so`, and not `cubinder`.
         name: LibraryName = Required, "\"sample\"";
-        /// Paths of manifests or patterns of them; each has to match. Plugins stand in the library in this order, those of one pattern by name.
+        /// Paths or glob patterns of manifests; each must match. The library lists plugins in this order, and those
+        /// of one pattern by file name.
         manifests: ManifestPatterns = Default("[\"manifests/*.toml\"]"), "[\"ops/*.toml\", \"extra.toml\"]";
-        /// What is compiled: `sm_89` is machine code, `compute_80` is PTX. None twice.
+        /// Architectures, each once: `sm_89` for machine code, `compute_80` for PTX.
         targets: Targets = Required, "[\"sm_89\", \"compute_80\"]";
-        /// Folders for `#include`, after those of the command line and of the manifest. Each must exist.
+        /// Existing folders for `#include`, searched after those of the command line and of manifests.
         include: Folders = Default("[]"), "[\"include\"]";
-        /// Options of NVRTC, before those of the manifest and of the command line, which so have the last word.
+        /// NVRTC options. Options of manifests and of the command line follow and override them.
         options: Options = Default("[]"), "[\"--use_fast_math\"]";
-        /// Line information in the code, for profilers.
+        /// Adds line information for profilers.
         debug: Debug = Optional, "\"line\"";
-        /// Files of [tuning](tuning.md) or patterns of them, which say which variants are fast on which GPUs. A pattern may match nothing.
+        /// Paths or glob patterns of [tuning files](tuning.md). A pattern may match nothing.
         tuning: Patterns = Default("[]"), "[\"tuning/*.toml\"]";
-        /// The folder for the libraries; it is made where it is missing.
+        /// The folder for libraries, created if missing.
         output: Folder = Default("\"build\""), "\"build\"";
     }
 }

@@ -485,7 +485,7 @@ diagnostics! {
         at first: "the first of them";
         note: "`cubinder import` leaves such words where files do not tell what stands there; nothing else is checked \
             before all are replaced";
-        help: "put in their place what the comments beside them say; docs/kernels-from-elsewhere.md has examples";
+        help: "put in their place what the comments beside them say; docs/precompiled-kernels.md has examples";
     }
 
     pub(super) struct PluginTwice<'a> {

@@ -1,9 +1,7 @@
 //! The catalogue of rules: a code for each kind of mistake in a manifest or in the kernels that it names.
 //!
-//! Owns the codes. What a rule means, how to mend what breaks it, a good and a bad example stand in one file for each rule
-//! beside this one, `C0101.md`, which the compiler does not build without; `cubinder explain C0101` shows it, and tests hold
-//! the examples against the checks. A code is never given to another rule: see [`is_retired`]. Never decides whether a rule is broken: each stage
-//! does that where it has the facts.
+//! Owns the codes. Each rule has a page, `docs/rules/C0101.md`, which `cubinder explain C0101` prints; tests compare its examples with the checks. A
+//! code is never reused: see [`is_retired`]. Never decides whether a rule is violated: each stage does that.
 
 mod page;
 
@@ -20,7 +18,9 @@ macro_rules! rules {
         pub const ALL: &[Code] = &[$($name),*];
 
         /// Every rule with its page, in the same order.
-        pub const CATALOGUE: &[Rule] = &[$(Rule { code: $name, page: include_str!(concat!($code, ".md")) }),*];
+        pub const CATALOGUE: &[Rule] = &[
+            $(Rule { code: $name, page: include_str!(concat!("../../../../docs/rules/", $code, ".md")) }),*
+        ];
     };
 }
 

@@ -1,6 +1,6 @@
-//! The tables of `docs/manifest.md` are made from the program: keys, types, operators, functions, rules. This test compares
-//! them; `cargo xtask docs` runs it with `CUBINDER_UPDATE_DOCS=1`, which writes them anew. Its examples are compiled. So it is with the tables of
-//! `docs/plugins.md` and `docs/plugins/*.md`, which are made from the manifests that ship.
+//! Compares the tables of the documentation with the program: keys and types (`docs/manifest.md`, `docs/cubinder-toml.md`), operators and
+//! functions (`docs/expressions.md`), rules (`docs/rules.md`), commands (`docs/cli.md`), and the plugins that ship (`docs/plugins.md`, `docs/plugins/*.md`). `cargo xtask docs` sets
+//! `CUBINDER_UPDATE_DOCS=1`, with which the tests write the tables. Examples are compiled.
 
 mod architecture;
 mod plugins;
@@ -8,6 +8,7 @@ mod promises;
 mod releases;
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use cubinder_expr as expr;
 use cubinder_expr::{BinaryOp, Builtin, Environment, Scope, SyntaxKind};
@@ -28,7 +29,7 @@ fn path() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs/manifest.md")
 }
 
-/// Every table of a manifest once.
+/// Returns every table of a manifest once.
 fn tables() -> Vec<&'static Table> {
     let mut tables = vec![&ROOT];
     for index in 0.. {
@@ -42,15 +43,12 @@ fn tables() -> Vec<&'static Table> {
     tables
 }
 
-/// What stands between a marker and `<!-- end -->`.
+/// Returns the markers of `docs/manifest.md` and the tables that follow them, each up to `<!-- end -->`.
 fn generated() -> Vec<(String, String)> {
     let mut parts: Vec<(String, String)> =
         tables().into_iter().map(|table| (format!("<!-- keys: {} -->", name(table)), keys(table))).collect();
     parts.push(("<!-- attribute types -->".to_owned(), attribute_types()));
     parts.push(("<!-- element types -->".to_owned(), element_types()));
-    parts.push(("<!-- operators -->".to_owned(), operators()));
-    parts.push(("<!-- functions -->".to_owned(), functions()));
-    parts.push(("<!-- rules -->".to_owned(), rules_table()));
     parts
 }
 
@@ -74,6 +72,11 @@ fn name(table: &Table) -> &str {
 #[test]
 fn the_references_tables_are_those_of_the_program() {
     hold("manifest.md", &generated());
+    let expressions =
+        [("<!-- operators -->".to_owned(), operators()), ("<!-- functions -->".to_owned(), functions())];
+    hold("expressions.md", &expressions);
+    hold("rules.md", &[("<!-- rules -->".to_owned(), rules_table())]);
+    hold("cli.md", &[("<!-- commands -->".to_owned(), head(&["command", "options"]) + &command_rows(&[]))]);
     hold("cubinder-toml.md", &[("<!-- keys: library -->".to_owned(), keys(&LIBRARY))]);
 }
 
@@ -117,16 +120,23 @@ fn head(cells: &[&str]) -> String {
     format!("{}|{}\n", row(cells), "---|".repeat(cells.len()))
 }
 
+/// Returns the table of keys. A kind of a table, such as `[[launches]] with code`, lists only keys that differ from those of the table itself.
 fn keys(table: &Table) -> String {
-    let rows = table.keys.iter().map(|key| {
-        let default = match key.presence {
-            Presence::Required => "required".to_owned(),
-            Presence::Optional => String::new(),
-            Presence::Default(default) => format!("`{default}`"),
+    let header = table.title.split_once(" with ").map(|(header, _)| header);
+    let base = tables().into_iter().find(|base| Some(base.title) == header);
+    let is_in_base = |key: &Key| {
+        let same = base.and_then(|base| base.key(key.name));
+        same.is_some_and(|same| same.value == key.value && same.doc == key.doc)
+    };
+    let rows = table.keys.iter().filter(|key| !is_in_base(key)).map(|key| {
+        let value = match key.presence {
+            Presence::Required => format!("{}, required", key.value),
+            Presence::Optional => key.value.to_owned(),
+            Presence::Default(default) => format!("{}, default `{default}`", key.value),
         };
-        row(&[&format!("`{}`", key.name), key.value, &default, key.doc, &example(key)])
+        row(&[&format!("`{}`", key.name), &value, key.doc, &example(key)])
     });
-    head(&["key", "value", "default", "meaning", "example"]) + &rows.collect::<String>()
+    head(&["key", "value", "meaning", "example"]) + &rows.collect::<String>()
 }
 
 fn example(key: &Key) -> String {
@@ -145,26 +155,23 @@ fn attribute_types() -> String {
         let lists = if is_list { format!("`{}`", list.name()) } else { String::new() };
         let kinds = [Some(ty), is_list.then_some(list)].into_iter().flatten();
         let onnx = kinds.map(AttributeType::onnx_kind).collect::<Vec<_>>().join(", ");
-        row(&[&format!("`{}`", ty.name()), &lists, &ty.kind().to_string(), &onnx, lost(element)])
+        row(&[&format!("`{}`", ty.name()), &lists, &ty.kind().to_string(), &onnx, conversion(element)])
     });
-    head(&["type", "list", "in expressions", "ONNX attribute", "what does not pass"])
-        + &rows.collect::<String>()
+    head(&["type", "list", "in expressions", "ONNX kind", "from ONNX"]) + &rows.collect::<String>()
 }
 
-/// What TensorRT's parser or ONNX itself does not pass exactly (TensorRT-RTX 1.7).
-fn lost(element: AttributeElement) -> &'static str {
+/// Returns how values change on the way from ONNX through TensorRT's parser (TensorRT-RTX 1.7).
+fn conversion(element: AttributeElement) -> &'static str {
     match element {
-        AttributeElement::I8 | AttributeElement::I16 => {
-            "numbers beyond 32 bits are cut to 32 before anyone can see it; others out of range are refused"
-        }
-        AttributeElement::I32 => "numbers beyond 32 bits are cut to 32 before anyone can see it",
-        AttributeElement::I64 => "numbers beyond 32 bits: 4294967297 arrives as 1",
-        AttributeElement::F16 => "nothing: the nearest half is meant, and one beyond 65504 is refused",
+        AttributeElement::I8 | AttributeElement::I16 => "wrapped to 32 bits, then checked",
+        AttributeElement::I32 => "wrapped to 32 bits",
+        AttributeElement::I64 => "wrapped to 32 bits: 4294967297 becomes 1",
+        AttributeElement::F16 => "rounded; above 65504 is rejected",
         AttributeElement::F32 => "",
-        AttributeElement::F64 => "digits beyond single precision: 0.1 arrives as 0.10000000149",
-        AttributeElement::Bool => "anything but 0 and 1 is refused",
-        AttributeElement::String => "text that is no UTF-8 is refused; NUL ends a string",
-        AttributeElement::Bytes => "a NUL at the very end may be lost",
+        AttributeElement::F64 => "single precision: 0.1 becomes 0.10000000149",
+        AttributeElement::Bool => "only 0 and 1",
+        AttributeElement::String => "must be UTF-8; ends at a NUL",
+        AttributeElement::Bytes => "may lose a final NUL",
     }
 }
 
@@ -173,7 +180,7 @@ fn element_types() -> String {
         row(&[
             &format!("`{}`", ty.name()),
             &format!("`{}`", ty.cuda_name()),
-            &ty.size().map_or_else(|| "two in one".to_owned(), |size| size.to_string()),
+            &ty.size().map_or_else(|| "1 for 2".to_owned(), |size| size.to_string()),
         ])
     });
     head(&["element type", "in CUDA C++", "bytes"]) + &rows.collect::<String>()
@@ -199,26 +206,29 @@ const BINARY: [BinaryOp; 14] = [
 /// How tightly an operator binds, by its row in the reference, and what it does.
 fn described(op: BinaryOp) -> (usize, &'static str) {
     match op {
-        BinaryOp::Or => (1, "booleans; the right side is not evaluated where the left is true"),
-        BinaryOp::And => (2, "booleans; the right side is not evaluated where the left is false"),
-        BinaryOp::Eq | BinaryOp::Ne => (4, "two values of one kind, arrays too"),
+        BinaryOp::Or => (1, "booleans; evaluates `b` only if `a` is false"),
+        BinaryOp::And => (2, "booleans; evaluates `b` only if `a` is true"),
+        BinaryOp::Eq | BinaryOp::Ne => (4, "two values of one kind, including arrays"),
         BinaryOp::Lt | BinaryOp::Le | BinaryOp::Gt | BinaryOp::Ge => (4, "numbers"),
         BinaryOp::Add | BinaryOp::Sub => (5, "numbers; overflow is an error"),
         BinaryOp::Mul => (6, "numbers; overflow is an error"),
         BinaryOp::FloorDiv => (6, "integers, rounded down: `-7 // 2` is -4; division by 0 is an error"),
-        BinaryOp::Mod => (6, "integers; the rest of `//`, with the sign of the right side: `-7 % 4` is 1"),
-        BinaryOp::Div => (6, "numbers, of which one at least is a float; division by 0 is an error"),
+        BinaryOp::Mod => (
+            6,
+            "integers; the remainder of `//`, with the sign of `b`: `-7 % 4` is 1; division by 0 is an error",
+        ),
+        BinaryOp::Div => (6, "numbers, at least one of them a float; division by 0 is an error"),
     }
 }
 
 fn operators() -> String {
     let mut rows: Vec<(usize, &str, String)> = vec![
-        (0, "`c` is a boolean; only the side that is taken is evaluated", "`a if c else b`".to_owned()),
+        (0, "`c` is a boolean; evaluates only the selected side", "`a if c else b`".to_owned()),
         (3, "a boolean", "`not a`".to_owned()),
         (7, "a number", "`-a`".to_owned()),
         (
             8,
-            "element, field, call; an index below 0 counts from the end",
+            "element, field, call; negative indices count from the end",
             "`a[i]`, `x.shape`, `f(a)`".to_owned(),
         ),
     ];
@@ -232,7 +242,7 @@ fn operators() -> String {
     }
     rows.sort_by_key(|(level, ..)| *level);
     let rows = rows.iter().map(|(level, doc, operators)| row(&[&(level + 1).to_string(), operators, doc]));
-    head(&["binds", "operator", "on"]) + &rows.collect::<String>()
+    head(&["level", "operator", "operands"]) + &rows.collect::<String>()
 }
 
 /// The parser groups as the rows of the table say.
@@ -266,37 +276,51 @@ fn operators_bind_as_the_reference_says() {
 /// How a function is called, what it gives, and a call without names.
 fn function(builtin: Builtin) -> (&'static str, &'static str, &'static str) {
     match builtin {
-        Builtin::Min => {
-            ("`min(a, b, ...)`, `min(array)`", "the least number; of an empty array an error", "min(3, 1, 2)")
-        }
+        Builtin::Min => (
+            "`min(a, b, ...)`, `min(array)`",
+            "the smallest number; an error for an empty array",
+            "min(3, 1, 2)",
+        ),
         Builtin::Max => (
             "`max(a, b, ...)`, `max(array)`",
-            "the greatest number; of an empty array an error",
+            "the largest number; an error for an empty array",
             "max([3, 1])",
         ),
-        Builtin::Abs => ("`abs(a)`", "the number without its sign", "abs(-3)"),
-        Builtin::CeilDiv => {
-            ("`ceil_div(a, b)`", "integers, divided and rounded up; by 0 an error", "ceil_div(7, 2)")
-        }
-        Builtin::Len => ("`len(array)`", "how many elements it has", "len([4, 5])"),
+        Builtin::Abs => ("`abs(a)`", "the absolute value", "abs(-3)"),
+        Builtin::CeilDiv => (
+            "`ceil_div(a, b)`",
+            "the quotient of two integers, rounded up; division by 0 is an error",
+            "ceil_div(7, 2)",
+        ),
+        Builtin::Len => ("`len(array)`", "the number of elements", "len([4, 5])"),
         Builtin::Get => (
             "`get(array, i, default)`",
-            "the element, or the default where `i` is below 0 or beyond the end",
+            "the element, or the default if `i` is negative or out of range",
             "get([4, 5], 2, 1)",
         ),
-        Builtin::Range => {
-            ("`range(n)`, `range(a, b)`", "the integers from 0 or `a`, without the end", "range(1, 4)")
-        }
-        Builtin::Sum => ("`sum(array)`", "the sum of numbers; of none 0", "sum([1, 2, 3])"),
-        Builtin::Prod => ("`prod(array)`", "the product of numbers; of none 1", "prod([2, 3])"),
-        Builtin::Sqrt => ("`sqrt(a)`", "the square root, a float; of a negative number an error", "sqrt(2)"),
-        Builtin::Rsqrt => {
-            ("`rsqrt(a)`", "1 by the square root, a float; of 0 and below an error", "rsqrt(4)")
-        }
+        Builtin::Range => (
+            "`range(n)`, `range(a, b)`",
+            "the integers from 0 or `a` up to, but not including, the last argument",
+            "range(1, 4)",
+        ),
+        Builtin::Sum => ("`sum(array)`", "the sum of numbers; 0 for an empty array", "sum([1, 2, 3])"),
+        Builtin::Prod => ("`prod(array)`", "the product of numbers; 1 for an empty array", "prod([2, 3])"),
+        Builtin::Sqrt => ("`sqrt(a)`", "the square root, a float; an error for negative numbers", "sqrt(2)"),
+        Builtin::Rsqrt => (
+            "`rsqrt(a)`",
+            "the reciprocal square root, a float; an error for numbers that are not positive",
+            "rsqrt(4)",
+        ),
         Builtin::Exp => ("`exp(a)`", "e to the power of `a`, a float; overflow is an error", "exp(0)"),
-        Builtin::Log => ("`log(a)`", "the natural logarithm, a float; of 0 and below an error", "log(1)"),
-        Builtin::Float => ("`float(a)`", "the number as a float, to the nearest", "float(3)"),
-        Builtin::Int => ("`int(a)`", "the number without its fraction; beyond 64 bits an error", "int(-2.5)"),
+        Builtin::Log => (
+            "`log(a)`",
+            "the natural logarithm, a float; an error for numbers that are not positive",
+            "log(1)",
+        ),
+        Builtin::Float => ("`float(a)`", "the nearest float", "float(3)"),
+        Builtin::Int => {
+            ("`int(a)`", "the number without its fraction; an error if it exceeds 64 bits", "int(-2.5)")
+        }
     }
 }
 
@@ -318,7 +342,7 @@ fn value(text: &str) -> String {
 }
 
 fn functions() -> String {
-    let mut text = head(&["function", "gives", "example"]);
+    let mut text = head(&["function", "returns", "example"]);
     for builtin in Builtin::ALL {
         let (call, doc, example) = function(builtin);
         assert!(call.contains(builtin.name()) && example.contains(builtin.name()));
@@ -326,8 +350,8 @@ fn functions() -> String {
     }
     let size = format!("`sizeof(f16)` is `{}`", value("sizeof(f16)"));
     let forms = [
-        ("`numel(x)`", "the number of elements of a tensor; beyond 64 bits an error", ""),
-        ("`sizeof(T)`", "the bytes of an element type or type parameter", size.as_str()),
+        ("`numel(x)`", "the number of elements of a tensor; an error if it exceeds 64 bits", ""),
+        ("`sizeof(T)`", "the size of an element type or type parameter in bytes", size.as_str()),
         (
             "`aligned(x, n)`",
             "whether a tensor's address is a multiple of `n` bytes, a power of two from 1 to 256; only in guards",
@@ -343,14 +367,40 @@ fn functions() -> String {
 }
 
 fn rules_table() -> String {
-    let rows = rules::CATALOGUE.iter().map(|rule| row(&[&rule.code.to_string(), rule.title()]));
+    let rows =
+        rules::CATALOGUE.iter().map(|rule| row(&[&format!("[{0}](rules/{0}.md)", rule.code), rule.title()]));
     head(&["code", "rule"]) + &rows.collect::<String>()
+}
+
+/// Returns a row for a command, or for each of its subcommands, from the program's help.
+fn command_rows(command: &[String]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_cubinder")).args(command).arg("-h").output();
+    let help = String::from_utf8_lossy(&output.expect("the program runs").stdout).into_owned();
+    let Some((_, list)) = help.split_once("\nCommands:\n") else { return command_row(&help) };
+    let lines = list.lines().take_while(|line| !line.is_empty());
+    // Continued descriptions are indented further.
+    let names = lines.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let names = names.filter_map(|line| line.split(' ').next()).filter(|name| *name != "help");
+    names.map(|name| command_rows(&[command, &[name.to_owned()]].concat())).collect()
+}
+
+fn command_row(help: &str) -> String {
+    let usage = help.lines().find_map(|line| line.strip_prefix("Usage: cubinder ")).expect("a usage");
+    let is_option = |line: &&str| {
+        let text = line.trim_start();
+        text.starts_with('-') && [2, 6].contains(&(line.len() - text.len()))
+    };
+    let names = help.lines().filter(is_option);
+    let names = names.filter_map(|line| line.split_whitespace().find(|word| word.starts_with("--")));
+    let options: Vec<String> =
+        names.filter(|name| *name != "--help").map(|name| format!("`{name}`")).collect();
+    row(&[&format!("`{}`", usage.replace("[OPTIONS] ", "")), &options.join(", ")])
 }
 
 /// The blocks of TOML that are whole manifests, in the reference and in the page for those who come from Python.
 #[test]
 fn the_examples_compile() {
-    let pages = [("manifest.md", 2), ("coming-from-python-plugins.md", 4)];
+    let pages = [("manifest.md", 1), ("from-python-plugins.md", 1)];
     for (name, least) in pages {
         let document = std::fs::read_to_string(path().with_file_name(name)).expect("the page is there");
         examples_compile(name, &document, least);

@@ -1,16 +1,15 @@
-//! What the pages of the plugins that ship have from their manifests, and from the cases that they are tested with.
+//! The tables of the included plugins' pages, from their manifests and test cases.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use cubinder_expr::{DataType, Interval, Value};
-use cubinder_manifest::manifest::{self, Manifest, StepDecl, VariantDecl, WorkDecl};
+use cubinder_manifest::manifest::{self, Manifest, VariantDecl};
 use cubinder_manifest::resolve::compile;
 use cubinder_model::{Attribute, AttributeElement, Input, Plugin, ShapeLimits};
 use cubinder_node::cases;
 use cubinder_node::trial::{Tolerance, Trial, default_tolerance};
-use cubinder_source::diagnostic::{Colour, Source, render};
+use cubinder_source::diagnostic::{Colour, render};
 use cubinder_source::source;
 
 use super::{head, hold, row};
@@ -28,10 +27,9 @@ const PLUGINS: [(&str, &str); 7] = [
 
 /// A plugin that ships.
 struct Shipped {
-    source: Arc<Source>,
     manifest: Manifest,
     plugin: Plugin,
-    /// What the cases say for all nodes: how far off outputs may be, and which function says what they are to hold.
+    /// The tolerances and the reference of all cases.
     defaults: Trial,
 }
 
@@ -52,11 +50,12 @@ fn shipped((manifest, cases): (&str, &str)) -> Shipped {
         let trial = cases.trial(case).expect("its data is there");
         assert_eq!(
             trial.tolerance, defaults.tolerance,
-            "{}: the page says the tolerance of all cases",
+            "{}: all cases have the tolerance of the page",
             trial.name
         );
     }
-    Shipped { source, manifest, plugin: resolved.draft.plugin, defaults }
+    assert!(defaults.reference.is_some(), "the cases have a reference");
+    Shipped { manifest, plugin: resolved.draft.plugin, defaults }
 }
 
 #[test]
@@ -71,7 +70,6 @@ fn the_plugins_tables_are_those_of_the_manifests() {
         parts.push(("<!-- rules -->".to_owned(), requirements(&shipped.plugin)));
         parts.push(("<!-- variants -->".to_owned(), variants(shipped)));
         parts.push(("<!-- tolerances -->".to_owned(), tolerances(shipped)));
-        parts.push(("<!-- reference -->".to_owned(), reference(shipped)));
         hold(&format!("plugins/{}.md", shipped.plugin.name), &parts);
     }
 }
@@ -88,7 +86,7 @@ fn every_plugin_of_the_domain_has_a_page() {
 }
 
 fn index(all: &[Shipped]) -> String {
-    let mut text = head(&["plugin", "domain", "types", "what it does"]);
+    let mut text = head(&["plugin", "domain", "types", "purpose"]);
     for Shipped { plugin, manifest, .. } in all {
         let link = format!("[`{0}`](plugins/{0}.md)", plugin.name);
         let types = manifest.types.iter().find(|ty| ty.name.value == "T").expect("the elements' type");
@@ -105,7 +103,7 @@ fn names(types: &[DataType]) -> String {
 /// Inputs and outputs, and what the type parameters may be.
 fn tensors(shipped: &Shipped) -> String {
     let Shipped { manifest, plugin, .. } = shipped;
-    let mut text = head(&["tensor", "type", "shape", "what it is"]);
+    let mut text = head(&["tensor", "type", "shape", "meaning"]);
     for (declared, input) in manifest.inputs.iter().zip(&plugin.inputs) {
         let shape =
             [Some(rank(input)), limits(&input.limits)].into_iter().flatten().collect::<Vec<_>>().join("; ");
@@ -115,7 +113,7 @@ fn tensors(shipped: &Shipped) -> String {
     for (declared, output) in manifest.outputs.iter().zip(&plugin.outputs) {
         let mut shape = format!("`{}`", declared.shape.value);
         if let Some(size) = &declared.size {
-            shape = format!("a size, at most `{}`", size.upper.value);
+            shape = format!("size, at most `{}`", size.upper.value);
             if let Some(likely) = &size.opt {
                 let _ = write!(shape, "; TensorRT optimizes for `{}`", likely.value);
             }
@@ -166,7 +164,7 @@ fn within(interval: Interval) -> String {
 }
 
 fn attributes(plugin: &Plugin) -> String {
-    let mut text = head(&["attribute", "type", "in ONNX", "default", "allowed", "what it is"]);
+    let mut text = head(&["attribute", "type", "ONNX kind", "default", "allowed", "meaning"]);
     for attribute in &plugin.attributes {
         let default =
             attribute.default.as_ref().map_or_else(|| "required".to_owned(), |value| shown(attribute, value));
@@ -184,8 +182,8 @@ fn allowed(attribute: &Attribute) -> String {
     }
     match (&attribute.minimum, &attribute.maximum) {
         (Some(least), Some(most)) => format!("{} to {}", shown(attribute, least), shown(attribute, most)),
-        (Some(least), None) => format!("{} and more", shown(attribute, least)),
-        (None, Some(most)) => format!("{} and less", shown(attribute, most)),
+        (Some(least), None) => format!("{} or more", shown(attribute, least)),
+        (None, Some(most)) => format!("{} or less", shown(attribute, most)),
         (None, None) => String::new(),
     }
 }
@@ -205,25 +203,19 @@ fn requirements(plugin: &Plugin) -> String {
     let rules: Vec<String> =
         plugin.require.iter().map(|rule| row(&[&format!("`{}`", rule.text), &rule.message])).collect();
     match rules.is_empty() {
-        true => "Nothing beyond the tables above.\n".to_owned(),
-        false => head(&["what must hold", "what is said otherwise"]) + &rules.concat(),
+        true => "None.\n".to_owned(),
+        false => head(&["rule", "error"]) + &rules.concat(),
     }
 }
 
-/// The variants with their guards, what the names in them stand for, and what is launched.
+/// The variants with their guards, and the functions that guards and rules call.
 fn variants(shipped: &Shipped) -> String {
-    let Shipped { source, manifest, .. } = shipped;
-    let mut text = head(&["variant", "types", "constants", "runs where", "what it is for"]);
-    let mut doc = String::new();
+    let Shipped { manifest, .. } = shipped;
+    let mut text = head(&["variant", "types", "constants", "condition"]);
     for variant in &manifest.variants {
-        doc = match said_before(&source.text, variant.range.start) {
-            Said::Comment(comment) => comment,
-            Said::Nothing => String::new(),
-            Said::GoesOn => doc,
-        };
         let guard =
-            variant.guard.as_ref().map_or_else(|| "always".to_owned(), |guard| format!("`{}`", guard.value));
-        let cells = [variant.id.value.to_string(), types(variant), constants(variant), guard, doc.clone()];
+            variant.guard.as_ref().map_or_else(|| "none".to_owned(), |guard| format!("`{}`", guard.value));
+        let cells = [variant.id.value.to_string(), types(variant), constants(variant), guard];
         text.push_str(&row(&cells.each_ref().map(String::as_str)));
     }
     text.push('\n');
@@ -232,41 +224,7 @@ fn variants(shipped: &Shipped) -> String {
         let _ =
             writeln!(text, "- `{}({})` is `{}`", function.name.value, params.join(", "), function.body.value);
     }
-    for constant in &manifest.constants {
-        let _ = writeln!(text, "- `{}` is `{}`", constant.name.value, constant.value);
-    }
-    text.push_str("\nWhat is done, one after the other:\n\n");
-    for (number, step) in (1..).zip(&manifest.launches) {
-        let _ = writeln!(text, "{number}. {}", work(step));
-    }
-    if !manifest.scratch.is_empty() {
-        text.push_str("\nMemory for the while that it runs, bytes:\n\n");
-        for scratch in &manifest.scratch {
-            let bytes = scratch.bytes.as_ref().map_or("0", |bytes| bytes.value.as_str());
-            let _ = writeln!(text, "- `{}`: `{bytes}`", scratch.name.value);
-        }
-    }
     text
-}
-
-/// What stands before a variant in the manifest.
-enum Said {
-    Comment(String),
-    Nothing,
-    /// The variant before it, without a blank line between them.
-    GoesOn,
-}
-
-fn said_before(text: &str, start: usize) -> Said {
-    let mut lines: Vec<&str> = Vec::new();
-    for line in text[..start].lines().rev() {
-        match line.strip_prefix('#') {
-            Some(comment) => lines.insert(0, comment.trim()),
-            None if lines.is_empty() && !line.is_empty() => return Said::GoesOn,
-            None => break,
-        }
-    }
-    if lines.is_empty() { Said::Nothing } else { Said::Comment(lines.join(" ")) }
 }
 
 fn types(variant: &VariantDecl) -> String {
@@ -280,33 +238,7 @@ fn constants(variant: &VariantDecl) -> String {
     constants.collect::<Vec<_>>().join(" ")
 }
 
-fn work(step: &StepDecl) -> String {
-    let mut text = match &step.work {
-        WorkDecl::Fill(fill) => {
-            let memory = fill.memory.as_ref().map_or("", |memory| memory.value.as_str());
-            format!("every byte of `{memory}` becomes {}", fill.byte)
-        }
-        WorkDecl::Launch(launch) => {
-            let kernel = launch.kernel.as_ref().map_or("", |kernel| kernel.value.as_str());
-            let axes = |axes: &[manifest::Text]| {
-                axes.iter().map(|axis| format!("`{}`", axis.value)).collect::<Vec<_>>().join(" by ")
-            };
-            let programmatic = launch.programmatic.as_ref().is_some_and(|it| it.value);
-            let early = if programmatic { ", programmatically" } else { "" };
-            format!(
-                "`{kernel}`{early}: a grid of {}, blocks of {} threads",
-                axes(&launch.grid),
-                axes(&launch.block)
-            )
-        }
-    };
-    if let Some(when) = &step.when {
-        let _ = write!(text, "; where `{}`", when.value);
-    }
-    text
-}
-
-/// How far off the tests let outputs be, by the elements' type.
+/// The tolerances of the tests, by element type.
 fn tolerances(shipped: &Shipped) -> String {
     let Shipped { manifest, plugin, defaults, .. } = shipped;
     let elements = &manifest.types[0].alternatives;
@@ -332,13 +264,4 @@ fn tolerances(shipped: &Shipped) -> String {
         text.push_str(&row(&cells));
     }
     text
-}
-
-/// The function that says what outputs are to hold.
-fn reference(shipped: &Shipped) -> String {
-    let reference = shipped.defaults.reference.as_ref().expect("the cases have a reference");
-    let text = std::fs::read_to_string(&reference.path).expect("the reference is there");
-    let start = text.find(&format!("def {}(", reference.function)).expect("the function is there");
-    let length = text[start..].find("\n\n\n").unwrap_or(text.len() - start);
-    format!("```python\n{}\n```\n", text[start..start + length].trim_end())
 }

@@ -37,7 +37,7 @@ fn has_test(text: &str, name: &str) -> bool {
 
 /// Whether this file is a test of `compiler/tests/cases`.
 fn is_case(word: &str) -> bool {
-    is_manifest(word) || word.starts_with("compiler/source/src/rules/") && word.ends_with(".md")
+    is_manifest(word) || word.starts_with("docs/rules/") && word.ends_with(".md")
 }
 
 fn is_manifest(word: &str) -> bool {

@@ -59,6 +59,21 @@ fn the_readme_names_the_releases_of_the_support_page() {
     assert_eq!(readme, known, "README.md and docs/support.md differ");
 }
 
+/// A reader of the first screen learns what was tested with NVIDIA's software, and what was not.
+#[test]
+fn pages_with_results_say_first_what_was_tested() {
+    for page in
+        ["README.md", "docs/support.md", "docs/contributing/performance.md", "docs/contributing/proof.md"]
+    {
+        let text = read(page);
+        let first: Vec<String> = text.lines().take(25).map(str::to_lowercase).collect();
+        let first = first.join(" ");
+        for words in ["tensorrt-rtx 1.7.1", "a shim", "full tensorrt", "no engine"] {
+            assert!(first.contains(words), "{page} does not say `{words}`");
+        }
+    }
+}
+
 /// The package `cubinder` on the package index is not this project's, so pip has to be given the wheel's file.
 #[test]
 fn nothing_recommends_the_package_on_the_index() {

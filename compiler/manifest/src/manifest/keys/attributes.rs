@@ -12,20 +12,19 @@ const RESERVED: [&str; 4] =
 table! {
     /// An attribute of the ONNX node.
     struct Attribute = ATTRIBUTE: "attributes.*" as "[attributes.NAME]" {
-        /// What it holds.
+        /// Its type.
         ty "type": TypeOfAttribute = Required, "\"i32[]\"" or "\"i32\"";
-        /// What it is where the node does not say. A node that lacks an attribute without a default is refused.
+        /// The value for nodes that lack the attribute; without it they are rejected.
         default: AttributeValue = Optional, "[1, 1]";
-        /// How many elements a list may have, or how many bytes a string (as UTF-8) or `bytes`.
+        /// Number of elements of a list, or of bytes of a string (UTF-8) or `bytes`.
         length: Length = Optional, "\"1..=16\"";
-        /// The least and the greatest number; of a list, for each element.
+        /// Allowed range; for lists, of each element.
         range: NumberRange = Optional, "\"0..=1024\"";
-        /// The only values; of a list, for each element. Not for `bytes`.
+        /// Allowed values; for lists, of each element. Not for `bytes`.
         one_of: AttributeValues = Optional, "[0, 1, 2, 4]";
-        /// The code is compiled for each of these integers or booleans, and others are refused; in guards and launches it is a constant.
-        /// Not for lists.
+        /// Compiles the code for each of these integers or booleans and rejects others. Not for lists.
         specialize: AttributeValues = Optional, "[3, 5, 7]";
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 }

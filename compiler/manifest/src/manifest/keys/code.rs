@@ -17,22 +17,20 @@ const MAX_ALIGNMENT: u32 = 256;
 table! {
     /// A kernel that another compiler made.
     struct Code = CODE: "code[]" as "[[code]]" {
-        /// What launches call it: `code = "pad"`.
+        /// Its name in launches.
         name: CodeName = Required, "\"pad\"";
-        /// The types, formats, constants and values of `specialize` that it is made for; of what is not named here, all. Several tables
-        /// of one name serve each variant exactly once.
+        /// The types, formats, constants and `specialize` values that the code was compiled for. Default: all.
         serves "for": Lines<ServeDecl> = Optional, "T = \"f16\"";
-        /// The kernel's symbol in the files; of C++ also the name that it stands for, `perm<float, 1>`, where it is the only one of that
-        /// name. It can be left out where they have one kernel only.
+        /// The kernel's symbol, or its C++ name if that is unambiguous. Optional if the files contain one kernel.
         kernel: Symbol = Optional, "\"circ_pad_kernel\"";
-        /// The kernel's parameters in its own order, each with a name for `args` and its type; and what the code was made for.
+        /// The kernel's parameters in order, and the values that the code was compiled for.
         parameters: Parameters = Required,
             "[\"x: const f16* aligned(16)\", \"y: f16*\", \"count: i32 multiple_of(16)\", \"pads: i64[4]\", \"BLOCK == 1024\"]";
-        /// Files of machine code, relative to the manifest's folder, one for each architecture, which is read from them.
+        /// Files of machine code, one for each architecture.
         cubin: Files = Optional, "[\"pad.sm_80.cubin\", \"pad.sm_90.cubin\"]";
-        /// Files of PTX, relative to the manifest's folder; what they are for is read from them.
+        /// PTX files.
         ptx: Files = Optional, "[\"pad.ptx\"]";
-        /// What made them; `cubinder inspect` shows it.
+        /// The compiler that produced them, shown by `cubinder inspect`.
         made_by: AnyText = Optional, "\"triton 3.9.0\"";
     }
 }

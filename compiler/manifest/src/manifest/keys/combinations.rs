@@ -6,9 +6,9 @@ use super::*;
 table! {
     /// Types and formats that there are together.
     struct Combination = COMBINATION: "combinations[]" as "[[combinations]]" {
-        /// Alternatives of type parameters; all of those that are not named here.
+        /// Alternatives of type parameters. Default: all.
         types: Lines<ElementTypes> = Optional, "T = [\"f16\"]";
-        /// Alternatives of format parameters; all of those that are not named here.
+        /// Alternatives of format parameters. Default: all.
         formats: Lines<Formats> = Optional, "F = [\"linear\", \"hwc8\"]";
     }
 }

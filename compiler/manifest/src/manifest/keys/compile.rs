@@ -11,20 +11,20 @@ use crate::manifest::toml_reader::found;
 table! {
     /// How the kernels of this plugin are compiled.
     struct Compile = COMPILE: "compile" as "[compile]" {
-        /// What to compile for: `sm_*` is machine code, `compute_*` PTX. Otherwise what the library is compiled for.
+        /// Architectures: `sm_*` for machine code, `compute_*` for PTX. Default: the library's targets.
         targets: Targets = Optional, "[\"sm_89\", \"compute_80\"]";
-        /// Folders for `#include`, relative to the manifest's folder, before those of the library.
+        /// Folders for `#include`, searched before the library's.
         include: Folders = Optional, "[\"../include\"]";
-        /// Options of NVRTC, after those of the library.
+        /// NVRTC options, appended to the library's.
         options: Options = Optional, "[\"--use_fast_math\"]";
-        /// Which kinds of the targets to embed. Otherwise all. What TensorRT launches itself is PTX, whatever this says.
+        /// Kinds of code to embed. Default: all. The native route always embeds PTX.
         code: CodeKinds = Optional, "[\"cubin\", \"ptx\"]";
-        /// Line information in the code, for profilers. Otherwise what the library says, which is none if it says nothing.
+        /// Adds line information for profilers. Default: the library's setting.
         debug: Debug = Optional, "\"line\"";
-        /// The oldest driver that must be able to load the code; checked against what NVRTC makes.
+        /// The oldest driver that must be able to load the code.
         min_driver: Driver = Optional, "\"580.65.06\"";
-        /// Who launches the kernel: a plugin library (`plugin`, which is meant where nothing is said), or TensorRT itself (`native`,
-        /// experimental, full TensorRT alone).
+        /// What launches the kernel: a plugin library (`plugin`, the default) or TensorRT itself (`native`,
+        /// experimental, full TensorRT only).
         route: RouteName = Optional, "\"native\"";
     }
 }

@@ -9,17 +9,17 @@ use super::*;
 table! {
     /// A scratch buffer: memory of the node's workspace. What it holds when the first step begins is not known.
     struct Scratch = SCRATCH: "scratch.*" as "[scratch.NAME]" {
-        /// How large it is, in bytes. It sees what launches see. TensorRT reserves the most that this comes to over the profile.
+        /// Size in bytes. TensorRT reserves the maximum over the optimization profile.
         bytes: Expression = Required, "\"ceil_div(numel(x), BLOCK) * 4\"" or "\"numel(x) * 4\"";
     }
 
     /// Memory that is filled with one byte.
     struct Memset = MEMSET: "launches[].memset" as "[[launches]] with memset" {
-        /// What is filled, all of it.
+        /// The memory to fill.
         memset: Memory = Required, "\"y\"";
-        /// What every byte becomes.
+        /// The value of each byte.
         byte: Byte = Default("0"), "255";
-        /// Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left out.
+        /// Runs the step only if this boolean is true.
         when: Expression = Default("true"), "\"numel(x) > 0\"";
     }
 }
@@ -35,26 +35,24 @@ macro_rules! launches {
             #[doc = $doc]
             struct $row = $table_vis $table: $path as $title {
                 $($code)*
-                /// Blocks in x, y and z; what is left out is 1. Where one comes to 0, nothing is launched: right for an empty output,
-                /// refused otherwise.
+                /// Blocks in x, y and z, by default 1. If one is 0, nothing is launched.
                 grid: Extents = Required, "[\"ceil_div(numel(y), BLOCK * VEC)\"]" or "[\"ceil_div(numel(y), 256)\"]";
-                /// Threads of a block in x, y and z; what is left out is 1.
+                /// Threads of a block in x, y and z, by default 1.
                 block: Extents = Required, "[\"BLOCK\"]" or "[256]";
                 /// Dynamic shared memory of a block, in bytes.
                 shared_bytes: Expression = Default("0"), "\"BLOCK * sizeof(T)\"";
-                /// Blocks of a cluster in x, y and z, at most 8 in all; what is left out is 1. The grid must be a multiple of it.
-                /// Needs compute capability 9.0.
+                /// Blocks of a cluster in x, y and z, at most 8 in total. The grid must be a multiple. Needs
+                /// compute capability 9.0.
                 cluster: Extents = Optional, "[2]";
-                /// Whether all blocks run at once, so that the kernel can wait for the whole grid. A grid that does not fit on the device
-                /// is refused.
+                /// Runs all blocks at the same time, so that the grid can synchronize. Grids that do not fit on the
+                /// device are rejected.
                 cooperative: Switch = Default("false"), "false";
-                /// Whether the kernel may begin before the step before it has ended. It must wait by itself. GPUs before compute capability
-                /// 9.0 begin it in its turn.
+                /// Starts the kernel before the previous step has ended (compute capability 9.0); it must wait for
+                /// that step.
                 programmatic: Switch = Default("false"), "true";
-                /// Whether the step is done: a boolean over what launches see. Where the variant decides that it is not, its code is left
-                /// out.
+                /// Runs the step only if this boolean is true.
                 when: Expression = Default("true"), "\"numel(x) > 0\"";
-                /// What each of the kernel's parameters gets, by the parameter's name: a tensor, a scratch buffer or an expression.
+                /// The argument of each kernel parameter: a tensor, a scratch buffer or an expression.
                 args: Lines<ArgDecl> = Required, "count = \"numel(y)\"";
             }
         }
@@ -82,9 +80,9 @@ macro_rules! launches {
 launches! {
     /// One launch of a kernel.
     Launch = pub LAUNCH: "launches[]" as "[[launches]]" {
-        /// The CUDA C++ file, relative to the manifest's folder.
+        /// The CUDA C++ file.
         source: FilePath = Required, "\"../kernels/circ_pad.cu\"";
-        /// The kernel as C++ names it, with type parameters and constants as template arguments.
+        /// The kernel's C++ name, with type parameters and constants as template arguments.
         kernel: Kernel = Required, "\"circ_pad<T, VEC>\"";
     } => row { source: row.source, kernel: row.kernel, code: None, is_of_code: false };
     /// One launch of a kernel that another compiler made.

@@ -35,37 +35,37 @@ use names::{Constant, FormatParameter, TypeParameter};
 table! {
     /// One plugin.
     struct Root = pub ROOT: "" as "the file" {
-        /// The edition of this language. It stands before the first table.
+        /// The edition of this language. Must come before the first table.
         schema: Edition = Required, "1";
-        /// Which operator it is.
+        /// The operator.
         plugin: TableOf<PluginDecl> = Required;
-        /// What a node can say.
+        /// The attributes of nodes.
         attributes: NamedTables<AttributeDecl> = Optional, "pads";
         /// The input tensors, in the node's order.
         inputs: ArrayOf<InputDecl> = Optional;
         /// The output tensors, in the node's order.
         outputs: ArrayOf<OutputDecl> = Optional;
-        /// Type parameters and the element types that each can be; the plugin is compiled for every combination.
+        /// Type parameters and their element types; the plugin is compiled for every combination.
         types: Lines<TypeParameter> = Optional, "T = [\"f32\", \"f16\"]";
-        /// Format parameters and the memory layouts that each can be; they are combined as types are.
+        /// Format parameters and their memory layouts, combined as types are.
         formats: Lines<FormatParameter> = Optional, "F = [\"linear\", \"hwc8\"]";
-        /// Which combinations of types and formats there are: those of any of these tables. Without any there are all.
+        /// Allowed combinations of types and formats: those that match any of these tables. Default: all.
         combinations: ArrayOf<CombinationDecl> = Optional;
-        /// Names for numbers, the same in every variant.
+        /// Named numbers, equal in every variant.
         constants: Lines<Constant> = Optional, "BLOCK = 256";
-        /// Names for expressions with parameters.
+        /// Named expressions with parameters.
         functions: NamedTables<FunctionDecl> = Optional, "before";
-        /// Ways to compute the operator, the best one first. Without any there is one, with id 1.
+        /// Implementations of the operator, the preferred one first. Default: one, with id 1.
         variants: ArrayOf<VariantDecl> = Optional;
-        /// Read-only data that is compiled beside the code.
+        /// Read-only data compiled into the code.
         tables: NamedTables<TableDecl> = Optional, "window";
-        /// Memory that the steps of one run share and nobody else sees.
+        /// Temporary memory that the steps of one run share.
         scratch: NamedTables<ScratchDecl> = Optional, "partial";
-        /// Kernels that other compilers made, as machine code or PTX.
+        /// Precompiled kernels, as machine code or PTX.
         code: ArrayOf<CodeDecl> = Optional;
-        /// What to do, one step after the other: kernels to launch and memory to fill.
+        /// The steps of a run, in order: kernels to launch and memory to fill.
         launches: ArrayOf<StepDecl> = Required;
-        /// How the kernels are compiled, where it is not as `cubinder.toml` or the command line says.
+        /// Compile options that override `cubinder.toml`.
         compile: TableOf<CompileDecl> = Optional;
     }
 }

@@ -12,9 +12,9 @@ use crate::rules;
 table! {
     /// A helper function for expressions.
     struct Function = FUNCTION: "functions.*" as "functions.NAME" {
-        /// The names of its parameters: values, tensors or types.
+        /// Names of the parameters: values, tensors or types.
         params: Identifiers = Required, "[\"i\"]";
-        /// The expression it stands for.
+        /// The expression.
         body: Expression = Required, "\"get(pads, 2 * i, 0)\"" or "\"...\"";
     }
 }

@@ -7,28 +7,27 @@ use crate::manifest::toml_reader::{found, is_identifier};
 table! {
     /// Which operator it is, and what must hold of its nodes.
     struct Plugin = PLUGIN: "plugin" as "[plugin]" {
-        /// The ONNX op type, which is TensorRT's plugin name. At most 1023 bytes, as the next two.
+        /// The ONNX op type, which is TensorRT's plugin name. At most 1023 bytes, like the next two.
         name: PluginName = Required, "\"circ_pad\"" or "\"...\"";
         /// TensorRT's plugin namespace: the node's domain, or its attribute `plugin_namespace`.
         namespace: Namespace = Default("\"\""), "\"com.example\"";
         /// TensorRT's plugin version: the node's attribute `plugin_version`.
         version: Version = Default("\"1\""), "\"1\"";
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         summary: AnyText = Optional, "\"Pads the trailing dimensions by wrapping around.\"";
-        /// Rules that every node must meet.
+        /// Rules that every node must satisfy.
         require: ArrayOf<RequireDecl> = Optional;
-        /// The attributes on which the time of a node depends: nodes that differ in others alone share what TensorRT measured.
-        /// Otherwise all.
+        /// Attributes that affect run time; nodes that differ only in others share measurements. Default: all.
         timing: AttributeNames = Optional, "[\"pads\"]";
-        /// The file of cases for whose shapes `cubinder tune` measures the variants, relative to the manifest's folder.
+        /// The file of cases whose shapes `cubinder tune` measures.
         tune: FilePath = Optional, "\"../tests/circ_pad_sizes.toml\"";
     }
 
     /// One rule. A node that breaks it is refused with the rule's message, when TensorRT builds the network.
     struct Require = REQUIRE: "plugin.require[]" as "require" {
-        /// What must hold: a boolean over attributes, and over ranks and shapes of inputs.
+        /// A boolean over attributes, and over ranks and shapes of inputs.
         expr: ExpressionText = Required, "\"len(pads) % 2 == 0\"";
-        /// What to tell the person whose node breaks the rule.
+        /// The error shown when a node violates the rule.
         message: Message = Required, "\"pads come in pairs\"" or "\"...\"";
     }
 }

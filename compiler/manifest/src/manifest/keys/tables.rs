@@ -8,18 +8,17 @@ use super::*;
 table! {
     /// A table: read-only data that kernels see as `manifest::NAME`.
     struct Data = DATA: "tables.*" as "[tables.NAME]" {
-        /// What its elements are.
+        /// The element type.
         ty "type": TypeOfElements = Required, "\"f32\"";
-        /// Its elements, at least one and at most 1 MiB. An expression can use constants and functions.
+        /// The elements: at least one, at most 1 MiB. Expressions can use constants and functions.
         values: Elements = Required, "\"[exp(-0.5 * float(i)) for i in range(256)]\"" or "[...]";
     }
 
     /// A table whose elements are in a file.
     struct DataFile = DATA_FILE: "tables.*(file)" as "[tables.NAME] with file" {
-        /// What its elements are.
+        /// The element type.
         ty "type": TypeOfElements = Required, "\"f32\"";
-        /// The file, relative to the manifest's folder: the elements one after the other, little-endian, without anything else.
-        /// At least one and at most 1 MiB.
+        /// A file of little-endian elements without a header.
         file: FilePath = Required, "\"window.bin\"";
     }
 }

@@ -20,87 +20,87 @@ table! {
     struct Input = INPUT: "inputs[]" as "[[inputs]]" {
         /// Its name in expressions and arguments.
         name: InputName = Required, "\"x\"";
-        /// What its elements are.
+        /// The element type.
         ty "type": TensorType = Required, "\"T\"" or "\"f32\"";
-        /// How it lies in memory.
+        /// The memory layout.
         format: TensorFormat = Default("\"linear\""), "\"F\"";
-        /// How many dimensions it may have.
+        /// Number of dimensions.
         rank: Rank = Default("\"0..=8\""), "\"1..=8\"";
-        /// What its shape may be; any other one is refused.
+        /// Allowed shapes; others are rejected.
         limits: TableOf<WrittenLimits> = Optional;
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
     /// An input of a few integers that decide shapes. They are known when shapes are, as `NAME.values`.
     struct ShapeInput = SHAPE_INPUT: "inputs[].shape_input" as "[[inputs]] with shape_input" {
-        /// Its name in expressions.
+        /// Its name in expressions and arguments.
         name: InputName = Required, "\"target\"";
-        /// What makes it one.
+        /// Marks a shape input.
         shape_input: True = Required, "true";
-        /// What its elements are.
+        /// The element type.
         ty "type": ShapeInputType = Required, "\"i64\"";
         /// 1 for several values, 0 for one.
         rank: ShapeInputRank = Default("1"), "1";
-        /// How many values it may have, 0 to 8 where nothing is said; any other number is refused.
+        /// Allowed number of values, by default 0 to 8; others are rejected.
         limits: TableOf<WrittenLimits> = Optional;
-        /// What each value may be; any other one is refused. Proofs of launches rely on it.
+        /// Allowed values; others are rejected.
         values: IntegerRange = Optional, "\"0..=65536\"";
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
     /// An output tensor.
     struct Output = OUTPUT: "outputs[]" as "[[outputs]]" {
-        /// Its name in the expressions and arguments of launches.
+        /// Its name in expressions and arguments.
         name: OutputName = Required, "\"y\"";
-        /// What its elements are.
+        /// The element type.
         ty "type": TensorType = Required, "\"T\"" or "\"f32\"";
-        /// How it lies in memory.
+        /// The memory layout.
         format: TensorFormat = Default("\"linear\""), "\"F\"";
-        /// Its shape: an array of integers over attributes and the inputs' shapes.
+        /// An array of integers over attributes and the shapes of inputs.
         shape: Shape = Required, "\"x.shape\"";
-        /// What its shape may come to; any other one is refused.
+        /// Allowed shapes; others are rejected.
         limits: TableOf<WrittenLimits> = Optional;
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
     /// An output that shares the memory of an input: the kernels change it in place. Type, format and shape are the input's.
     struct Alias = ALIAS: "outputs[].alias" as "[[outputs]] with alias" {
-        /// Its name in the expressions and arguments of launches.
+        /// Its name in expressions and arguments.
         name: OutputName = Required, "\"in_place\"";
-        /// The input; no shape input, and of no other output.
+        /// The input whose memory it shares: not a shape input, and not shared by another output.
         alias: Identifier = Required, "\"x\"";
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
     /// An output that holds a size which the kernels find out. Its name is a dimension in the shapes of other outputs.
     struct SizeTensor = SIZE_TENSOR: "outputs[].size_tensor" as "[[outputs]] with size" {
-        /// Its name in shapes and in the arguments of launches.
+        /// Its name in expressions and arguments.
         name: OutputName = Required, "\"count\"";
-        /// What a kernel writes into it.
+        /// The element type.
         ty "type": SizeType = Required, "\"i64\"";
-        /// What is known of the size beforehand.
+        /// Bounds of the size.
         size: TableOf<SizeDecl> = Required;
-        /// One sentence for people; `cubinder inspect` shows it.
+        /// A description, shown by `cubinder inspect`.
         doc: AnyText = Optional, "\"what it is\"";
     }
 
     /// What is known of a size before the kernels run, from attributes and the inputs' shapes.
     struct SizeKeys = SIZE_BOUND: "outputs[].size" as "size" {
-        /// The most that it can be: TensorRT reserves memory for it. A kernel that writes more is not noticed.
+        /// The largest possible size, for which TensorRT reserves memory. Larger sizes are not detected.
         upper: Expression = Required, "\"numel(x)\"" or "\"...\"";
-        /// What TensorRT optimizes for; `upper` where it is not said.
+        /// The size that TensorRT optimizes for. Default: `upper`.
         opt: Expression = Optional, "\"numel(x) // 2\"";
     }
 
     /// What a tensor's shape may be, beside its rank. Proofs of launches rely on it.
     struct Limits = LIMITS: "inputs[].limits" as "limits" {
-        /// What every dimension may be; of an input of fixed rank also an array, one range for each dimension.
+        /// Range of every dimension, or, for inputs of fixed rank, one for each.
         dims: Dimensions = Default("\"0..\""), "\"1..=65535\"";
-        /// How many elements it may have.
+        /// Range of the number of elements.
         numel: Count = Default("\"0..\""), "\"..=2147483647\"";
     }
 }

@@ -8,13 +8,13 @@ use super::*;
 table! {
     /// One way to compute the operator.
     struct Variant = VARIANT: "variants[]" as "[[variants]]" {
-        /// Its number, TensorRT's tactic id; each once.
+        /// TensorRT's tactic id; unique.
         id: VariantId = Required, "1";
-        /// When it may run: a boolean over attributes, the shapes of all tensors and the alignment of their addresses.
+        /// When the variant may run: a boolean over attributes, shapes and alignments.
         guard: Expression = Default("true"), "\"numel(y) % 4 == 0 and aligned(x, 16)\"";
-        /// Which alternatives of the type parameters it serves; all of those that are not named here.
+        /// Alternatives of type parameters that it serves. Default: all.
         types: Lines<ElementTypes> = Optional, "T = [\"f16\"]";
-        /// Which alternatives of the format parameters it serves; all of those that are not named here.
+        /// Alternatives of format parameters that it serves. Default: all.
         formats: Lines<Formats> = Optional, "F = [\"hwc8\"]";
         /// Constants of this variant.
         constants: Lines<Constant> = Optional, "VEC = 4";

@@ -1,6 +1,6 @@
 //! Expressions as trees, and what they mean.
 //!
-//! Written from the manual's section on expressions (`docs/manifest.md`). It uses no code of the product, so that an error there
+//! Written from the page about expressions (`docs/expressions.md`). It uses no code of the product, so that an error there
 //! cannot hide here: integers have 128 bits and are checked against 64 after each operation.
 
 use super::meaning::Meaning;

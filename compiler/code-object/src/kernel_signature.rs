@@ -37,22 +37,8 @@ pub enum ParamType {
         /// What the pointee is made of.
         leaf: Leaf,
     },
-    /// A signed integer.
-    Int {
-        /// Width in bytes.
-        bytes: u8,
-    },
-    /// An unsigned integer.
-    UInt {
-        /// Width in bytes.
-        bytes: u8,
-    },
-    /// `float`
-    F32,
-    /// `double`
-    F64,
-    /// `bool`
-    Bool,
+    /// A number or a boolean.
+    Scalar(ScalarType),
     /// An enumeration, by the integers that it takes for certain. The debug information of NVRTC 13.0 (DWARF 2) does not say which
     /// integer type it has; its names may show it.
     Enum(ScalarType),
@@ -75,12 +61,8 @@ pub enum ParamType {
 impl From<ScalarType> for ParamType {
     fn from(scalar: ScalarType) -> ParamType {
         match scalar {
-            ScalarType::Int { bytes } => ParamType::Int { bytes },
-            ScalarType::UInt { bytes } => ParamType::UInt { bytes },
-            ScalarType::F32 => ParamType::F32,
-            ScalarType::F64 => ParamType::F64,
-            ScalarType::Bool => ParamType::Bool,
             ScalarType::Natural { .. } => ParamType::Enum(scalar),
+            scalar => ParamType::Scalar(scalar),
         }
     }
 }

@@ -5,31 +5,11 @@ use cubinder_source::diagnostics;
 use crate::diagnostic::Span;
 
 diagnostics! {
-    pub(crate) struct KernelIsFunction<'a> { kernel: &'a str, file: &'a str, span: Span, path: String }
-    error(KERNEL_NOT_FOUND) "`{kernel}` is not a kernel of `{file}`" {
-        at span: "no such kernel"; note: "`{path}` is a function there, and no kernel";
-        help: "mark it with `__global__`";
-    }
-
-    pub(crate) struct FileWithoutKernels<'a> { kernel: &'a str, file: &'a str, span: Span }
-    error(KERNEL_NOT_FOUND) "`{kernel}` is not a kernel of `{file}`" {
-        at span: "no such kernel"; note: "the file has no `__global__` function";
-        help: "mark the kernel with `__global__`";
-    }
-
-    pub(crate) struct KernelMissing<'a> {
-        kernel: &'a str, file: &'a str, span: Span, existing: String, near: Option<String>,
+    pub(crate) struct NotAKernel<'a> {
+        kernel: &'a str, file: &'a str, span: Span, note: String, help: String, near: Option<String>,
     }
     error(KERNEL_NOT_FOUND) "`{kernel}` is not a kernel of `{file}`" {
-        at span: "no such kernel"; note: "the file has the {existing}";
-        help: "name one of them, with an argument for each of its template parameters";
-        help ?near: "did you mean `{near}`?";
-    }
-
-    pub(crate) struct KernelOfMacro<'a> { kernel: &'a str, file: &'a str, span: Span, name: String }
-    error(KERNEL_NOT_FOUND) "`{kernel}` is not a kernel of `{file}`" {
-        at span: "no such kernel"; note: "the macro `{name}` makes kernels";
-        help: "name the kernel as `{name}` spells it";
+        at span: "no such kernel"; note: "{note}"; help: "{help}"; help ?near: "did you mean `{near}`?";
     }
 
     /// `parameters` is the usage of a kernel with template parameters.

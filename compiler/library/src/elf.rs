@@ -336,3 +336,21 @@ fn array_at<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     array.iter_mut().zip(bytes.iter().skip(at)).for_each(|(to, from)| *to = *from);
     array
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_outside_of_the_file_are_an_error() {
+        let file = [1, 2, 3, 4];
+        assert_eq!(bytes(&file, 1, 2, "it").unwrap(), [2, 3]);
+        assert!(bytes(&file, 4, 0, "it").unwrap().is_empty());
+        let far = [5, u64::from(u32::MAX), i64::MAX as u64, usize::MAX as u64, u64::MAX];
+        for (offset, length) in far.into_iter().flat_map(|far| [(far, 0), (0, far), (1, far), (far, far)]) {
+            let error = bytes(&file, offset, length, "the table").unwrap_err().to_string();
+            let expected = format!("the table should be {length} bytes from byte {offset}");
+            assert!(error.contains(&expected), "{error}");
+        }
+    }
+}

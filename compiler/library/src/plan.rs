@@ -223,6 +223,20 @@ pub(super) fn too_large() -> Problem {
 mod tests {
     use super::*;
 
+    #[test]
+    fn patches_change_only_bytes_of_the_file() {
+        let patched = |offset: u64| {
+            let mut file = [1, 2, 3, 4];
+            Patch { offset, bytes: vec![8, 9] }.apply(&mut file);
+            file
+        };
+        assert_eq!(patched(1), [1, 8, 9, 4]);
+        assert_eq!(patched(3), [1, 2, 3, 8]);
+        for offset in [4, u64::from(u32::MAX), i64::MAX as u64, usize::MAX as u64, u64::MAX] {
+            assert_eq!(patched(offset), [1, 2, 3, 4], "{offset}");
+        }
+    }
+
     const LENGTH: usize = 0x3000;
 
     fn segment(kind: u32, offset: u64, size: u64, align: u64) -> Segment {

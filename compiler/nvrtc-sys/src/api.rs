@@ -20,70 +20,85 @@ pub(crate) const COMPILATION: ResultCode = 6;
 /// `nvrtcProgram`: a pointer to something that only NVRTC knows.
 pub(crate) type ProgramHandle = *mut c_void;
 
-type SizeOf = unsafe extern "C" fn(ProgramHandle, *mut usize) -> ResultCode;
-type CopyOut = unsafe extern "C" fn(ProgramHandle, *mut c_char) -> ResultCode;
+/// Declares the functions of the library by their names in `nvrtc.h`, and looks them up.
+macro_rules! api {
+    ($($name:literal $visibility:vis $field:ident: fn($($argument:ty),*) -> $result:ty;)*) => {
+        /// A loaded NVRTC. NVRTC may be called from any number of threads at once, and so may this.
+        ///
+        /// The library stays in the process until it ends: NVRTC registers handlers at exit, and unloading gains nothing.
+        #[derive(Debug, Clone, Copy)]
+        pub struct Nvrtc {
+            version: (i32, i32),
+            $($visibility $field: unsafe extern "C" fn($($argument),*) -> $result,)*
+        }
 
-/// The functions that a compile needs.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Api {
-    pub(crate) create_program: unsafe extern "C" fn(
-        *mut ProgramHandle,
-        *const c_char,
-        *const c_char,
-        c_int,
-        *const *const c_char,
-        *const *const c_char,
-    ) -> ResultCode,
-    pub(crate) destroy_program: unsafe extern "C" fn(*mut ProgramHandle) -> ResultCode,
-    pub(crate) compile_program:
-        unsafe extern "C" fn(ProgramHandle, c_int, *const *const c_char) -> ResultCode,
-    pub(crate) add_name_expression: unsafe extern "C" fn(ProgramHandle, *const c_char) -> ResultCode,
-    pub(crate) get_lowered_name:
-        unsafe extern "C" fn(ProgramHandle, *const c_char, *mut *const c_char) -> ResultCode,
-    pub(crate) log_size: SizeOf,
-    pub(crate) log: CopyOut,
-    pub(crate) cubin_size: SizeOf,
-    pub(crate) cubin: CopyOut,
-    pub(crate) ptx_size: SizeOf,
-    pub(crate) ptx: CopyOut,
-    error_string: unsafe extern "C" fn(ResultCode) -> *const c_char,
-    pub(crate) version: (i32, i32),
-    number_of_archs: unsafe extern "C" fn(*mut c_int) -> ResultCode,
-    archs: unsafe extern "C" fn(*mut c_int) -> ResultCode,
+        impl Nvrtc {
+            /// Loads the library at `path` for good and looks up every function.
+            fn load_functions(path: &Path) -> Result<Nvrtc, LoadError> {
+                let library = keep_loaded(path)?;
+                let version = version_of(&library, path)?;
+                let missing = |function| LoadError::TooOld { path: path.to_owned(), found: version, function };
+                // SAFETY: each field's type is the function's type in `nvrtc.h`, C calling convention, and the library stays
+                // loaded: `keep_loaded` holds a reference of its own.
+                Ok(Nvrtc { version, $($field: *unsafe { library.get($name) }.map_err(|_| missing($name))?,)* })
+            }
+        }
+    };
 }
 
-impl Api {
-    /// Loads the library at `path` for good and looks up every function.
-    pub(crate) fn load(path: &Path) -> Result<Api, LoadError> {
-        let library = keep_loaded(path)?;
-        let version = version_of(&library, path)?;
-        let missing = |function| LoadError::TooOld { path: path.to_owned(), found: version, function };
-        // SAFETY: each field's type is the function's type in `nvrtc.h`, C calling convention, and the library stays
-        // loaded: its handle is forgotten below, and `keep_loaded` holds a reference of its own.
-        let api = unsafe {
-            Api {
-                create_program: function(&library, "nvrtcCreateProgram", missing)?,
-                destroy_program: function(&library, "nvrtcDestroyProgram", missing)?,
-                compile_program: function(&library, "nvrtcCompileProgram", missing)?,
-                add_name_expression: function(&library, "nvrtcAddNameExpression", missing)?,
-                get_lowered_name: function(&library, "nvrtcGetLoweredName", missing)?,
-                log_size: function(&library, "nvrtcGetProgramLogSize", missing)?,
-                log: function(&library, "nvrtcGetProgramLog", missing)?,
-                cubin_size: function(&library, "nvrtcGetCUBINSize", missing)?,
-                cubin: function(&library, "nvrtcGetCUBIN", missing)?,
-                ptx_size: function(&library, "nvrtcGetPTXSize", missing)?,
-                ptx: function(&library, "nvrtcGetPTX", missing)?,
-                error_string: function(&library, "nvrtcGetErrorString", missing)?,
-                version,
-                number_of_archs: function(&library, "nvrtcGetNumSupportedArchs", missing)?,
-                archs: function(&library, "nvrtcGetSupportedArchs", missing)?,
-            }
-        };
-        Ok(api)
+api! {
+    "nvrtcCreateProgram" pub(crate) create_program: fn(
+        *mut ProgramHandle, *const c_char, *const c_char, c_int, *const *const c_char, *const *const c_char
+    ) -> ResultCode;
+    "nvrtcDestroyProgram" pub(crate) destroy_program: fn(*mut ProgramHandle) -> ResultCode;
+    "nvrtcCompileProgram" pub(crate) compile_program: fn(ProgramHandle, c_int, *const *const c_char) -> ResultCode;
+    "nvrtcAddNameExpression" pub(crate) add_name_expression: fn(ProgramHandle, *const c_char) -> ResultCode;
+    "nvrtcGetLoweredName" pub(crate) get_lowered_name: fn(ProgramHandle, *const c_char, *mut *const c_char) -> ResultCode;
+    "nvrtcGetProgramLogSize" pub(crate) log_size: fn(ProgramHandle, *mut usize) -> ResultCode;
+    "nvrtcGetProgramLog" pub(crate) log: fn(ProgramHandle, *mut c_char) -> ResultCode;
+    "nvrtcGetCUBINSize" pub(crate) cubin_size: fn(ProgramHandle, *mut usize) -> ResultCode;
+    "nvrtcGetCUBIN" pub(crate) cubin: fn(ProgramHandle, *mut c_char) -> ResultCode;
+    "nvrtcGetPTXSize" pub(crate) ptx_size: fn(ProgramHandle, *mut usize) -> ResultCode;
+    "nvrtcGetPTX" pub(crate) ptx: fn(ProgramHandle, *mut c_char) -> ResultCode;
+    "nvrtcGetErrorString" error_string: fn(ResultCode) -> *const c_char;
+    "nvrtcGetNumSupportedArchs" number_of_archs: fn(*mut c_int) -> ResultCode;
+    "nvrtcGetSupportedArchs" archs: fn(*mut c_int) -> ResultCode;
+}
+
+impl Nvrtc {
+    /// Loads the library file at `path`, which has to be absolute, and the built-in headers
+    /// (`libnvrtc-builtins.so.<major>.<minor>`) that lie beside it.
+    ///
+    /// NVRTC opens its built-in headers by bare name at the first compile. They are loaded here by absolute path, so that
+    /// the loader already knows the name and no search path is needed.
+    ///
+    /// # Errors
+    /// Where the file is no NVRTC, lacks a function, or has no built-in headers beside it.
+    pub fn load(path: &Path) -> Result<Nvrtc, LoadError> {
+        if !path.is_absolute() {
+            return Err(LoadError::NotAbsolute(path.to_owned()));
+        }
+        let nvrtc = Nvrtc::load_functions(path)?;
+        let (major, minor) = nvrtc.version;
+        let builtins = path.with_file_name(format!("libnvrtc-builtins.so.{major}.{minor}"));
+        if !builtins.is_file() {
+            return Err(LoadError::MissingBuiltins(path.to_owned(), builtins));
+        }
+        keep_loaded(&builtins)?;
+        Ok(nvrtc)
     }
 
-    /// `nvrtcGetSupportedArchs`.
-    pub(crate) fn supported_archs(&self) -> Result<Vec<u32>, LoadError> {
+    /// The release of CUDA it belongs to, as `(major, minor)`.
+    #[must_use]
+    pub fn version(&self) -> (i32, i32) {
+        self.version
+    }
+
+    /// The architectures it can compile for, ascending, as numbers such as 89. Targets with a suffix (`90a`) are not listed.
+    ///
+    /// # Errors
+    /// Where NVRTC refuses to tell.
+    pub fn supported_archs(&self) -> Result<Vec<u32>, LoadError> {
         let mut count = 0;
         // SAFETY: the pointer is to a live integer that the function writes.
         let code = unsafe { (self.number_of_archs)(&raw mut count) };
@@ -120,7 +135,7 @@ fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     type Version = unsafe extern "C" fn(*mut c_int, *mut c_int) -> ResultCode;
     // SAFETY: the type is the function's in `nvrtc.h`, and it is called while the library is loaded.
     let Ok(function) = (unsafe { library.get::<Version>("nvrtcVersion") }) else {
-        return Err(LoadError::NotNvrtc { path: path.to_owned() });
+        return Err(LoadError::NotNvrtc(path.to_owned()));
     };
     let (mut major, mut minor) = (0, 0);
     // SAFETY: both pointers are to live integers that the function writes.
@@ -130,28 +145,13 @@ fn version_of(library: &Library, path: &Path) -> Result<(i32, i32), LoadError> {
     }
 }
 
-/// The function `name` of a library.
-///
-/// # Safety
-/// `F` is the type of the function, and the library is never unloaded.
-unsafe fn function<F: Copy>(
-    library: &Library,
-    name: &'static str,
-    missing: impl FnOnce(&'static str) -> LoadError,
-) -> Result<F, LoadError> {
-    // SAFETY: the caller answers for the type and for the library staying loaded.
-    unsafe { library.get::<F>(name) }.map(|symbol| *symbol).map_err(|_| missing(name))
-}
-
 /// Loads a library that is never unloaded again, and returns a handle that counts as one more reference.
-pub(crate) fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
+fn keep_loaded(path: &Path) -> Result<Library, LoadError> {
     let open = || {
         // SAFETY: loading runs the library's initializers. The caller names NVRTC or its built-in headers; both are meant
         // to be loaded at run time and set up only their own state.
-        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| LoadError::Open {
-            path: path.to_owned(),
-            reason: describe_load_error(&error, path),
-        })
+        unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }
+            .map_err(|error| LoadError::Open(path.to_owned(), describe_load_error(&error, path)))
     };
     std::mem::forget(open()?);
     open()

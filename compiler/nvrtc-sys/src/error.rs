@@ -12,25 +12,14 @@ pub const OLDEST: (i32, i32) = (11, 2);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     /// A library is never searched for by name.
-    #[error("`{}` is not an absolute path", path.display())]
-    NotAbsolute {
-        /// What was given.
-        path: PathBuf,
-    },
-    /// The loader refused it.
-    #[error("cannot load `{}`: {reason}", path.display())]
-    Open {
-        /// The file.
-        path: PathBuf,
-        /// What the loader says.
-        reason: String,
-    },
+    #[error("`{}` is not an absolute path", .0.display())]
+    NotAbsolute(PathBuf),
+    /// The loader refused the file, for this reason.
+    #[error("cannot load `{path}`: {1}", path = .0.display())]
+    Open(PathBuf, String),
     /// It is a library, but not NVRTC.
-    #[error("`{}` is no NVRTC: it has no function `nvrtcVersion`", path.display())]
-    NotNvrtc {
-        /// The file.
-        path: PathBuf,
-    },
+    #[error("`{}` is no NVRTC: it has no function `nvrtcVersion`", .0.display())]
+    NotNvrtc(PathBuf),
     /// A release that lacks a function.
     #[error(
         "`{}` is NVRTC {}.{}, which has no function `{function}`; {}.{} or a later one is needed",
@@ -44,14 +33,9 @@ pub enum LoadError {
         /// The function.
         function: &'static str,
     },
-    /// NVRTC cannot compile without its built-in headers.
-    #[error("`{}` needs `{}` beside it, which is not there", path.display(), builtins.display())]
-    MissingBuiltins {
-        /// The library.
-        path: PathBuf,
-        /// The file that is missing.
-        builtins: PathBuf,
-    },
+    /// NVRTC cannot compile without its built-in headers: the library, and the file that is missing.
+    #[error("`{}` needs `{}` beside it, which is not there", .0.display(), .1.display())]
+    MissingBuiltins(PathBuf, PathBuf),
     /// A question about the library itself failed.
     #[error("`{call}` failed: {reason} ({code})")]
     Call {
@@ -67,24 +51,15 @@ pub enum LoadError {
 /// Why a compile gave no code.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum CompileError {
-    /// The program has errors: `log` says which. NVRTC's code 6, `NVRTC_ERROR_COMPILATION`.
+    /// The program has errors, which this log says. NVRTC's code 6, `NVRTC_ERROR_COMPILATION`.
     #[error("the program does not compile")]
-    Rejected {
-        /// NVRTC's messages.
-        log: String,
-    },
-    /// NVRTC does not take one of the options. Its code 5, `NVRTC_ERROR_INVALID_OPTION`.
-    #[error("an option is not accepted: {}", log.trim())]
-    Option {
-        /// NVRTC's messages.
-        log: String,
-    },
+    Rejected(String),
+    /// NVRTC does not take one of the options, which this log says. Its code 5, `NVRTC_ERROR_INVALID_OPTION`.
+    #[error("an option is not accepted: {}", .0.trim())]
+    Option(String),
     /// A text that NVRTC takes as a C string holds a NUL byte.
-    #[error("the {what} holds a NUL byte")]
-    Nul {
-        /// Which text.
-        what: Cow<'static, str>,
-    },
+    #[error("the {0} holds a NUL byte")]
+    Nul(Cow<'static, str>),
     /// Anything else.
     #[error("`{call}` failed: {reason} ({code})")]
     Failed {

@@ -7,7 +7,7 @@ use std::ptr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::api::{Api, COMPILATION, INVALID_OPTION, ProgramHandle, ResultCode, SUCCESS};
+use crate::api::{COMPILATION, INVALID_OPTION, Nvrtc, ProgramHandle, ResultCode, SUCCESS};
 use crate::error::CompileError;
 
 /// What to compile.
@@ -38,37 +38,42 @@ pub struct Output {
     pub ptx: Vec<u8>,
 }
 
-/// Compiles `program`.
-pub(crate) fn compile(api: &Api, program: &Program) -> Result<Output, CompileError> {
-    let names = strings(program.name_expressions.iter(), "name of a kernel")?;
-    let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
-    let handle = Handle::create(api, program)?;
-    for name in &names {
-        // SAFETY: the handle is live and the name a C string that outlives the handle.
-        let code = unsafe { (api.add_name_expression)(handle.raw, name.as_ptr()) };
-        handle.check("nvrtcAddNameExpression", code)?;
+impl Nvrtc {
+    /// Compiles one program.
+    ///
+    /// # Errors
+    /// With NVRTC's log where it rejects the program or an option, and where a text holds a NUL byte.
+    pub fn compile(&self, program: &Program) -> Result<Output, CompileError> {
+        let names = strings(program.name_expressions.iter(), "name of a kernel")?;
+        let options = strings(program.options.iter().map(|option| option.as_bytes()), "list of options")?;
+        let handle = Handle::create(self, program)?;
+        for name in &names {
+            // SAFETY: the handle is live and the name a C string that outlives the handle.
+            let code = unsafe { (self.add_name_expression)(handle.raw, name.as_ptr()) };
+            handle.check("nvrtcAddNameExpression", code)?;
+        }
+        let pointers = pointers(&options);
+        // SAFETY: the handle is live; the array holds as many C strings as its count says, all alive during the call.
+        let code = unsafe { (self.compile_program)(handle.raw, count(options.len())?, pointers.as_ptr()) };
+        handle.check("nvrtcCompileProgram", code)?;
+        let lowered_names = names.iter().map(|name| handle.lowered_name(name)).collect::<Result<_, _>>()?;
+        let cubin = handle.read("nvrtcGetCUBIN", self.cubin_size, self.cubin)?;
+        let mut ptx = handle.read("nvrtcGetPTX", self.ptx_size, self.ptx)?;
+        while ptx.last() == Some(&0) {
+            ptx.pop();
+        }
+        Ok(Output { log: handle.log(), lowered_names, cubin, ptx })
     }
-    let pointers = pointers(&options);
-    // SAFETY: the handle is live; the array holds as many C strings as its count says, all alive during the call.
-    let code = unsafe { (api.compile_program)(handle.raw, count(options.len())?, pointers.as_ptr()) };
-    handle.check("nvrtcCompileProgram", code)?;
-    let lowered_names = names.iter().map(|name| handle.lowered_name(name)).collect::<Result<_, _>>()?;
-    let cubin = handle.read("nvrtcGetCUBIN", api.cubin_size, api.cubin)?;
-    let mut ptx = handle.read("nvrtcGetPTX", api.ptx_size, api.ptx)?;
-    while ptx.last() == Some(&0) {
-        ptx.pop();
-    }
-    Ok(Output { log: handle.log(), lowered_names, cubin, ptx })
 }
 
 /// A program of NVRTC's, destroyed on drop.
 struct Handle<'a> {
-    api: &'a Api,
+    api: &'a Nvrtc,
     raw: ProgramHandle,
 }
 
 impl<'a> Handle<'a> {
-    fn create(api: &'a Api, program: &Program) -> Result<Handle<'a>, CompileError> {
+    fn create(api: &'a Nvrtc, program: &Program) -> Result<Handle<'a>, CompileError> {
         let source = string(&program.source, "source")?;
         let name = string(&program.name, "name of the source")?;
         let texts = strings(program.headers.iter().map(|(_, text)| text), "text of a header")?;
@@ -92,8 +97,8 @@ impl<'a> Handle<'a> {
     fn check(&self, call: &'static str, code: ResultCode) -> Result<(), CompileError> {
         match code {
             SUCCESS => Ok(()),
-            COMPILATION => Err(CompileError::Rejected { log: self.log() }),
-            INVALID_OPTION => Err(CompileError::Option { log: self.log() }),
+            COMPILATION => Err(CompileError::Rejected(self.log())),
+            INVALID_OPTION => Err(CompileError::Option(self.log())),
             code => Err(self.failed(call, code, self.api.describe(code))),
         }
     }
@@ -167,7 +172,7 @@ impl Drop for Handle<'_> {
 }
 
 fn string(text: impl AsRef<[u8]>, what: &'static str) -> Result<CString, CompileError> {
-    CString::new(text.as_ref()).map_err(|_| CompileError::Nul { what: what.into() })
+    CString::new(text.as_ref()).map_err(|_| CompileError::Nul(what.into()))
 }
 
 fn strings(

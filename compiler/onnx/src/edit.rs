@@ -80,16 +80,13 @@ impl<'m> Edits<'m> {
         let import =
             OperatorSetIdProto { domain: Some(domain.to_owned()), version: Some(version) }.encode_to_vec();
         let root = self.model.root_of(graph).and_then(|root| self.model.graphs.get(root));
-        match root {
+        let (span, end, number) = match root {
             Some(root) if matches!(root.owner, Owner::Function { .. }) => {
-                let field = bytes_field(number::FUNCTION_OPSET_IMPORT, &import);
-                self.change(Some(root.span), root.imports_end..root.imports_end, field);
+                (Some(root.span), root.imports_end, number::FUNCTION_OPSET_IMPORT)
             }
-            _ => {
-                let field = bytes_field(number::MODEL_OPSET_IMPORT, &import);
-                self.change(None, self.model.imports_end..self.model.imports_end, field);
-            }
-        }
+            _ => (None, self.model.imports_end, number::MODEL_OPSET_IMPORT),
+        };
+        self.changes.push(Change { span, old: end..end, new: bytes_field(number, &import) });
     }
 
     /// A field in the place of the one that is there, else at the end of its message.
@@ -98,11 +95,7 @@ impl<'m> Edits<'m> {
         let place = place.unwrap_or(end..end);
         // What is set twice is what it was set to last.
         self.changes.retain(|change| place.is_empty() || change.old != place);
-        self.change(Some(span), place, field);
-    }
-
-    fn change(&mut self, span: Option<usize>, old: Range<u64>, new: Vec<u8>) {
-        self.changes.push(Change { span, old, new });
+        self.changes.push(Change { span: Some(span), old: place, new: field });
     }
 
     /// Writes the model with the changes; `reader` is the file that it was read from.
@@ -125,7 +118,7 @@ impl<'m> Edits<'m> {
     pub fn view<R: Read + Seek>(&self, reader: R) -> EditedModel<R> {
         let mut changed = EditedModel { reader, pieces: Vec::new(), length: 0, at: 0 };
         let mut at = 0;
-        for (old, new) in self.replacements() {
+        for Change { old, new, .. } in self.replacements() {
             changed.add(Piece::Kept(at..old.start));
             changed.add(Piece::New(new));
             at = old.end;
@@ -135,14 +128,13 @@ impl<'m> Edits<'m> {
     }
 
     /// The changes and the lengths that follow from them, in the order of the file.
-    fn replacements(&self) -> Vec<(Range<u64>, Vec<u8>)> {
-        let mut all: Vec<(Option<usize>, Range<u64>, Vec<u8>)> = Vec::new();
+    fn replacements(&self) -> Vec<Change> {
+        let mut all = self.changes.clone();
         let mut growth: BTreeMap<usize, i64> = BTreeMap::new();
-        for Change { span, old, new } in &self.changes {
+        for Change { span, old, new } in &all {
             if let Some(span) = span {
                 *growth.entry(*span).or_default() += new.len() as i64 - (old.end - old.start) as i64;
             }
-            all.push((*span, old.clone(), new.clone()));
         }
         // A message comes after the one that it lies in, so what it grows by is known before that one's turn.
         while let Some((index, grown)) = growth.pop_last() {
@@ -156,11 +148,11 @@ impl<'m> Edits<'m> {
                 let before = (span.payload.start - span.prefix) as i64;
                 *growth.entry(parent).or_default() += grown + new.len() as i64 - before;
             }
-            all.push((span.parent, span.prefix..span.payload.start, new));
+            all.push(Change { span: span.parent, old: span.prefix..span.payload.start, new });
         }
         // Where messages end together, what comes at the end of the inner one comes first; its index is higher.
-        all.sort_by_key(|(span, old, _)| (old.start, Reverse(*span)));
-        all.into_iter().map(|(_, old, new)| (old, new)).collect()
+        all.sort_by_key(|change| (change.old.start, Reverse(change.span)));
+        all
     }
 }
 

@@ -10,8 +10,6 @@ use crate::proto::{NodeProto, OperatorSetIdProto, TensorProto, TypeProto};
 pub struct Model {
     /// The version of the format.
     pub ir_version: i64,
-    /// What wrote it: name and version, where it says so.
-    pub producer: String,
     /// The versions of the operator sets that it uses.
     pub opsets: Vec<OperatorSetIdProto>,
     /// Its graphs: the network first, then those inside nodes, and the functions of the model.

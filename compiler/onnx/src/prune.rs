@@ -54,9 +54,8 @@ pub(crate) fn node(
     found: &mut Found,
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    source.seek(range.start)?;
-    while source.position() < range.end {
-        let field = source.field(range.end, "NodeProto")?;
+    let mut at = range.start;
+    while let Some(field) = source.field(&mut at, range.end, "NodeProto")? {
         match (field.number, &field.content) {
             (number::NODE_ATTRIBUTE, Content::Bytes { prefix, payload }) => {
                 let attribute = attribute(source, (*prefix, payload), found)?;
@@ -72,7 +71,6 @@ pub(crate) fn node(
                 copy(source, &field, &mut bytes)?;
             }
         }
-        source.seek(field.whole.end)?;
         limit(range.start, bytes.len(), "a node")?;
     }
     Ok(bytes)
@@ -84,9 +82,8 @@ fn attribute(
     found: &mut Found,
 ) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
-    source.seek(range.start)?;
-    while source.position() < range.end {
-        let field = source.field(range.end, "AttributeProto")?;
+    let mut at = range.start;
+    while let Some(field) = source.field(&mut at, range.end, "AttributeProto")? {
         match (field.number, &field.content) {
             (
                 number::ATTRIBUTE_GRAPH | number::ATTRIBUTE_GRAPHS,
@@ -105,7 +102,6 @@ fn attribute(
             (number, Content::Bytes { .. }) if number::ATTRIBUTE_SPARSE.contains(&number) => {}
             _ => copy(source, &field, &mut bytes)?,
         }
-        source.seek(field.whole.end)?;
         limit(range.start, bytes.len(), "an attribute")?;
     }
     Ok(bytes)
@@ -115,9 +111,8 @@ fn attribute(
 pub(crate) fn tensor(source: &mut Source<impl Read + Seek>, range: &Range<u64>) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let (mut data, mut data_bytes) = (Vec::new(), 0_u64);
-    source.seek(range.start)?;
-    while source.position() < range.end {
-        let field = source.field(range.end, "TensorProto")?;
+    let mut at = range.start;
+    while let Some(field) = source.field(&mut at, range.end, "TensorProto")? {
         if number::TENSOR_DATA.contains(&field.number) {
             data_bytes = data_bytes.saturating_add(field.whole.end - field.whole.start);
             if data_bytes <= SMALL_BYTES {
@@ -128,7 +123,6 @@ pub(crate) fn tensor(source: &mut Source<impl Read + Seek>, range: &Range<u64>) 
         } else {
             copy(source, &field, &mut bytes)?;
         }
-        source.seek(field.whole.end)?;
         limit(range.start, bytes.len(), "a tensor without its data")?;
     }
     bytes.extend(data);

@@ -21,14 +21,10 @@ const MAX_DEPTH: usize = 32;
 
 /// Numbers of fields (`onnx.proto`).
 mod number {
-    pub(super) mod model {
-        pub(crate) const IR_VERSION: u32 = 1;
-        pub(crate) const PRODUCER_NAME: u32 = 2;
-        pub(crate) const PRODUCER_VERSION: u32 = 3;
-        pub(crate) const GRAPH: u32 = 7;
-        pub(crate) const OPSET_IMPORT: u32 = 8;
-        pub(crate) const FUNCTIONS: u32 = 25;
-    }
+    pub(super) const IR_VERSION: u32 = 1;
+    pub(super) const GRAPH: u32 = 7;
+    pub(super) const OPSET_IMPORT: u32 = 8;
+    pub(super) const FUNCTIONS: u32 = 25;
     /// `SparseTensorProto.values`, which has the tensor's name, and `dims`.
     pub(super) const SPARSE_VALUES: u32 = 1;
 }
@@ -111,38 +107,29 @@ impl<R: Read + Seek> Reading<R> {
         self.model.length = end;
         self.model.imports_end = end;
         let (mut graph, mut functions) = (None, Vec::new());
-        let (mut name, mut version) = (String::new(), String::new());
-        while self.source.position() < end {
-            let field = self.source.field(end, "ModelProto")?;
+        let mut at = 0;
+        while let Some(field) = self.source.field(&mut at, end, "ModelProto")? {
             match (field.number, &field.content) {
-                (number::model::IR_VERSION, Content::Varint(version)) => {
+                (number::IR_VERSION, Content::Varint(version)) => {
                     self.model.ir_version = *version as i64;
                 }
-                (number::model::PRODUCER_NAME, Content::Bytes { payload, .. }) => {
-                    name = self.text(payload)?;
-                }
-                (number::model::PRODUCER_VERSION, Content::Bytes { payload, .. }) => {
-                    version = self.text(payload)?;
-                }
-                (number::model::OPSET_IMPORT, Content::Bytes { payload, .. }) => {
+                (number::OPSET_IMPORT, Content::Bytes { payload, .. }) => {
                     let import = self.decode(payload, "OperatorSetIdProto")?;
                     self.model.opsets.push(import);
                     self.model.imports_end = field.whole.end;
                 }
-                (number::model::GRAPH, Content::Bytes { .. }) if graph.is_some() => {
+                (number::GRAPH, Content::Bytes { .. }) if graph.is_some() => {
                     return Err(wrong(field.whole.start, "ModelProto", "there is a second graph"));
                 }
-                (number::model::GRAPH, Content::Bytes { prefix, payload }) => {
+                (number::GRAPH, Content::Bytes { prefix, payload }) => {
                     graph = Some((*prefix, payload.clone()));
                 }
-                (number::model::FUNCTIONS, Content::Bytes { prefix, payload }) => {
+                (number::FUNCTIONS, Content::Bytes { prefix, payload }) => {
                     functions.push((*prefix, payload.clone()));
                 }
                 _ => {}
             }
-            self.source.seek(field.whole.end)?;
         }
-        self.model.producer = if version.is_empty() { name } else { format!("{name} {version}") };
         let Some(graph) = graph else { return Err(Error::NoGraph) };
         self.graph(graph, None, Owner::Model, 0)?;
         functions.into_iter().try_for_each(|function| self.function(function))
@@ -165,7 +152,7 @@ impl<R: Read + Seek> Reading<R> {
             return Err(Error::Limit { at: place.1.start, what });
         }
         let span = self.span(parent, place);
-        self.body(span, owner, depth).map(|_| ())
+        self.body(span, owner, depth)
     }
 
     fn function(&mut self, place: (u64, Range<u64>)) -> Result<(), Error> {
@@ -176,24 +163,17 @@ impl<R: Read + Seek> Reading<R> {
             overload: String::new(),
             opsets: Vec::new(),
         };
-        let index = self.body(span, owner, 0)?;
-        let graph = &mut self.model.graphs[index];
-        if let Owner::Function { name, .. } = &mut graph.owner {
-            name.clone_from(&graph.name);
-        }
-        Ok(())
+        self.body(span, owner, 0)
     }
 
     /// Reads a graph or a function into its place in the list: graphs in its nodes come after it.
-    fn body(&mut self, span: usize, owner: Owner, depth: usize) -> Result<usize, Error> {
-        let Range { start, end } = self.model.spans[span].payload.clone();
+    fn body(&mut self, span: usize, owner: Owner, depth: usize) -> Result<(), Error> {
+        let Range { start: mut at, end } = self.model.spans[span].payload.clone();
         let is_function = matches!(owner, Owner::Function { .. });
         let (message, parts) = if is_function { ("FunctionProto", FUNCTION) } else { ("GraphProto", GRAPH) };
         let index = self.model.graphs.len();
         self.model.graphs.push(Graph { owner, span, imports_end: end, ..Graph::default() });
-        self.source.seek(start)?;
-        while self.source.position() < end {
-            let field = self.source.field(end, message)?;
+        while let Some(field) = self.source.field(&mut at, end, message)? {
             let part = parts.iter().find(|(number, _)| *number == field.number);
             if let (Some((_, part)), Content::Bytes { prefix, payload }) = (part, &field.content) {
                 match part {
@@ -227,17 +207,20 @@ impl<R: Read + Seek> Reading<R> {
                     Part::Name | Part::Domain | Part::Overload => {
                         let text = self.text(payload)?;
                         let graph = &mut self.model.graphs[index];
+                        if *part == Part::Name {
+                            graph.name.clone_from(&text);
+                        }
                         match (part, &mut graph.owner) {
                             (Part::Domain, Owner::Function { domain, .. }) => *domain = text,
                             (Part::Overload, Owner::Function { overload, .. }) => *overload = text,
-                            _ => graph.name = text,
+                            (_, Owner::Function { name, .. }) => *name = text,
+                            _ => {}
                         }
                     }
                 }
             }
-            self.source.seek(field.whole.end)?;
         }
-        Ok(index)
+        Ok(())
     }
 
     fn node(&mut self, graph: usize, place: (u64, Range<u64>), depth: usize) -> Result<(), Error> {
@@ -272,16 +255,14 @@ impl<R: Read + Seek> Reading<R> {
 
     /// Of a sparse tensor its name and type; its dimensions are those of the whole, which nobody needs.
     fn sparse(&mut self, graph: usize, payload: &Range<u64>) -> Result<(), Error> {
-        self.source.seek(payload.start)?;
-        while self.source.position() < payload.end {
-            let field = self.source.field(payload.end, "SparseTensorProto")?;
+        let mut at = payload.start;
+        while let Some(field) = self.source.field(&mut at, payload.end, "SparseTensorProto")? {
             if let (number::SPARSE_VALUES, Content::Bytes { payload, .. }) = (field.number, &field.content) {
                 let values = self.tensor(payload)?;
                 let ty = tensor_type(values.data_type());
                 let value = Value { name: values.name().to_owned(), ty: Some(ty) };
                 self.model.graphs[graph].values.push(value);
             }
-            self.source.seek(field.whole.end)?;
         }
         Ok(())
     }

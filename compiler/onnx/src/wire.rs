@@ -5,6 +5,8 @@
 use std::io::{BufReader, Read, Seek, SeekFrom};
 use std::ops::Range;
 
+use prost::encoding::encode_varint;
+
 use crate::Error;
 
 /// How large a piece is read at once.
@@ -110,16 +112,25 @@ impl<R: Read + Seek> Source<R> {
         Err(wrong(start, message, "a number is longer than 64 bits"))
     }
 
-    /// The field at the current place of a message that ends at `end`; the place after it is where the next one begins. Of bytes none is
-    /// read.
-    pub(crate) fn field(&mut self, end: u64, message: &'static str) -> Result<Field, Error> {
-        let start = self.at;
+    /// The field at `at` of a message that ends at `end`, and moves `at` behind it; `None` at the end. Of bytes none is read.
+    pub(crate) fn field(
+        &mut self,
+        at: &mut u64,
+        end: u64,
+        message: &'static str,
+    ) -> Result<Option<Field>, Error> {
+        if *at >= end {
+            return Ok(None);
+        }
+        let start = *at;
+        self.seek(start)?;
         let key = self.key(end, message)?;
         let content = match key {
             (number, 3) => self.group(number, end, message)?,
             key => self.content(start, key, end, message)?,
         };
-        Ok(Field { number: key.0, whole: start..self.at, content })
+        *at = self.at;
+        Ok(Some(Field { number: key.0, whole: start..self.at, content }))
     }
 
     /// What follows a key that is no group's.
@@ -203,10 +214,6 @@ impl<R: Read + Seek> Source<R> {
             wrong(at, message, what)
         }
     }
-
-    pub(crate) fn position(&self) -> u64 {
-        self.at
-    }
 }
 
 pub(crate) fn wrong(at: u64, message: &'static str, what: &str) -> Error {
@@ -214,13 +221,9 @@ pub(crate) fn wrong(at: u64, message: &'static str, what: &str) -> Error {
 }
 
 /// A number as the format writes it.
-pub(crate) fn varint(mut value: u64) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(10);
-    while value >= 0x80 {
-        bytes.push((value & 0x7f) as u8 | 0x80);
-        value >>= 7;
-    }
-    bytes.push(value as u8);
+pub(crate) fn varint(value: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode_varint(value, &mut bytes);
     bytes
 }
 

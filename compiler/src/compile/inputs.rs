@@ -51,7 +51,7 @@ impl Inputs {
     pub(super) fn add_included(&mut self, session: &Session, prepared: &PreparedUnit) {
         session.found_files(prepared).for_each(|(file, _)| self.add(file));
         if prepared.has_computed_includes() {
-            self.computed.insert(path::shown(&prepared.unit().source.path));
+            self.computed.insert(path::shown(&prepared.unit.source.path));
         }
     }
 

@@ -159,7 +159,7 @@ impl<'p> CompileJobs<'p> {
             let prepared = prepare(names);
             let toolkit = &session.toolkit().include;
             let machine_folders =
-                machine_paths::include_folders_of_machine(prepared.unit(), &plan.settings, toolkit, root);
+                machine_paths::include_folders_of_machine(&prepared.unit, &plan.settings, toolkit, root);
             let origin = provenance::of_source(self.project, session, unit, &prepared);
             self.jobs.push(Job { unit, plan, prepared, machine_folders, origin });
         }
@@ -332,7 +332,7 @@ fn group_by_text(jobs: &[Job<'_>], requests: &[SignatureRequest]) -> Vec<Vec<Sig
     let mut open: HashMap<_, usize> = HashMap::new();
     for &request in requests {
         let Some(job) = jobs.get(request.job) else { continue };
-        let unit = job.prepared.unit();
+        let unit = &job.prepared.unit;
         let text = (&unit.source.path, &unit.prelude.text, std::ptr::from_ref(job.plan), request.target.arch);
         let group = *open.entry(text).or_insert(groups.len());
         match groups.get_mut(group).filter(|group| group.len() < limit) {

@@ -55,7 +55,7 @@ pub(super) fn replace_code(
         // Launches of one kernel share a kernel around it if they pack arguments equally and have equal blocks.
         let threads = largest_block(plugin, variant, &launch);
         let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
-        let text = codegen::native_unit(job.prepared.unit(), plugin, &launch, bounds).text;
+        let text = codegen::native_unit(&job.prepared.unit, plugin, &launch, bounds).text;
         let next = tasks.len();
         let task = *known.entry((of_unit, text)).or_insert(next);
         if task == next {
@@ -151,7 +151,7 @@ impl Task<'_> {
     fn perform(&self, session: &Session, plugin: &Resolved) -> Result<CompiledCode, Vec<Diagnostic>> {
         let Some(target) = self.job.plan.lowest_ptx() else { return Err(Vec::new()) };
         let bounds = self.bounds(session, target)?;
-        let author = self.job.prepared.unit();
+        let author = &self.job.prepared.unit;
         let unit = codegen::native_unit(author, &plugin.draft.plugin, &self.launch, bounds);
         let prepared = session.prepare_with(unit, self.job.plan.settings.clone());
         let compiled = session

@@ -73,8 +73,8 @@ pub(super) fn of_source(
     prepared: &PreparedUnit,
 ) -> Origin {
     let root = project.root.as_path();
-    let translation = prepared.unit();
-    let folders = prepared.settings().include.as_slice();
+    let translation = &prepared.unit;
+    let folders = prepared.settings.include.as_slice();
     let included = session.found_files(prepared);
     let mut read: Vec<File> =
         included.map(|(path, digest)| File { path: name(path, root, folders), digest }).collect();
@@ -94,7 +94,7 @@ pub(super) fn of_source(
         read: Read::Files(read),
         headers,
         is_open: prepared.has_computed_includes(),
-        options: prepared.settings().options.iter().map(|option| plain(option)).collect(),
+        options: prepared.settings.options.iter().map(|option| plain(option)).collect(),
     }
 }
 

@@ -102,7 +102,7 @@ fn unused_names(session: &Session, plugin: &Resolved, jobs: &[Job<'_>]) -> Vec<D
     let mut names = BTreeSet::new();
     let mut seen = BTreeSet::new();
     for job in jobs {
-        let unit = job.prepared.unit();
+        let unit = &job.prepared.unit;
         if !seen.insert(unit.source.path.as_path()) {
             continue;
         }
@@ -145,7 +145,7 @@ fn finish_plugin(
     let errors = verify::merge_rows(&row_errors);
     if !errors.is_empty() {
         let is_foreign = jobs.units.iter().any(|unit| unit.unit.foreign.is_some());
-        let errors = if is_foreign { foreign::as_one(errors) } else { errors };
+        let errors = if is_foreign { foreign::fold_file_errors(errors) } else { errors };
         return Err(errors);
     }
     let compiled: Vec<check::UnitCode<'_>> = units.iter().map(facts).collect();
@@ -205,7 +205,7 @@ impl CompiledJob<'_> {
     fn machine_path(&self) -> Option<Diagnostic> {
         let Job { prepared, machine_folders, .. } = self.job;
         let mut codes = self.codes.iter().filter_map(|(_, code)| code.as_ref().ok());
-        codes.find_map(|code| machine_paths::warning(prepared.unit(), machine_folders, &code.object))
+        codes.find_map(|code| machine_paths::warning(&prepared.unit, machine_folders, &code.object))
     }
 }
 
@@ -236,7 +236,7 @@ fn finish_unit(
     }
     let signatures = usable(resolved, unit, signatures)?;
     let bound = verify::bind_targets(plugin, unit, &signatures)
-        .map_err(|errors| explain::with_kernel(errors, job.prepared.unit()))?;
+        .map_err(|errors| explain::with_kernel(errors, &job.prepared.unit))?;
     for (_, signature) in &signatures {
         warnings.report(verify::writable_inputs(plugin, unit, signature));
     }

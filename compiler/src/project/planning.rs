@@ -68,7 +68,7 @@ impl Project {
         let is_broken = plugin.manifest.compile.targets_are_broken;
         if targets.is_empty() && left_out.is_empty() && errors.is_empty() && !is_broken {
             // Where nothing says what to compile for, it is what there is code for.
-            let given = foreign::given(&plugin.draft).into_iter();
+            let given = foreign::file_targets(&plugin.draft).into_iter();
             let planned = |(target, span)| PlannedTarget { target, span: Some(span) };
             return (given.map(planned).collect(), left_out);
         }

@@ -37,7 +37,7 @@ pub use sequence::{EvaluatedStep, Sequence, Sequencing, sequence, tensor_bytes, 
 pub use signature::{Signature, check_specialized, is_compiled_for, no_variant, serving};
 pub use steps::{NODE_STEP_LIMIT, Steps};
 pub use tuned::{is_served, nearest_point, put_in_order, tuned_device};
-pub use value_bounds::extents_for_any_values;
+pub use value_bounds::{AnyValues, extents_for_any_values};
 pub use variants::{
     GuardVerdict, asks_for_device, decide, in_order, is_automatic, is_excluded, none_holds, verdict,
 };

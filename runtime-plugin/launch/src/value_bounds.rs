@@ -26,10 +26,12 @@ pub fn extents_for_any_values(
     Some(bounds.into_iter().enumerate().map(extent).collect())
 }
 
-/// Everything but what shape inputs hold.
-struct AnyValues<'a> {
-    plugin: &'a Plugin,
-    facts: &'a Facts<'a>,
+/// A node before all extents and the values of shape inputs are known: the unknown ones are within their limits.
+pub struct AnyValues<'a> {
+    /// Has the limits.
+    pub plugin: &'a Plugin,
+    /// Attributes, and shapes with -1 for unknown extents.
+    pub facts: &'a Facts<'a>,
 }
 
 impl RangeEnvironment for AnyValues<'_> {

@@ -137,7 +137,7 @@ fn operators_of_tensorrt_are_its_own() {
         include_str!("../../../compiler/onnx/src/nodes/operators_of_tensorrt.txt").lines().collect();
     let lacked: Vec<&str> =
         include_str!("../../../compiler/onnx/src/nodes/operators_tensorrt_lacks.txt").lines().collect();
-    let standard: BTreeSet<&str> = operators::all().map(|operator| operator.name).collect();
+    let standard: BTreeSet<&str> = operators::operators().map(|(_, name)| name).collect();
     assert!(
         beyond.iter().all(|name| !standard.contains(name))
             && lacked.iter().all(|name| standard.contains(name))

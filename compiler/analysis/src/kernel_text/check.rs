@@ -15,7 +15,7 @@ use crate::cuda::name::{self, Argument, TemplateContext};
 use crate::cuda::{self, Doubt, Kernel, Kernels, lex, read, word};
 use crate::diagnostic::{Diagnostic, Severity, Source, Span, has_errors, sort};
 use crate::directives::includes_only_cuda_headers;
-use crate::foreign::as_one;
+use crate::foreign::fold_file_errors;
 use crate::kernel_signature::{Param, ParamType, Signature};
 use crate::manifest_names::manifest_names;
 use crate::nvrtc_option::defined_names;
@@ -131,7 +131,7 @@ pub fn check(
     checked.unsure.dedup_by(|one, other| one.kernel_span == other.kernel_span && one.doubt == other.doubt);
     let merged = verify::merge_rows(&rows);
     let is_foreign = resolved.draft.units.iter().any(|unit| unit.foreign.is_some());
-    checked.diagnostics.extend(if is_foreign { as_one(merged) } else { merged });
+    checked.diagnostics.extend(if is_foreign { fold_file_errors(merged) } else { merged });
     if !has_errors(&checked.diagnostics) {
         checked.args = bound;
     }

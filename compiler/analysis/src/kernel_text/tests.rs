@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::*;
-use crate::cuda::{Certainty, name, read};
+use crate::cuda::{name, read};
 use crate::diagnostic::{Colour, Diagnostic, Source, has_errors, render};
 use crate::kernel_signature::ParamType;
 use crate::nvrtc::{Session, Settings, diagnostics};
@@ -238,7 +238,7 @@ fn what_is_certain_is_what_the_compiler_says() {
     let signature = signature.unwrap_or_else(|errors| panic!("{}", crate::test_support::show(&errors)));
     let kernels = read(text);
     let kernel = &kernels.kernels[0];
-    assert_eq!(kernel.certainty, Certainty::Exact);
+    assert_eq!(kernel.doubt, None);
     let arguments = name::parse(&unit.kernel).unwrap().arguments.unwrap();
     let own_types = &kernels.own_types;
     let (types, constants) = (&unit.types, &unit.constants);

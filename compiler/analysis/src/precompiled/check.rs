@@ -1,7 +1,7 @@
 //! A launch against the code that it launches: parameters of the manifest against those of each file, arguments against parameters,
 //! the launch against what the code demands.
 
-use cubinder_expr::Node;
+use cubinder_expr::{Node, ScalarType};
 use cubinder_model::{Arg, ArgValue, KernelFacts, Plugin, TargetKind};
 
 use super::errors::{
@@ -230,7 +230,7 @@ fn exchanged(code: &ForeignCode, named: &Signature) -> Option<Diagnostic> {
 
 /// What PTX says of a parameter that cannot be of this type.
 fn other_kind(ty: &ParamType, in_file: PtxParam) -> Option<&'static str> {
-    let is_float = matches!(ty, ParamType::F32 | ParamType::F64);
+    let is_float = matches!(ty, ParamType::Scalar(ScalarType::F32 | ScalarType::F64));
     let is_number = !matches!(ty, ParamType::Array { .. } | ParamType::Other { .. });
     match in_file {
         PtxParam::Float if !is_float && is_number => Some("a float"),
@@ -243,7 +243,7 @@ fn other_kind(ty: &ParamType, in_file: PtxParam) -> Option<&'static str> {
 fn kind(ty: &ParamType) -> &'static str {
     match ty {
         ParamType::Pointer { .. } => "an address",
-        ParamType::F32 | ParamType::F64 => "a float",
+        ParamType::Scalar(ScalarType::F32 | ScalarType::F64) => "a float",
         ParamType::Array { .. } | ParamType::Other { .. } => "an array",
         _ => "an integer",
     }
@@ -251,11 +251,8 @@ fn kind(ty: &ParamType) -> &'static str {
 
 fn size_and_align(ty: &ParamType) -> (u32, u32) {
     match ty {
-        ParamType::Pointer { .. } | ParamType::F64 => (8, 8),
-        ParamType::Int { bytes } | ParamType::UInt { bytes } => (u32::from(*bytes), u32::from(*bytes).max(1)),
-        ParamType::Enum(ty) => (ty.size(), ty.size().max(1)),
-        ParamType::F32 => (4, 4),
-        ParamType::Bool => (1, 1),
+        ParamType::Pointer { .. } => (8, 8),
+        ParamType::Scalar(ty) | ParamType::Enum(ty) => (ty.size(), ty.size().max(1)),
         ParamType::Array { element, len } => (element.size().saturating_mul(*len), element.size().max(1)),
         ParamType::Other { size, .. } => (*size, 1),
     }

@@ -2,7 +2,7 @@
 
 use super::errors::{DriverTooOld, UnknownDriver};
 use crate::diagnostic::{Diagnostic, Span};
-use crate::foreign::as_one;
+use crate::foreign::fold_file_errors;
 use crate::loaded::LoadedCode;
 use crate::manifest::DriverVersion;
 use crate::resolve::PluginDraft;
@@ -48,7 +48,7 @@ pub fn check_driver(draft: &PluginDraft, driver: DriverVersion, place: &Span) ->
             found.push(error);
         }
     }
-    as_one(found)
+    fold_file_errors(found)
 }
 
 /// The oldest driver that loads a file, if it is known.

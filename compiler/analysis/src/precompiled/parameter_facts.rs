@@ -102,10 +102,8 @@ fn of_debug(loaded: &LoadedCode, kernel: &KernelFacts) -> Option<Vec<ParameterFa
             to: is_telling(pointee).then_some((*leaf, *pointee_size)),
             is_const: *is_const,
         }),
-        ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool => {
-            ParameterFact::Integer(param.spelling.clone())
-        }
-        ParamType::F32 | ParamType::F64 => ParameterFact::Float(param.spelling.clone()),
+        ParamType::Scalar(ScalarType::F32 | ScalarType::F64) => ParameterFact::Float(param.spelling.clone()),
+        ParamType::Scalar(_) => ParameterFact::Integer(param.spelling.clone()),
         ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => ParameterFact::Unknown,
     };
     Some(signature.params.iter().map(fact).collect())
@@ -123,7 +121,7 @@ fn of_symbol(symbol: &str) -> Option<Vec<ParameterFact>> {
 
 /// What a parameter of C++ becomes: of an array of Numba's its parts.
 fn of_cpp(text: &str) -> Vec<ParameterFact> {
-    if let symbols::Mangled::Numba(element, dimensions, _) = symbols::mangled(text) {
+    if let Some(symbols::Mangled::Numba(element, dimensions, _)) = symbols::mangled(text) {
         return of_numba(text, &element, dimensions);
     }
     let fact = match text {
@@ -230,8 +228,8 @@ impl Check<'_> {
 
     fn contradiction(&self, param: &Param, fact: &ParameterFact, arg: Option<&ArgDraft>) -> Option<String> {
         let is_address = matches!(param.ty, ParamType::Pointer { .. });
-        let is_float = matches!(param.ty, ParamType::F32 | ParamType::F64);
-        let is_integer = matches!(param.ty, ParamType::Int { .. } | ParamType::UInt { .. } | ParamType::Bool);
+        let is_float = matches!(param.ty, ParamType::Scalar(ScalarType::F32 | ScalarType::F64));
+        let is_integer = !is_float && matches!(param.ty, ParamType::Scalar(_));
         let is_tensor = |arg: &ArgDraft| matches!(arg.value, ArgDraftValue::Tensor(_));
         let takes = |what: &str| format!("is `{}`, and the kernel takes {what} there", param.spelling);
         match fact {

@@ -370,12 +370,7 @@ fn misfit(arg: &ArgDraft, param: &Param, label: String, help: Option<String>) ->
 /// What a number is passed as.
 pub(super) fn scalar_of(ty: &ParamType) -> Option<ScalarType> {
     match ty {
-        ParamType::Enum(ty) => Some(*ty),
-        ParamType::Int { bytes } => Some(ScalarType::Int { bytes: *bytes }),
-        ParamType::UInt { bytes } => Some(ScalarType::UInt { bytes: *bytes }),
-        ParamType::F32 => Some(ScalarType::F32),
-        ParamType::F64 => Some(ScalarType::F64),
-        ParamType::Bool => Some(ScalarType::Bool),
+        ParamType::Enum(ty) | ParamType::Scalar(ty) => Some(*ty),
         ParamType::Pointer { .. } | ParamType::Array { .. } | ParamType::Other { .. } => None,
     }
 }

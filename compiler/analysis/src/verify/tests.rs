@@ -59,13 +59,13 @@ fn refused(arg: &str, param: (&str, &str, ParamType)) -> String {
 #[test]
 fn arguments_come_in_the_kernels_order() {
     let signature = signature(&[
-        ("int", "n", ParamType::Int { bytes: 4 }),
+        ("int", "n", ParamType::Scalar(ScalarType::Int { bytes: 4 })),
         ("__half*", "y", half(false)),
         ("array<int, 8>", "shape", ParamType::Array { element: INT, len: 8 }),
-        ("double", "factor", ParamType::F64),
+        ("double", "factor", ParamType::Scalar(ScalarType::F64)),
         ("const __half*", "x", half(true)),
-        ("float", "whole", ParamType::F32),
-        ("bool", "wide", ParamType::Bool),
+        ("float", "whole", ParamType::Scalar(ScalarType::F32)),
+        ("bool", "wide", ParamType::Scalar(ScalarType::Bool)),
     ]);
     let args = bind(
         "x = \"x\"\ny = \"y\"\nn = \"numel(x)\"\nshape = \"x.shape\"\nfactor = \"factor\"\nwhole = \"x.rank\"\n\
@@ -89,7 +89,7 @@ fn bind_two(args: &str, one: &Signature, other: &Signature) -> Result<BoundArgs,
 
 #[test]
 fn parameters_that_one_target_has_in_another_order_are_refused() {
-    let int = ParamType::Int { bytes: 4 };
+    let int = ParamType::Scalar(ScalarType::Int { bytes: 4 });
     let args = "x = \"x\"\ny = \"y\"\nn = \"numel(x)\"\nm = \"x.rank\"";
     let (n, m) = (("int", "n", int.clone()), ("int", "m", int.clone()));
     let (x, y) = (("const __half*", "x", half(true)), ("__half*", "y", half(false)));
@@ -100,7 +100,12 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
     let numbers = signature(&[x.clone(), y.clone(), m.clone(), n.clone()]);
     let pointers = signature(&[y.clone(), x.clone(), n.clone(), m.clone()]);
     let constness = signature(&[("__half*", "x", half(false)), y.clone(), n.clone(), m.clone()]);
-    let wider = signature(&[x.clone(), y.clone(), ("long", "n", ParamType::Int { bytes: 8 }), m.clone()]);
+    let wider = signature(&[
+        x.clone(),
+        y.clone(),
+        ("long", "n", ParamType::Scalar(ScalarType::Int { bytes: 8 })),
+        m.clone(),
+    ]);
     let renamed = signature(&[x.clone(), y.clone(), ("int", "count", int.clone()), m.clone()]);
     for other in [&numbers, &pointers, &constness, &wider, &renamed] {
         for (one, other) in [(&usual, other), (other, &usual)] {
@@ -117,7 +122,7 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
     }
     // The texts of these are the same.
     let count = |ty: ParamType| signature(&[x.clone(), y.clone(), ("Count", "n", ty), m.clone()]);
-    let (narrow, long) = (count(int), count(ParamType::Int { bytes: 8 }));
+    let (narrow, long) = (count(int), count(ParamType::Scalar(ScalarType::Int { bytes: 8 })));
     let error = bind_two(args, &narrow, &long).unwrap_err();
     assert!(error.contains("`n` is `i32` for `sm_80` and `i64` for `sm_90`"), "{error}");
     let output = |leaf, size| {
@@ -137,8 +142,8 @@ fn parameters_that_one_target_has_in_another_order_are_refused() {
 #[test]
 fn an_argument_that_no_target_accepts_is_reported_once() {
     let args = "x = \"x\"\ny = \"y\"\nn = \"factor\"";
-    let int = with_tensors(&[("int", "n", ParamType::Int { bytes: 4 })]);
-    let long = with_tensors(&[("long", "n", ParamType::Int { bytes: 8 })]);
+    let int = with_tensors(&[("int", "n", ParamType::Scalar(ScalarType::Int { bytes: 4 }))]);
+    let long = with_tensors(&[("long", "n", ParamType::Scalar(ScalarType::Int { bytes: 8 }))]);
     let alike = bind_two(args, &int, &int).unwrap_err();
     assert_eq!(alike.matches("error[C0405]").count(), 1, "{alike}");
     assert!(!alike.contains("only for"), "{alike}");
@@ -149,9 +154,9 @@ fn an_argument_that_no_target_accepts_is_reported_once() {
 #[test]
 fn names_that_do_not_match_are_said() {
     let signature = with_tensors(&[
-        ("int", "count", ParamType::Int { bytes: 4 }),
-        ("float", "factor", ParamType::F32),
-        ("int", "", ParamType::Int { bytes: 4 }),
+        ("int", "count", ParamType::Scalar(ScalarType::Int { bytes: 4 })),
+        ("float", "factor", ParamType::Scalar(ScalarType::F32)),
+        ("int", "", ParamType::Scalar(ScalarType::Int { bytes: 4 })),
     ]);
     let errors =
         bind("x = \"x\"\ny = \"y\"\ncuont = \"numel(x)\"\nwholly_else = \"1\"", &signature).unwrap_err();
@@ -161,7 +166,7 @@ fn names_that_do_not_match_are_said() {
 /// `template <class... Ts> __global__ void k(..., Ts... n)` with two types.
 #[test]
 fn parameters_of_one_name_are_refused() {
-    let int = ParamType::Int { bytes: 4 };
+    let int = ParamType::Scalar(ScalarType::Int { bytes: 4 });
     let signature = with_tensors(&[("int", "n", int.clone()), ("int", "n", int.clone())]);
     let errors = bind("x = \"x\"\ny = \"y\"\nn = \"1\"", &signature).unwrap_err();
     insta::assert_snapshot!("parameters_of_one_name", render(&errors, Colour::Plain));
@@ -173,7 +178,7 @@ fn parameters_of_one_name_are_refused() {
 
 #[test]
 fn values_that_do_not_fit_are_said() {
-    let int = ParamType::Int { bytes: 4 };
+    let int = ParamType::Scalar(ScalarType::Int { bytes: 4 });
     let array = ParamType::Array { element: INT, len: 4 };
     let other = |name: &str| ParamType::Other { name: name.to_owned(), size: 2 };
     let shown = [
@@ -181,7 +186,7 @@ fn values_that_do_not_fit_are_said() {
         refused("n = \"x.rank > 1\"", ("int", "n", int.clone())),
         refused("n = \"x.shape\"", ("int", "n", int.clone())),
         refused("n = \"x\"", ("int", "n", int)),
-        refused("flag = \"x.rank\"", ("bool", "flag", ParamType::Bool)),
+        refused("flag = \"x.rank\"", ("bool", "flag", ParamType::Scalar(ScalarType::Bool))),
         refused("s = \"x.rank\"", ("array<int, 4>", "s", array.clone())),
         refused("s = \"[1, 2, 3]\"", ("array<int, 4>", "s", array.clone())),
         refused("s = \"[1.0, 2.0, 3.0, 4.0]\"", ("array<int, 4>", "s", array)),
@@ -238,7 +243,11 @@ fn a_tensor_of_another_type_is_refused() {
 #[test]
 fn the_numbers_behind_pointers_are_those_of_all_targets() {
     let with_x = |x: ParamType| {
-        signature(&[("T", "x", x), ("__half*", "y", half(false)), ("int", "n", ParamType::Int { bytes: 4 })])
+        signature(&[
+            ("T", "x", x),
+            ("__half*", "y", half(false)),
+            ("int", "n", ParamType::Scalar(ScalarType::Int { bytes: 4 })),
+        ])
     };
     let halves = with_x(half(true));
     let words = with_x(pointer("uint4", Some(16), true, Leaf::Scalar(ScalarType::UInt { bytes: 4 })));

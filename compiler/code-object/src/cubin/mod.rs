@@ -27,8 +27,6 @@ pub use ptx::{PtxEntry, PtxFacts, PtxOrigin, PtxParam, opaque, ptx_origin, read_
 /// What a cubin says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CubinFacts {
-    /// The version of NVIDIA's ABI: 7 or 8.
-    pub abi: u8,
     /// The architecture as a number: 89. A suffix is not always there: NVRTC 13.0 writes the same header for `sm_90` and `sm_90a`
     /// ([`cubin_origin`] looks further).
     pub arch: u32,
@@ -144,7 +142,6 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     if machine != EM_CUDA {
         return Err(CubinError::Machine(machine.0));
     }
-    let abi = header.e_ident.abi_version;
     let arch = arch_of(header)?;
     let sections = header.sections(endian, bytes)?;
     let symbols = sections.symbols(endian, bytes, object::elf::SHT_SYMTAB)?;
@@ -176,7 +173,7 @@ pub fn read(bytes: &[u8]) -> Result<CubinFacts, CubinError> {
     kernels.sort_by(|a: &KernelFacts, b| a.symbol.cmp(&b.symbol));
     // Names that are no text may become the same one.
     kernels.dedup_by(|a, b| a.symbol == b.symbol);
-    Ok(CubinFacts { abi, arch, kernels, rules })
+    Ok(CubinFacts { arch, kernels, rules })
 }
 
 /// The architecture of the header as a number: 89.
@@ -205,10 +202,11 @@ pub fn kernels(target: Target, bytes: &[u8]) -> Result<Vec<KernelFacts>, CubinEr
 /// # Errors
 /// As [`read`] and [`read_ptx`].
 pub fn launch_rules(target: Target, bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
-    match target.kind {
-        TargetKind::Cubin => Ok(read(bytes)?.rules.remove(symbol).unwrap_or_default()),
-        TargetKind::Ptx | TargetKind::Native => ptx::launch_rules(bytes, symbol),
-    }
+    let mut rules = match target.kind {
+        TargetKind::Cubin => read(bytes)?.rules,
+        TargetKind::Ptx | TargetKind::Native => read_ptx(bytes)?.rules,
+    };
+    Ok(rules.remove(symbol).unwrap_or_default())
 }
 
 fn kernel(

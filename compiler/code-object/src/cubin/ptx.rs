@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cubinder_model::{KernelFacts, KernelParam};
 
 pub use self::rename::{opaque, renamed};
-use self::scan::{Head, Module, integer};
-use self::variable::{size_of_type, variables};
+use self::scan::{Head, Module, Tokens, integer};
+use self::variable::{Element, element, lengths, variables};
 use super::{Cluster, CubinError, LaunchRules};
 
 /// What a PTX text says.
@@ -159,14 +159,6 @@ pub fn read_ptx(bytes: &[u8]) -> Result<PtxFacts, CubinError> {
     Ok(PtxFacts { version, target: target.to_owned(), kernels, rules })
 }
 
-/// What an entry demands of its launch; nothing where the text has no such entry.
-pub(super) fn launch_rules(bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
-    let text = text_of(bytes)?;
-    let module = module(&text).map_err(|(_, error)| error)?;
-    let entry = module.entries.into_iter().find(|entry| entry.facts.symbol == symbol);
-    Ok(entry.map(|entry| entry.rules).unwrap_or_default())
-}
-
 fn text_of(bytes: &[u8]) -> Result<String, CubinError> {
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
     let text = std::str::from_utf8(&bytes[..end]).map_err(|error| CubinError::Ptx(error.to_string()))?;
@@ -226,7 +218,7 @@ fn entry<'t>(
     let params = params(list, symbol)?;
     let bound = |name: &str| numbers(directives, name, symbol);
     let (most, block) = (bound("maxntid")?, bound("reqntid")?);
-    let is_clustered = has(directives, "explicitcluster");
+    let is_clustered = directive(directives, "explicitcluster").is_some();
     let cluster = match bound("reqnctapercluster")? {
         Some(size) => Cluster::from_size(size),
         None => is_clustered.then_some(Cluster::AtLaunch),
@@ -243,7 +235,7 @@ fn entry<'t>(
     let rules = LaunchRules {
         block,
         cluster,
-        blocks_are_clusters: has(directives, "blocksareclusters"),
+        blocks_are_clusters: directive(directives, "blocksareclusters").is_some(),
         max_cluster: bound("maxclusterrank")?.map(product),
         min_blocks: bound("minnctapersm")?.map(product),
         max_registers: bound("maxnreg")?.map(product),
@@ -264,10 +256,6 @@ fn is_letter(c: char) -> bool {
     c.is_ascii_alphanumeric() || c == '_'
 }
 
-fn has(directives: &str, name: &str) -> bool {
-    directive(directives, name).is_some()
-}
-
 /// `maxntid 256, 2` as three numbers: what is left out is 1.
 fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]>, CubinError> {
     let Some(text) = directive(directives, name) else { return Ok(None) };
@@ -285,54 +273,36 @@ fn numbers(directives: &str, name: &str, symbol: &str) -> Result<Option<[u32; 3]
 
 /// The parameters of a list.
 fn params<'t>(list: &'t str, symbol: &str) -> Result<Vec<Param<'t>>, CubinError> {
-    let mut params = Vec::new();
-    let mut end = 0_u32;
+    let mut params: Vec<Param<'t>> = Vec::new();
     for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
-        let unreadable = || CubinError::Ptx(format!("a parameter of `{symbol}` cannot be read: `{text}`"));
-        let (size, align) = size_and_align(text).ok_or_else(unreadable)?;
-        let offset = end.checked_next_multiple_of(align).ok_or_else(unreadable)?;
-        end = offset.checked_add(size).ok_or_else(unreadable)?;
-        let name = text.split_whitespace().last().filter(|_| !text.contains('[')).unwrap_or_default();
-        params.push(Param { name, offset, size, kind: kind(text) });
+        let end = params.last().map_or(0, |last| last.offset + last.size);
+        params.push(
+            param(text, end).ok_or_else(|| {
+                CubinError::Ptx(format!("a parameter of `{symbol}` cannot be read: `{text}`"))
+            })?,
+        );
     }
     Ok(params)
 }
 
-fn kind(param: &str) -> PtxParam {
-    let mut words = param.split_whitespace();
-    if words.clone().any(|word| word == ".ptr") {
-        return PtxParam::Pointer;
-    }
-    let is_type = |word: &&str| size_of_type(word).is_some();
-    match words.find(is_type).and_then(|word| word.chars().nth(1)) {
+/// A parameter behind others that end at `end`.
+fn param(text: &str, end: u32) -> Option<Param<'_>> {
+    let mut tokens = Tokens::new(text);
+    tokens.word().filter(|word| *word == ".param")?;
+    let Element { word, bytes, align } = element(&mut tokens)?;
+    let name = tokens.word().unwrap_or_default();
+    let name = if tokens.peek() == Some("[") { "" } else { name };
+    let size = lengths(&mut tokens, bytes)?;
+    let align = align.map_or(bytes, integer).filter(|align| *align > 0)?;
+    let offset = end.checked_next_multiple_of(align)?;
+    offset.checked_add(size)?;
+    let kind = match word.chars().nth(1) {
+        _ if text.split_whitespace().any(|word| word == ".ptr") => PtxParam::Pointer,
         Some('f') => PtxParam::Float,
         Some('u' | 's') => PtxParam::Integer,
         _ => PtxParam::Bits,
-    }
-}
-
-/// The size of one parameter and what its offset is a multiple of.
-fn size_and_align(text: &str) -> Option<(u32, u32)> {
-    let mut words = text.split_whitespace();
-    if words.next() != Some(".param") {
-        return None;
-    }
-    let (mut align, mut element) = (None, None);
-    while let Some(word) = words.next() {
-        match word {
-            ".align" if element.is_none() => align = Some(integer(words.next()?)?),
-            word if word.starts_with('.') && element.is_none() => element = Some(size_of_type(word)?),
-            _ => {}
-        }
-    }
-    let element = element?;
-    let count: u32 = match text.split_once('[') {
-        Some((_, rest)) => integer(rest.split(']').next()?.trim())?,
-        None => 1,
     };
-    let align = align.unwrap_or(element);
-    (align > 0).then_some(())?;
-    Some((element.checked_mul(count)?, align))
+    Some(Param { name, offset, size, kind })
 }
 
 #[cfg(test)]
@@ -340,6 +310,10 @@ mod tests {
     use super::super::Dynamic;
     use super::*;
     use proptest::prelude::*;
+
+    fn launch_rules(bytes: &[u8], symbol: &str) -> Result<LaunchRules, CubinError> {
+        super::super::launch_rules("compute_90".parse().unwrap(), bytes, symbol)
+    }
 
     const TEXT: &str = "//\n// Generated\n\n.version 9.0\n.target sm_89\n.address_size 64\n\n\
         \t// .weak\tk\n.weak .entry k(\n\t.param .u64 .ptr .global .align 1 k_0,\n\t.param .align 4 .b8 k_1[36],\n\

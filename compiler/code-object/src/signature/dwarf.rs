@@ -350,17 +350,10 @@ impl<'d> Entries<'d> {
             (gimli::DW_TAG_base_type, _) => scalar(entry).map(Leaf::Scalar),
             (gimli::DW_TAG_structure_type, Some(b"__half")) => Some(Leaf::Half),
             (gimli::DW_TAG_structure_type, Some(b"__nv_bfloat16")) => Some(Leaf::Bfloat16),
-            (
-                gimli::DW_TAG_structure_type,
-                Some(b"__nv_fp8_e4m3" | b"__nv_fp8x2_e4m3" | b"__nv_fp8x4_e4m3"),
-            ) => Some(Leaf::Float8),
-            (
-                gimli::DW_TAG_structure_type,
-                Some(
-                    b"__nv_fp8_e5m2" | b"__nv_fp8x2_e5m2" | b"__nv_fp8x4_e5m2" | b"__nv_fp8_e8m0"
-                    | b"__nv_fp8x2_e8m0" | b"__nv_fp8x4_e8m0",
-                ),
-            ) => Some(Leaf::OtherFloat8),
+            // One, or vectors of two and four: `__nv_fp8x2_e4m3`.
+            (gimli::DW_TAG_structure_type, Some(name)) if name.starts_with(b"__nv_fp8") => {
+                Some(if name.ends_with(b"_e4m3") { Leaf::Float8 } else { Leaf::OtherFloat8 })
+            }
             (gimli::DW_TAG_pointer_type | gimli::DW_TAG_subroutine_type, _) => Some(Leaf::Address),
             (gimli::DW_TAG_enumeration_type, _) => {
                 Some(Leaf::Enum { bytes: u8::try_from(entry.size?).ok()? })

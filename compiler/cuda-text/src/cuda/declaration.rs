@@ -5,7 +5,7 @@
 use super::lexer::{Token, TokenKind, after_angles, after_group, at_commas, word};
 use super::parameter;
 use super::surroundings::{Macro, Surroundings};
-use super::{Certainty, Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
+use super::{Doubt, Kernel, Namespace, Param, TemplateKind, TemplateParam};
 
 /// What a declaration is.
 pub(super) enum Outcome {
@@ -208,7 +208,7 @@ impl Reader<'_> {
             params,
             params_range,
             has_body: false,
-            certainty: self.doubt.map_or(Certainty::Exact, Certainty::Unsure),
+            doubt: self.doubt,
         }))
     }
 

@@ -6,12 +6,9 @@ use cubinder_expr::DataType;
 
 use super::lexer::{lex, word};
 use super::name::{self, Argument, Name};
-use super::{Certainty, Doubt, Kernel, Kernels, TemplateKind, read};
+use super::{Doubt, Kernel, Kernels, TemplateKind, read};
 use crate::diagnostic::{Diagnostic, Source, Span, suggest};
-use crate::errors::{
-    FileWithoutKernels, KernelIsFunction, KernelMissing, KernelOfMacro, ManifestTypeAsArgument,
-    TemplateMisfit, UndeclaredArgument,
-};
+use crate::errors::{ManifestTypeAsArgument, NotAKernel, TemplateMisfit, UndeclaredArgument};
 
 /// The result of a lookup.
 pub enum KernelLookup<'k> {
@@ -32,11 +29,7 @@ pub fn find<'k>(kernels: &'k Kernels, name: &str) -> KernelLookup<'k> {
     if named.is_empty() {
         return not_there(kernels, &name);
     }
-    let doubt = named.iter().find_map(|kernel| match &kernel.certainty {
-        Certainty::Unsure(doubt) => Some(doubt.clone()),
-        Certainty::Exact => None,
-    });
-    if let Some(doubt) = doubt {
+    if let Some(doubt) = named.iter().find_map(|kernel| kernel.doubt.clone()) {
         return KernelLookup::Unsure(doubt);
     }
     let definitions = named.iter().filter(|kernel| kernel.has_body).count();
@@ -57,12 +50,9 @@ fn not_there<'k>(kernels: &Kernels, name: &Name) -> KernelLookup<'k> {
         return KernelLookup::Unsure(doubt.clone());
     }
     // A kernel may have another name than the text says.
-    let renamed = kernels.kernels.iter().find_map(|kernel| match &kernel.certainty {
-        Certainty::Unsure(doubt @ Doubt::Macro(_)) => Some(doubt.clone()),
-        _ => None,
-    });
-    if let Some(doubt) = renamed {
-        return KernelLookup::Unsure(doubt);
+    let mut doubts = kernels.kernels.iter().filter_map(|kernel| kernel.doubt.as_ref());
+    if let Some(doubt) = doubts.find(|doubt| matches!(doubt, Doubt::Macro(_))) {
+        return KernelLookup::Unsure(doubt.clone());
     }
     let last = name.path.rsplit("::").next().unwrap_or_default();
     if kernels.has_imports && kernels.kernels.iter().any(|kernel| kernel.name == last) {
@@ -131,7 +121,9 @@ pub fn explain_unknown(
             template_misfit(kernel, span, source, found, &problem)
         }
         KernelLookup::Unsure(Doubt::KernelMacro(name)) if kernels.kernels.is_empty() => {
-            KernelOfMacro { kernel, file, span: span.clone(), name }.into()
+            let note = format!("the macro `{name}` makes kernels");
+            let help = format!("name the kernel as `{name}` spells it");
+            NotAKernel { kernel, file, span: span.clone(), note, help, near: None }.into()
         }
         KernelLookup::Kernel(..) | KernelLookup::Unsure(_) => {
             let arguments = name::parse(kernel).and_then(|name| name.arguments).unwrap_or_default();
@@ -149,9 +141,12 @@ pub fn explain_unknown(
 pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> Diagnostic {
     const MAX_LISTED: usize = 16;
     let path = name::parse(kernel).map_or_else(|| kernel.to_owned(), |name| name.path);
-    let span = span.clone();
+    let error = |note: String, help: &str, near: Option<String>| -> Diagnostic {
+        NotAKernel { kernel, file, span: span.clone(), note, help: help.to_owned(), near }.into()
+    };
     if kernels.functions.contains(&path) {
-        return KernelIsFunction { kernel, file, span, path }.into();
+        let note = format!("`{path}` is a function there, and no kernel");
+        return error(note, "mark it with `__global__`", None);
     }
     let mut usages: Vec<String> = Vec::new();
     for kernel in &kernels.kernels {
@@ -161,12 +156,15 @@ pub fn missing_in(kernel: &str, span: &Span, file: &str, kernels: &Kernels) -> D
         }
     }
     let existing = match usages.as_slice() {
-        [] => return FileWithoutKernels { kernel, file, span }.into(),
-        [only] => format!("kernel `{only}`"),
-        usages => format!("kernels {}", quoted(usages)),
+        [] => {
+            let note = "the file has no `__global__` function".to_owned();
+            return error(note, "mark the kernel with `__global__`", None);
+        }
+        [only] => format!("the file has the kernel `{only}`"),
+        usages => format!("the file has the kernels {}", quoted(usages)),
     };
-    let near = near(&path, kernels).map(|kernel| as_written(kernel, &span));
-    KernelMissing { kernel, file, span, existing, near }.into()
+    let near = near(&path, kernels).map(|kernel| as_written(kernel, span));
+    error(existing, "name one of them, with an argument for each of its template parameters", near)
 }
 
 fn quoted<T: std::fmt::Display>(names: &[T]) -> String {

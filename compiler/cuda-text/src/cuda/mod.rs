@@ -51,8 +51,8 @@ pub struct Kernel {
     pub params_range: Range<usize>,
     /// Whether this is the definition.
     pub has_body: bool,
-    /// How far what stands here can be relied on.
-    pub certainty: Certainty,
+    /// Why it may be something else than it seems; `None` if the declaration was understood as a whole.
+    pub doubt: Option<Doubt>,
 }
 
 /// A namespace around a kernel.
@@ -110,15 +110,6 @@ pub struct Type {
     pub is_other: bool,
     /// Whether it says `__restrict__`.
     pub is_restrict: bool,
-}
-
-/// Whether a kernel is what it seems.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Certainty {
-    /// The declaration was understood as a whole.
-    Exact,
-    /// Something in or around it may change it.
-    Unsure(Doubt),
 }
 
 /// Why the reader cannot tell.

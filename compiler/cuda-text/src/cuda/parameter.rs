@@ -4,15 +4,12 @@ use super::lexer::{Token, TokenKind, after_angles, after_group, word};
 use super::surroundings::{Macro, Surroundings};
 use super::{Doubt, Param, Type};
 
-/// Words of which the names of C++'s own types are made.
-const FUNDAMENTAL: [&str; 14] = [
-    "void", "bool", "char", "short", "int", "long", "signed", "unsigned", "float", "double", "wchar_t",
-    "char8_t", "char16_t", "char32_t",
-];
-
 /// Whether the word is part of the name of one of C++'s own types.
 pub(super) fn is_fundamental(word: &str) -> bool {
-    FUNDAMENTAL.contains(&word)
+    matches!(
+        word,
+        "void" | "bool" | "char" | "short" | "int" | "long" | "signed" | "unsigned" | "float" | "double"
+    ) || matches!(word, "wchar_t" | "char8_t" | "char16_t" | "char32_t")
 }
 
 /// Whether a template parameter of this declaration takes a number for certain.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::declaration::{self, Outcome};
 use super::lexer::{Lexed, TokenKind, after_group, lex, word};
 use super::surroundings::Surroundings;
-use super::{Certainty, Doubt, Kernels, Namespace, name, parameter};
+use super::{Doubt, Kernels, Namespace, name, parameter};
 
 /// Reads the kernels of a text. Any text has an answer.
 #[must_use]
@@ -173,7 +173,7 @@ impl<'t> Reader<'t> {
                 kernel.namespaces = namespaces;
                 // With the brace or the semicolon that ends it.
                 if self.around.is_conditional(&(range.start..range.end + 1)) {
-                    kernel.certainty = Certainty::Unsure(Doubt::Conditional);
+                    kernel.doubt = Some(Doubt::Conditional);
                 }
                 self.found.kernels.push(*kernel);
             }
@@ -245,7 +245,7 @@ impl<'t> Reader<'t> {
         }
         if self.is_broken {
             for kernel in &mut found.kernels {
-                kernel.certainty = Certainty::Unsure(Doubt::Syntax);
+                kernel.doubt = Some(Doubt::Syntax);
             }
         }
         found

@@ -20,11 +20,8 @@ fn line(text: &str, kernel: &Kernel) -> String {
         });
         format!("<{}>", shown.collect::<Vec<_>>().join(", "))
     });
-    let certainty = match &kernel.certainty {
-        Certainty::Exact => String::new(),
-        Certainty::Unsure(doubt) => format!(" -- {doubt}"),
-    };
-    format!("{}{template}({}){certainty}", kernel.path(), params.join(", "))
+    let doubt = kernel.doubt.as_ref().map_or_else(String::new, |doubt| format!(" -- {doubt}"));
+    format!("{}{template}({}){doubt}", kernel.path(), params.join(", "))
 }
 
 fn lines(text: &str) -> Vec<String> {

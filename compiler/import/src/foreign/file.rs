@@ -30,7 +30,7 @@ const OF_THE_DRIVER: [&str; 4] = ["vprintf", "__assertfail", "malloc", "free"];
 /// Why it cannot be used, without a place.
 pub fn load(path: &Path, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
     let bytes = source::bytes(path, MAX_BYTES).map_err(|reason| UnreadableFile { reason })?;
-    let loaded = loaded(&path::shown(path).display().to_string(), bytes, kind)?;
+    let loaded = load_bytes(&path::shown(path).display().to_string(), bytes, kind)?;
     Ok(LoadedCode { triton: beside(path), ..loaded })
 }
 
@@ -44,79 +44,31 @@ fn beside(path: &Path) -> Option<Function> {
 ///
 /// # Errors
 /// Why they cannot be used, without a place.
-pub fn loaded(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
-    parse(bytes, kind).map_err(|why| {
-        let fix = why.fix();
-        let is_libdevice =
-            matches!(&why, Unusable::Undefined(names) if names.iter().any(|name| name.starts_with("__nv_")));
-        let libdevice = is_libdevice.then_some("functions `__nv_...` are of NVIDIA's libdevice");
-        UnusableFile { name, why: why.to_string(), libdevice, fix }.into()
-    })
+pub fn load_bytes(name: &str, bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Diagnostic> {
+    parse(bytes, kind)
+        .map_err(|Unusable { why, libdevice, fix }| UnusableFile { name, why, libdevice, fix }.into())
 }
 
-/// Why bytes are no code that can be launched.
-#[derive(Debug, thiserror::Error)]
-pub(super) enum Unusable {
-    #[error("it is empty")]
-    Empty,
-    #[error("it is a fatbin: several pieces of code in one file")]
-    Fatbin,
-    #[error("it is an archive of object files")]
-    Archive,
-    #[error("it is machine code, not PTX")]
-    MachineCode,
-    #[error("it is PTX, not machine code")]
-    Ptx,
-    #[error("it is no cubin: not an ELF file")]
-    NoCubin,
-    #[error("{0}")]
-    Malformed(Malformed),
-    #[error(transparent)]
-    Code(#[from] CubinError),
-    #[error("it has not been linked")]
-    Unlinked,
-    #[error("it uses {}, which it does not have", list(&.0.iter().map(String::as_str).collect::<Vec<_>>()))]
-    Undefined(Vec<String>),
-    #[error("its architecture, {0}, makes no sense")]
-    Architecture(u32),
-    #[error("its addresses have {0} bits")]
-    AddressBits(u32),
-    #[error("its `.target`, `{0}`, is no architecture that is known")]
-    Target(String),
-    #[error("it has no kernel")]
-    NoKernel,
+/// Why bytes are no code that can be launched, and how to fix it.
+#[derive(Debug)]
+struct Unusable {
+    why: String,
+    libdevice: Option<&'static str>,
+    fix: Option<&'static str>,
 }
 
 impl Unusable {
-    /// How to fix it.
-    fn fix(&self) -> Option<&'static str> {
-        Some(match self {
-            Unusable::Empty | Unusable::NoCubin | Unusable::Architecture(_) | Unusable::Target(_) => {
-                return None;
-            }
-            Unusable::Fatbin => {
-                "have the compiler write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; `cuobjdump -xelf all FILE` and \
-                 `cuobjdump -xptx all FILE` take a fatbin apart"
-            }
-            Unusable::Archive => "name a cubin: `nvcc -cubin -arch=sm_90`",
-            Unusable::MachineCode => "name it in `cubin`",
-            Unusable::Ptx => "name it in `ptx`",
-            Unusable::Malformed(_) => "have the compiler write the file again",
-            Unusable::Code(CubinError::Machine(_)) => {
-                "an object file or library of the host has GPU code inside, if any, that cannot be launched from here: `nvcc -cubin -arch=sm_90` writes it alone"
-            }
-            Unusable::Code(_) => return None,
-            Unusable::Unlinked => {
-                "compile without `-dc` and `-rdc=true`; or link it, with all that it calls: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`"
-            }
-            Unusable::Undefined(_) => {
-                "link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)"
-            }
-            Unusable::AddressBits(_) => {
-                "compile for 64 bits (`-m64`): PTX says `.address_size 64`, and is for 32 bits where it says nothing"
-            }
-            Unusable::NoKernel => "mark what is launched with `__global__`; of templates, instantiate one",
-        })
+    fn new(why: impl Into<String>, fix: Option<&'static str>) -> Unusable {
+        Unusable { why: why.into(), libdevice: None, fix }
+    }
+}
+
+impl From<CubinError> for Unusable {
+    fn from(error: CubinError) -> Unusable {
+        let fix = matches!(error, CubinError::Machine(_)).then_some(
+            "an object file or library of the host has GPU code inside, if any, that cannot be launched from here: `nvcc -cubin -arch=sm_90` writes it alone",
+        );
+        Unusable::new(error.to_string(), fix)
     }
 }
 
@@ -128,28 +80,38 @@ const ELF: &[u8] = b"\x7fELF";
 const ARCHIVE: &[u8] = b"!<arch>\n";
 
 fn parse(bytes: Vec<u8>, kind: CodeKind) -> Result<LoadedCode, Unusable> {
+    let unusable = |why: &str, fix| Err(Unusable::new(why, Some(fix)));
     if bytes.is_empty() {
-        return Err(Unusable::Empty);
+        return Err(Unusable::new("it is empty", None));
     }
     if cubin::is_fatbin(&bytes) {
-        return Err(Unusable::Fatbin);
+        return unusable(
+            "it is a fatbin: several pieces of code in one file",
+            "have the compiler write one file for each: `nvcc -cubin -arch=sm_90`, `nvcc -ptx -arch=compute_80`; `cuobjdump -xelf all FILE` and \
+             `cuobjdump -xptx all FILE` take a fatbin apart",
+        );
     }
     if bytes.starts_with(ARCHIVE) {
-        return Err(Unusable::Archive);
+        return unusable("it is an archive of object files", "name a cubin: `nvcc -cubin -arch=sm_90`");
     }
     let loaded = match (kind, bytes.starts_with(ELF)) {
         (CodeKind::Cubin, true) => read_cubin(bytes)?,
         (CodeKind::Ptx, false) => read_ptx(bytes)?,
-        (CodeKind::Ptx, true) => return Err(Unusable::MachineCode),
-        (CodeKind::Cubin, false) if cubin::read_ptx(&bytes).is_ok() => return Err(Unusable::Ptx),
-        (CodeKind::Cubin, false) => return Err(Unusable::NoCubin),
+        (CodeKind::Ptx, true) => return unusable("it is machine code, not PTX", "name it in `cubin`"),
+        (CodeKind::Cubin, false) if cubin::read_ptx(&bytes).is_ok() => {
+            return unusable("it is PTX, not machine code", "name it in `ptx`");
+        }
+        (CodeKind::Cubin, false) => return Err(Unusable::new("it is no cubin: not an ELF file", None)),
     };
     if loaded.kernels.is_empty() {
-        return Err(Unusable::NoKernel);
+        let fix = "mark what is launched with `__global__`; of templates, instantiate one";
+        return unusable("it has no kernel", fix);
     }
     // The runtime would refuse it.
-    image::check(loaded.target.kind, &loaded.bytes).map_err(Unusable::Malformed)?;
-    Ok(loaded)
+    match image::check(loaded.target.kind, &loaded.bytes) {
+        Ok(()) => Ok(loaded),
+        Err(why) => unusable(&why.to_string(), "have the compiler write the file again"),
+    }
 }
 
 /// CuPy takes off the last byte of what NVRTC gives, as if it were the NUL of a text (seen with 14.2). It is a zero: the last one of a header.
@@ -166,14 +128,15 @@ fn read_cubin(bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let facts = cubin::read(&bytes)?;
     let origin = cubin::cubin_origin(&bytes)?;
     if origin.is_relocatable {
-        return Err(Unusable::Unlinked);
+        let fix = "compile without `-dc` and `-rdc=true`; or link it, with all that it calls: `nvlink -arch=sm_90 -o linked.cubin a.cubin b.cubin`";
+        return Err(Unusable::new("it has not been linked", Some(fix)));
     }
     check_defined(&origin.undefined)?;
     // From 9.0 on code can be for one architecture alone: what neither header nor note tells is not taken to run elsewhere.
     let is_alone = origin.suffix.is_none() && facts.arch >= FIRST_WITH_SUFFIX;
     let unknown = if is_alone { ArchSuffix::Specific } else { ArchSuffix::None };
-    let arch =
-        arch(facts.arch, origin.suffix.unwrap_or(unknown)).ok_or(Unusable::Architecture(facts.arch))?;
+    let arch = arch(facts.arch, origin.suffix.unwrap_or(unknown))
+        .ok_or_else(|| Unusable::new(format!("its architecture, {}, makes no sense", facts.arch), None))?;
     let symbols = facts.kernels.iter().map(|kernel| kernel.symbol.as_str()).collect();
     Ok(LoadedCode {
         target: Target { kind: TargetKind::Cubin, arch },
@@ -194,11 +157,13 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
     let facts = cubin::read_ptx(&bytes)?;
     let origin = cubin::ptx_origin(&bytes)?;
     if origin.address_bits != 64 {
-        return Err(Unusable::AddressBits(origin.address_bits));
+        let fix = "compile for 64 bits (`-m64`): PTX says `.address_size 64`, and is for 32 bits where it says nothing";
+        return Err(Unusable::new(format!("its addresses have {} bits", origin.address_bits), Some(fix)));
     }
     check_defined(&origin.undefined)?;
-    let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>();
-    let target = target.map_err(|_| Unusable::Target(facts.target))?;
+    let target = facts.target.replacen("sm_", "compute_", 1).parse::<Target>().map_err(|_| {
+        Unusable::new(format!("its `.target`, `{}`, is no architecture that is known", facts.target), None)
+    })?;
     // Compilers that give a text as C does write its NUL too. The run time puts one there.
     while bytes.last() == Some(&0) {
         bytes.pop();
@@ -219,9 +184,17 @@ fn read_ptx(mut bytes: Vec<u8>) -> Result<LoadedCode, Unusable> {
 
 /// Checks that everything that the code calls and reads is in it, or in every driver.
 fn check_defined(undefined: &[String]) -> Result<(), Unusable> {
-    let missing = undefined.iter().filter(|name| !OF_THE_DRIVER.contains(&name.as_str()));
-    let missing: Vec<String> = missing.take(8).cloned().collect();
-    if missing.is_empty() { Ok(()) } else { Err(Unusable::Undefined(missing)) }
+    let missing = undefined.iter().map(String::as_str).filter(|name| !OF_THE_DRIVER.contains(name));
+    let missing: Vec<&str> = missing.take(8).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    let is_libdevice = missing.iter().any(|name| name.starts_with("__nv_"));
+    let fix = "link what it uses into it: `nvcc -cubin` of all sources together, `nvlink`, or nvJitLink (libdevice for LLVM's NVPTX)";
+    Err(Unusable {
+        libdevice: is_libdevice.then_some("functions `__nv_...` are of NVIDIA's libdevice"),
+        ..Unusable::new(format!("it uses {}, which it does not have", list(&missing)), Some(fix))
+    })
 }
 
 fn arch(number: u32, suffix: ArchSuffix) -> Option<Arch> {
@@ -234,7 +207,7 @@ mod tests {
     use super::*;
 
     fn refused(bytes: &[u8], kind: CodeKind) -> String {
-        parse(bytes.to_vec(), kind).unwrap_err().to_string()
+        parse(bytes.to_vec(), kind).unwrap_err().why
     }
 
     fn ptx(target: &str, body: &str) -> Vec<u8> {

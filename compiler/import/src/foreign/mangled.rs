@@ -1,5 +1,11 @@
 //! The types of a kernel's parameters out of its symbol: C++ writes them there, and so does Numba.
 
+use cubinder_cuda_text::cuda::name;
+use cubinder_expr::DataType;
+
+use crate::kernel_signature::Leaf;
+use crate::resolve;
+
 /// The longest symbol that is taken apart.
 const MAX_SYMBOL: usize = 4096;
 
@@ -8,14 +14,12 @@ const MAX_SYMBOL: usize = 4096;
 pub enum Mangled {
     /// A pointer to this, to `const` or not.
     Pointer(String, bool),
-    /// A number.
-    Number(String),
-    /// An array of numbers by value.
-    Array(String, u32),
+    /// A number, and its size in bytes.
+    Number(String, u32),
+    /// An array of numbers by value: its element, the size of one in bytes, how many there are.
+    Array(String, u32, u32),
     /// An array of Numba's: its element, how many dimensions it has, and whether it lies row by row.
     Numba(String, usize, bool),
-    /// Anything else.
-    Other,
 }
 
 /// What a symbol of C++ says, as it is written there.
@@ -102,12 +106,6 @@ fn closed(text: &str) -> Option<usize> {
     })
 }
 
-/// The name and the parameters that a symbol tells; nothing where it is a plain one.
-pub(super) fn demangled(symbol: &str) -> Option<(String, Vec<Mangled>)> {
-    let Demangled { name, params, .. } = demangle(symbol)?;
-    Some((name, params.iter().map(|param| mangled(param)).collect()))
-}
-
 /// The parts between commas that are in no bracket and in no quotes.
 pub(super) fn parts(text: &str) -> Vec<&str> {
     let (mut depth, mut is_quoted) = (0_usize, false);
@@ -125,91 +123,64 @@ pub(super) fn parts(text: &str) -> Vec<&str> {
     .collect()
 }
 
-/// A parameter as C++ writes it.
-pub fn mangled(text: &str) -> Mangled {
-    if let Some((of, rest)) =
-        text.split_once('<').and_then(|(head, rest)| Some((head, rest.strip_suffix('>')?)))
+/// A parameter as C++ writes it; `None` if it is none of these.
+pub fn mangled(text: &str) -> Option<Mangled> {
+    if let Some((name, arguments)) = text.split_once('<')
+        && let Some(arguments) = arguments.strip_suffix('>')
     {
-        let arguments = parts(rest);
-        return match (of.rsplit("::").next().unwrap_or_default(), arguments.as_slice()) {
-            ("Array", [element, dimensions, layout, ..]) => match (number(element), dimensions.parse()) {
-                (Some(element), Ok(dimensions)) if dimensions <= 8 => {
-                    Mangled::Numba(element.to_owned(), dimensions, *layout == "C")
-                }
-                _ => Mangled::Other,
-            },
-            ("array", [element, length]) => {
-                let length = length.trim_end_matches(['u', 'l', 'i']).parse();
-                match (number(element), length) {
-                    (Some(element), Ok(length)) => Mangled::Array(element.to_owned(), length),
-                    _ => Mangled::Other,
-                }
+        return match (name.rsplit("::").next()?, parts(arguments).as_slice()) {
+            ("Array", [element, dimensions, layout, ..]) => {
+                let dimensions = dimensions.parse().ok().filter(|dimensions| *dimensions <= 8)?;
+                Some(Mangled::Numba(number(element)?.0, dimensions, *layout == "C"))
             }
-            _ => Mangled::Other,
+            ("array", [element, length]) => {
+                let (element, size) = number(element)?;
+                Some(Mangled::Array(element, size, length.trim_end_matches(['u', 'l', 'i']).parse().ok()?))
+            }
+            _ => None,
         };
     }
     if let Some(pointee) = text.strip_suffix('*') {
-        let words: Vec<&str> = pointee.split_whitespace().collect();
-        let is_const = words.contains(&"const");
-        let base: Vec<&str> = words.into_iter().filter(|word| *word != "const").collect();
-        return match element(&base.join(" ")) {
-            Some(element) => Mangled::Pointer(element, is_const),
-            None => Mangled::Other,
-        };
+        let words = pointee.split_whitespace();
+        let (consts, base): (Vec<&str>, Vec<&str>) = words.partition(|word| *word == "const");
+        return Some(Mangled::Pointer(element(&base.join(" "))?, !consts.is_empty()));
     }
-    number(text).map_or(Mangled::Other, |number| Mangled::Number(number.to_owned()))
+    number(text).map(|(name, size)| Mangled::Number(name, size))
 }
 
-/// What manifests call CUDA's numbers.
-fn number(text: &str) -> Option<&'static str> {
-    Some(match text {
-        "float" => "f32",
-        "double" => "f64",
-        "__half" => "f16",
-        "__nv_bfloat16" => "bf16",
-        "__nv_fp8_e4m3" => "f8",
-        "bool" => "bool",
-        "char" | "signed char" => "i8",
-        "unsigned char" => "u8",
-        "short" => "i16",
-        "unsigned short" => "u16",
-        "int" => "i32",
-        "unsigned int" => "u32",
-        "long" | "long long" => "i64",
-        "unsigned long" | "unsigned long long" => "u64",
-        _ => return None,
-    })
+/// What a type of C++'s or CUDA's own is made of, and its size. A class of the author's may be called `half` or `int8_t`.
+fn builtin(name: &str) -> Option<(Leaf, Option<u32>)> {
+    let is_reserved = name.starts_with("__") || !name.contains(['_', ':']) && !name.starts_with("half");
+    name::element(name).filter(|_| is_reserved)
 }
 
-/// What a pointer of C++ points to, as manifests call it: numbers, vectors of CUDA's, `void`, and floats that no tensor has.
-pub fn element(text: &str) -> Option<String> {
-    const OF_VECTORS: &str = "float double char uchar short ushort int uint longlong ulonglong __half";
-    let is_vector = |base: &str| OF_VECTORS.split(' ').any(|known| known == base);
-    let is_vector = text.strip_suffix(['1', '2', '3', '4']).is_some_and(is_vector);
-    let is_known = is_vector || ["void", "__nv_fp8_e5m2", "__nv_fp8_e8m0"].contains(&text);
-    number(text).or(is_known.then_some(text)).map(str::to_owned)
-}
-
-/// Bytes of a number of the manifest.
-pub(super) fn size(ty: &str) -> Option<u32> {
-    match ty {
-        "f64" | "i64" | "u64" => Some(8),
-        "f32" | "i32" | "u32" => Some(4),
-        "f16" | "bf16" | "i16" | "u16" => Some(2),
-        "i8" | "u8" | "bool" | "f8" => Some(1),
+/// The manifest's name of the numbers that a type is made of.
+fn number_name(leaf: Leaf) -> Option<String> {
+    match leaf {
+        Leaf::Scalar(scalar) => Some(scalar.to_string()),
+        Leaf::Half => Some("f16".to_owned()),
+        Leaf::Bfloat16 => Some("bf16".to_owned()),
+        Leaf::Float8 => Some("f8".to_owned()),
         _ => None,
     }
 }
 
-/// The element of a tensor that a pointer to this can read; nothing where no tensor has such elements.
-pub(super) fn of_tensor(pointee: &str) -> Option<&str> {
-    let base = match pointee {
-        "float1" | "float2" | "float3" | "float4" => "f32",
-        "int1" | "int2" | "int3" | "int4" => "i32",
-        "__half2" => "f16",
-        other => other,
-    };
-    ["f32", "f16", "bf16", "f8", "i8", "i32", "i64", "u8", "bool"].contains(&base).then_some(base)
+/// The manifest's name of a number of CUDA's, and its size in bytes.
+fn number(text: &str) -> Option<(String, u32)> {
+    let (leaf, size) = builtin(text)?;
+    Some((number_name(leaf)?, size.filter(|_| size == leaf.size())?))
+}
+
+/// The manifest's name of what a pointer of C++ points to: a number, a vector of CUDA's, `void`, or a float that no tensor has.
+pub fn element(text: &str) -> Option<String> {
+    builtin(text)?;
+    Some(number(text).map_or_else(|| text.to_owned(), |(name, _)| name))
+}
+
+/// The element of a tensor that a pointer to this can read; `None` if no tensor has such elements.
+pub(super) fn tensor_element(pointee: &str) -> Option<&'static str> {
+    let (leaf, _) = resolve::element(pointee)?;
+    DataType::from_name(&number_name(leaf)?).map(DataType::name)
 }
 
 #[cfg(test)]
@@ -218,27 +189,31 @@ mod tests {
 
     #[test]
     fn symbols_tell_types() {
-        let (name, params) = demangled("_Z8circ_padIfEvPKT_PS0_xiii").unwrap();
+        let types = |symbol: &str| {
+            let Demangled { name, params, .. } = demangle(symbol).unwrap();
+            (name, params.iter().filter_map(|param| mangled(param)).collect::<Vec<_>>())
+        };
+        let (name, params) = types("_Z8circ_padIfEvPKT_PS0_xiii");
         assert_eq!(name, "circ_pad");
         assert_eq!(
             params[..3],
             [
                 Mangled::Pointer("f32".into(), true),
                 Mangled::Pointer("f32".into(), false),
-                Mangled::Number("i64".into()),
+                Mangled::Number("i64".into(), 8),
             ]
         );
-        let (name, params) = demangled("_ZN3ops5scaleEP6__halfPK6float4N8cubinder5arrayIiLi4EEE").unwrap();
+        let (name, params) = types("_ZN3ops5scaleEP6__halfPK6float4N8cubinder5arrayIiLi4EEE");
         assert_eq!(name, "scale");
         assert_eq!(
             params,
             [
                 Mangled::Pointer("f16".into(), false),
                 Mangled::Pointer("float4".into(), true),
-                Mangled::Array("i32".into(), 4),
+                Mangled::Array("i32".into(), 4, 4),
             ]
         );
-        assert_eq!(demangled("_Z1kv"), Some(("k".to_owned(), Vec::new())));
+        assert_eq!(types("_Z1kv"), ("k".to_owned(), Vec::new()));
         // Outer<int>::k, ops::Outer<float>::perm<float, 1>, k<(anonymous namespace)::A>, k<&f>
         for (symbol, name, full) in [
             ("_ZN5OuterIiE1kEPKfPf", "k", "Outer<int>::k"),
@@ -252,7 +227,31 @@ mod tests {
             assert_eq!((found.name.as_str(), found.full.as_str()), (name, full), "{symbol}");
         }
         for symbol in ["scale", "_Z", "_Z9999k", ""] {
-            assert_eq!(demangled(symbol), None, "{symbol}");
+            assert_eq!(demangle(symbol), None, "{symbol}");
+        }
+    }
+
+    /// Names that C++ and CUDA reserve, and none that a class of the author's can have.
+    #[test]
+    fn builtin_types_have_names_in_manifests() {
+        for (text, name, of_tensor) in [
+            ("float", "f32", Some("f32")),
+            ("double", "f64", None),
+            ("unsigned long long", "u64", None),
+            ("signed char", "i8", Some("i8")),
+            ("float4", "float4", Some("f32")),
+            ("longlong2", "longlong2", Some("i64")),
+            ("__half", "f16", Some("f16")),
+            ("__half2", "__half2", Some("f16")),
+            ("__nv_fp8_e4m3", "f8", Some("f8")),
+            ("__nv_fp8_e5m2", "__nv_fp8_e5m2", None),
+            ("void", "void", None),
+        ] {
+            assert_eq!(element(text).as_deref(), Some(name), "{text}");
+            assert_eq!(tensor_element(name), of_tensor, "{text}");
+        }
+        for text in ["half", "half2", "int8_t", "nv_bfloat16", "std::size_t", "f32", "u8", "A", ""] {
+            assert_eq!(element(text), None, "{text}");
         }
     }
 
@@ -269,7 +268,7 @@ mod tests {
             symbol.push_str(&format!("S0_IS{last}_S{last}_E"));
         }
         let began = std::time::Instant::now();
-        let _ = demangled(&symbol);
+        let _ = demangle(&symbol);
         assert!(began.elapsed() < std::time::Duration::from_secs(1), "{:?}", began.elapsed());
     }
 
@@ -277,14 +276,15 @@ mod tests {
     fn arrays_of_numba_are_recognised() {
         let symbol =
             "_ZN8__main__8circ_padB2v1E5ArrayIfLi2E1C7mutable7alignedE5ArrayIdLi1E1A8readonly7alignedEi";
-        let (name, params) = demangled(symbol).unwrap();
+        let Demangled { name, params, .. } = demangle(symbol).unwrap();
+        let params: Vec<Mangled> = params.iter().filter_map(|param| mangled(param)).collect();
         assert_eq!(name, "circ_pad");
         assert_eq!(
             params,
             [
                 Mangled::Numba("f32".into(), 2, true),
                 Mangled::Numba("f64".into(), 1, false),
-                Mangled::Number("i32".into()),
+                Mangled::Number("i32".into(), 4),
             ]
         );
     }

@@ -16,9 +16,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use errors::{AmbiguousName, MissingKernel, SameTarget, Unnamed};
-pub use file::{load, loaded};
+pub use file::{load, load_bytes};
 use names::Unclear;
-pub use targets::{FromPtx, from_ptx, given, lacks_files, serving, unserved};
+pub use targets::{FromPtx, file_targets, from_ptx, lacks_files, serving, unserved};
 
 use crate::diagnostic::{Code, Diagnostic, fold, suggest};
 use crate::loaded::LoadedCode;
@@ -67,12 +67,12 @@ pub fn read(plugin: &mut Resolved) -> Vec<Diagnostic> {
             Err(found) => found.into_iter().for_each(&mut tell),
         }
     }
-    as_one(errors)
+    fold_file_errors(errors)
 }
 
 /// Of what is said of several files of code, or of several tables of it, in the same words, one message with all places.
 #[must_use]
-pub fn as_one(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
+pub fn fold_file_errors(diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
     const OF_FILES: [Code; 5] = [
         rules::KERNEL_NOT_FOUND,
         rules::LAUNCH_BOUNDS,

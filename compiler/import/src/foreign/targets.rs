@@ -30,6 +30,11 @@ pub fn serving(code: &ForeignCode, asked: Target, ptx_serves: bool) -> Option<us
     files.get(best).map(|(index, _)| *index)
 }
 
+/// The precompiled code of a plugin.
+fn codes(draft: &PluginDraft) -> impl Iterator<Item = &ForeignCode> {
+    draft.units.iter().filter_map(|unit| unit.foreign.as_ref())
+}
+
 /// Whether PTX runs on all that is newer where that is asked for.
 fn is_as_lasting(found: Arch, asked: Arch) -> bool {
     match asked.suffix {
@@ -64,7 +69,7 @@ pub struct FromPtx {
 #[must_use]
 pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<FromPtx> {
     let mut found: Vec<FromPtx> = Vec::new();
-    for code in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()) {
+    for code in codes(draft) {
         for target in asked.iter().filter(|target| target.kind == TargetKind::Cubin) {
             let file = serving(code, *target, ptx_serves).and_then(|file| code.files.get(file));
             let Some(ptx) = file.and_then(|file| Some(file.loaded.as_ref()?.target)) else { continue };
@@ -79,30 +84,26 @@ pub fn from_ptx(draft: &PluginDraft, asked: &[Target], ptx_serves: bool) -> Vec<
 
 /// All targets that a plugin's files are for, in their order, each with its place.
 #[must_use]
-pub fn given(draft: &PluginDraft) -> Vec<(Target, Span)> {
-    let mut all: Vec<(Target, Span)> = Vec::new();
-    for file in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()).flat_map(|code| &code.files) {
-        let Some(loaded) = &file.loaded else { continue };
-        if all.iter().all(|(known, _)| *known != loaded.target) {
-            all.push((loaded.target, file.span.clone()));
-        }
-    }
+pub fn file_targets(draft: &PluginDraft) -> Vec<(Target, Span)> {
+    let files = codes(draft).flat_map(|code| &code.files);
+    let targets = files.filter_map(|file| Some((file.loaded.as_ref()?.target, file.span.clone())));
+    let mut all: Vec<(Target, Span)> = targets.collect();
     all.sort_by_key(|(target, _)| *target);
+    all.dedup_by_key(|(target, _)| *target);
     all
 }
 
 /// Whether some file of a plugin's code could not be read, which was told.
 #[must_use]
 pub fn lacks_files(draft: &PluginDraft) -> bool {
-    let codes = draft.units.iter().filter_map(|unit| unit.foreign.as_ref());
-    codes.flat_map(|code| &code.files).any(|file| file.loaded.is_none())
+    codes(draft).flat_map(|code| &code.files).any(|file| file.loaded.is_none())
 }
 
 /// What has no code for targets that are asked for, each once; nothing is said of code whose files could not all be read.
 #[must_use]
 pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serves: bool) -> Vec<Diagnostic> {
     let mut found: Vec<Diagnostic> = Vec::new();
-    for code in draft.units.iter().filter_map(|unit| unit.foreign.as_ref()) {
+    for code in codes(draft) {
         if code.files.iter().any(|file| file.loaded.is_none()) {
             continue;
         }
@@ -114,7 +115,7 @@ pub fn unserved(draft: &PluginDraft, asked: &[(Target, Option<Span>)], ptx_serve
             found.push(error);
         }
     }
-    super::as_one(found)
+    super::fold_file_errors(found)
 }
 
 fn without_code(

@@ -192,6 +192,6 @@ proptest! {
 #[test]
 fn a_list_shows_at_most_forty_names() {
     let forty = vec!["`a`"; 40].join(", ");
-    assert_eq!(super::toml_reader::list(&["a"; 40]), forty);
-    assert_eq!(super::toml_reader::list(&["a"; 41]), format!("{forty} and 1 more"));
+    assert_eq!(super::toml_reader::list(["a"; 40]), forty);
+    assert_eq!(super::toml_reader::list(["a"; 41]), format!("{forty} and 1 more"));
 }

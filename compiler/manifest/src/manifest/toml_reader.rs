@@ -459,11 +459,11 @@ pub fn found(text: &str) -> String {
 }
 
 /// Names between backticks, with commas.
-pub fn list(names: &[&str]) -> String {
+pub fn list<N: std::fmt::Display>(names: impl IntoIterator<Item = N>) -> String {
     const MAX_SHOWN: usize = 40;
-    let shown: Vec<String> = names.iter().take(MAX_SHOWN).map(|name| format!("`{name}`")).collect();
-    match names.len().saturating_sub(MAX_SHOWN) {
-        0 => shown.join(", "),
-        more => format!("{} and {more} more", shown.join(", ")),
-    }
+    let mut shown: Vec<String> = names.into_iter().map(|name| format!("`{name}`")).collect();
+    let more = shown.len().saturating_sub(MAX_SHOWN);
+    shown.truncate(MAX_SHOWN);
+    let shown = shown.join(", ");
+    if more == 0 { shown } else { format!("{shown} and {more} more") }
 }

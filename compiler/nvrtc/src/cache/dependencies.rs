@@ -53,12 +53,12 @@ impl FileState {
 pub(crate) struct Files(Mutex<HashMap<PathBuf, FileState>>);
 
 impl Files {
-    fn known(&self) -> MutexGuard<'_, HashMap<PathBuf, FileState>> {
+    fn states(&self) -> MutexGuard<'_, HashMap<PathBuf, FileState>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn state(&self, path: &Path) -> FileState {
-        if let Some(known) = self.known().get(path) {
+        if let Some(known) = self.states().get(path) {
             return known.clone();
         }
         let place = match read(path) {
@@ -70,13 +70,13 @@ impl Files {
             }
             Err(place) => place,
         };
-        self.known().insert(path.to_owned(), place.clone());
+        self.states().insert(path.to_owned(), place.clone());
         place
     }
 
     /// The first place that is not as it was when it was read.
     pub(crate) fn changed(&self) -> Option<PathBuf> {
-        let known = self.known();
+        let known = self.states();
         let changed = known.iter().filter(|(path, place)| digest_of(path) != place.digest());
         changed.map(|(path, _)| path).min().cloned()
     }
@@ -120,7 +120,7 @@ fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {
 }
 
 /// What a compile of one unit reads besides its own text.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Dependencies {
     /// Every place that was looked at, and the digest of what is there.
     places: BTreeMap<PathBuf, Option<Digest>>,
@@ -147,13 +147,7 @@ impl Dependencies {
         toolkit: &[PathBuf],
         files: &Files,
     ) -> Dependencies {
-        let mut found = Dependencies {
-            places: BTreeMap::new(),
-            complete: true,
-            computed: false,
-            endless: None,
-            trusts_toolkit: false,
-        };
+        let mut found = Dependencies { complete: true, ..Dependencies::default() };
         let mut pasting = Pasting::default();
         let mut waiting: Vec<PathBuf> = Vec::new();
         for text in [&unit.source.text, &unit.prelude.text].into_iter().chain(options) {

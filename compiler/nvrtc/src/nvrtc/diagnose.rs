@@ -57,24 +57,18 @@ pub(super) fn diagnose(log: &Log, unit: &TranslationUnit, library: &[PathBuf]) -
     let mut files = Files { unit, library, opened: HashMap::new() };
     let (of_name, others): (Vec<&Message>, Vec<&Message>) =
         log.messages.iter().partition(|message| message.is_of_name());
-    let mut messages: Vec<CompileMessage> = Vec::new();
+    let mut findings: Vec<Finding<'_>> = Vec::new();
     for message in others {
-        let message = files.locate(message);
-        // A character of several bytes gives a message for each.
-        let repeats = |earlier: &CompileMessage| match message.author {
-            Author::User => *earlier == message,
-            _ => earlier.diagnostic.message == message.diagnostic.message,
-        };
-        if !messages.iter().any(repeats) {
-            messages.push(message);
+        let finding = files.locate(message);
+        if !findings.iter().any(|earlier| finding.repeats(earlier)) {
+            findings.push(finding);
         }
     }
     // If the text itself has errors, a kernel that cannot be named is a consequence, as warnings may be.
-    let is_error = |message: &CompileMessage| message.diagnostic.severity == Severity::Error;
-    let broken = messages.iter().any(is_error);
-    if broken {
-        messages.retain(is_error);
-    }
+    let is_error = |finding: &Finding<'_>| finding.message.severity == Severity::Error;
+    let broken = findings.iter().any(is_error);
+    findings.retain(|finding| !broken || is_error(finding));
+    let messages = findings.into_iter().map(|finding| files.render(finding)).collect();
     let mut messages = first_of_each_line(messages, unit);
     if !of_name.is_empty() && !broken {
         messages.push(unknown_kernel(&of_name, unit));
@@ -151,6 +145,36 @@ fn unknown_kernel(messages: &[&Message], unit: &TranslationUnit) -> CompileMessa
     CompileMessage { cause, author: Author::User, diagnostic }
 }
 
+/// A message of the log, and its place in the user's files.
+struct Finding<'m> {
+    message: &'m Message,
+    place: Place,
+}
+
+/// Whose text a message is about, and where it is.
+enum Place {
+    /// The generated header or NVRTC's own, by this name.
+    GivenHeader(&'static str),
+    /// One of CUDA's headers.
+    LibraryHeader(LibraryHeader),
+    /// The author's text; `None` if the file cannot be read, or the message has no location.
+    Text(Option<Span>),
+}
+
+impl Finding<'_> {
+    /// Whether it adds nothing to an earlier one. A header is reported once, and a character of several bytes has a message for each byte.
+    fn repeats(&self, earlier: &Finding<'_>) -> bool {
+        match (&self.place, &earlier.place) {
+            (Place::GivenHeader(header), Place::GivenHeader(other)) => header == other,
+            (Place::LibraryHeader(header), Place::LibraryHeader(other)) => header.name == other.name,
+            (Place::Text(span), Place::Text(other)) => {
+                span == other && self.message.says_the_same(earlier.message)
+            }
+            _ => false,
+        }
+    }
+}
+
 /// The texts that a log points into.
 struct Files<'a> {
     unit: &'a TranslationUnit,
@@ -159,64 +183,73 @@ struct Files<'a> {
 }
 
 impl Files<'_> {
-    /// A message in the user's files.
-    fn locate(&mut self, message: &Message) -> CompileMessage {
+    /// Finds the place of a message.
+    fn locate<'m>(&mut self, message: &'m Message) -> Finding<'m> {
+        let in_header = || {
+            let location = message.location.as_ref().filter(|_| message.severity == Severity::Error)?;
+            match location.file.as_str() {
+                PRELUDE_NAME => Some(Place::GivenHeader("the generated header `cubinder.h`")),
+                BUILT_IN => Some(Place::GivenHeader("NVRTC's own header")),
+                _ if message.context.is_empty() => {
+                    self.in_the_library(message.text.clone(), location).map(Place::LibraryHeader)
+                }
+                _ => None,
+            }
+        };
+        let place = in_header().unwrap_or_else(|| {
+            Place::Text(message.location.as_ref().and_then(|location| self.span(location)))
+        });
+        Finding { message, place }
+    }
+
+    /// Renders a message in the user's files.
+    fn render(&mut self, Finding { message, place }: Finding<'_>) -> CompileMessage {
         let TranslationUnit { name, kernel_span, .. } = self.unit;
         let (file, kernel) = (name.clone(), kernel_span.clone());
-        let cause = message.cause.clone();
-        let of = |author, diagnostic: Diagnostic| CompileMessage { cause: cause.clone(), author, diagnostic };
-        match cause.clone() {
-            Cause::ParameterSpace(Excess { needed, limit, symbol }) => {
-                return of(Author::User, ParameterSpace { needed, limit, symbol, file, kernel }.into());
+        let (mut cause, reported) = (message.cause.clone(), message.text.clone());
+        let (author, diagnostic) = match (place, cause.clone()) {
+            (Place::GivenHeader(header), _) => {
+                (Author::Compiler, GivenHeader { header, reported, kernel }.into())
             }
-            Cause::SharedMemory(Excess { needed, limit, symbol }) => {
-                return of(Author::User, SharedMemory { needed, limit, symbol, file, kernel }.into());
+            (Place::LibraryHeader(error), _) => (Author::Cuda, error.into()),
+            (_, Cause::ParameterSpace(Excess { needed, limit, symbol })) => {
+                (Author::User, ParameterSpace { needed, limit, symbol, file, kernel }.into())
             }
-            _ => {}
-        }
-        let reported = message.text.clone();
-        if let Some(location) = message.location.as_ref().filter(|_| message.severity == Severity::Error) {
-            let header = match location.file.as_str() {
-                PRELUDE_NAME => Some("the generated header `cubinder.h`"),
-                BUILT_IN => Some("NVRTC's own header"),
-                _ => None,
-            };
-            if let Some(header) = header {
-                return of(Author::Compiler, GivenHeader { header, reported, kernel }.into());
+            (_, Cause::SharedMemory(Excess { needed, limit, symbol })) => {
+                (Author::User, SharedMemory { needed, limit, symbol, file, kernel }.into())
             }
-            if message.context.is_empty()
-                && let Some(error) = self.in_the_library(reported, location)
-            {
-                return of(Author::Cuda, error.into());
-            }
-        }
-        if cause == Cause::UnmarkedFunction {
-            return of(Author::User, self.unmarked(message));
-        }
+            (Place::Text(span), Cause::UnmarkedFunction) => (Author::User, self.unmarked(message, span)),
+            (Place::Text(span), _) => (Author::User, self.reported(message, span, &mut cause)),
+        };
+        CompileMessage { cause, author, diagnostic }
+    }
+
+    /// A message in NVRTC's own words. Updates its cause if the parser does not recover from it.
+    fn reported(&mut self, message: &Message, span: Option<Span>, cause: &mut Cause) -> Diagnostic {
         let mut diagnostic = match message.severity {
             Severity::Error => Diagnostic::error(&message.text).code(rules::KERNEL_ERROR),
             Severity::Warning => Diagnostic::warning(&message.text),
         };
-        diagnostic = self.at(diagnostic, message.location.as_ref());
+        diagnostic = self.with_place(diagnostic, message.location.as_ref(), span);
         match &message.location {
             Some(location) => {
                 if let Some(span) = self.included_at(&location.file) {
                     diagnostic = diagnostic.related(span, "included here");
                 }
             }
-            None => diagnostic = diagnostic.note(format!("the source is `{name}`")),
+            None => diagnostic = diagnostic.note(format!("the source is `{}`", self.unit.name)),
         }
         for Context { text, location } in &message.context {
             let span = location.as_ref().map(|location| self.span(location));
             diagnostic = match (location, span) {
                 (_, Some(Some(span))) => diagnostic.related(span, text),
                 (Some(Location { file, line, .. }), _) => {
-                    diagnostic.note(format!("{text} at line {line} of {file}"))
+                    diagnostic.note(format!("{text} at line {line} of `{file}`"))
                 }
                 (None, _) => diagnostic.note(text),
             };
         }
-        let missing = self.missing_semicolon(&cause, &diagnostic);
+        let missing = self.missing_semicolon(cause, &diagnostic);
         let is_lost = match (&cause, &diagnostic.primary) {
             (Cause::ExpectedSemicolon, Some(Label { span, .. })) => {
                 span.source.text.get(span.range.clone()) == Some("}")
@@ -230,20 +263,25 @@ impl Files<'_> {
             Some(number) if message.severity == Severity::Warning => {
                 Some(format!("mend it, or add the option `--diag-suppress={number}`"))
             }
-            _ => host::help(&cause, message.location.as_ref().map_or("", |location| &location.file)),
+            _ => host::help(cause, message.location.as_ref().map_or("", |location| &location.file)),
         };
-        let cause = if is_lost { Cause::UnrecoverableSyntax } else { cause };
-        CompileMessage { cause, author: Author::User, diagnostic }
+        if is_lost {
+            *cause = Cause::UnrecoverableSyntax;
+        }
+        diagnostic
     }
 
     /// Adds the place of a message, the kernel in the manifest if it has none.
-    fn at(&mut self, diagnostic: Diagnostic, location: Option<&Location>) -> Diagnostic {
-        let Some(location) = location else {
-            return diagnostic.at(self.unit.kernel_span.clone(), "compiled for this kernel");
-        };
-        match self.span(location) {
-            Some(span) => diagnostic.at(span, ""),
-            None => diagnostic.note(format!("at {}:{}", location.file, location.line)),
+    fn with_place(
+        &self,
+        diagnostic: Diagnostic,
+        location: Option<&Location>,
+        span: Option<Span>,
+    ) -> Diagnostic {
+        match (location, span) {
+            (None, _) => diagnostic.at(self.unit.kernel_span.clone(), "compiled for this kernel"),
+            (_, Some(span)) => diagnostic.at(span, ""),
+            (Some(location), None) => diagnostic.note(format!("at {}:{}", location.file, location.line)),
         }
     }
 
@@ -263,13 +301,12 @@ impl Files<'_> {
     }
 
     /// A function that is neither a kernel nor for kernels. NVRTC's own advice, an option, would make the kernel none.
-    fn unmarked(&mut self, message: &Message) -> Diagnostic {
-        let span = message.location.as_ref().and_then(|location| self.span(location));
+    fn unmarked(&self, message: &Message, span: Option<Span>) -> Diagnostic {
         let name = span.as_ref().map(|span| &span.source.text[span.range.clone()]);
         let name = name.filter(|name| name.chars().all(|c| c.is_alphanumeric() || c == '_'));
         let function = name.map_or_else(|| "a function".to_owned(), |name| format!("the function `{name}`"));
         let error = Diagnostic::error(format!("{function} is marked neither `__global__` nor `__device__`"));
-        self.at(error.code(rules::KERNEL_ERROR), message.location.as_ref())
+        self.with_place(error.code(rules::KERNEL_ERROR), message.location.as_ref(), span)
             .help("write `__global__` before a kernel, and `__device__` before what kernels call")
     }
 

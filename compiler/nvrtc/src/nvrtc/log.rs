@@ -38,6 +38,13 @@ impl Message {
         }
     }
 
+    /// Whether it differs from another in nothing but the place in its line.
+    pub(super) fn says_the_same(&self, other: &Message) -> bool {
+        let line = |message: &Message| message.location.clone().map(|it| Location { excerpt: None, ..it });
+        let (one, other) = [self, other].map(|it| Message { location: line(it), ..it.clone() }).into();
+        one == other
+    }
+
     /// Whether it is about a kernel's name in the manifest.
     pub(super) fn is_of_name(&self) -> bool {
         self.location.as_ref().is_some_and(|location| location.file == NAME_MAP)

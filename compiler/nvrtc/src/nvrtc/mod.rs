@@ -110,15 +110,6 @@ impl Compiler {
         }
     }
 
-    fn version(&self) -> (i32, i32) {
-        match self {
-            Compiler::InProcess(nvrtc) => nvrtc.version(),
-            Compiler::Workers(_, about) => about.version,
-            #[cfg(test)]
-            Compiler::StandIn(_) => (13, 0),
-        }
-    }
-
     /// Compiles. A worker process also asks NVRTC which files it reads.
     fn compile(&self, program: Program) -> Result<Result<WorkerOutput, CompileError>, WorkerFailure> {
         match self {
@@ -139,12 +130,12 @@ impl Compiler {
                     asking.options.push(TRACE_INCLUDES.into());
                     match workers.compile(&asking)? {
                         // NVRTC rejects this option, or one of the user's.
-                        Err(CompileError::Option { .. }) => {}
+                        Err(CompileError::Option(_)) => {}
                         result => return Ok(result),
                     }
                 }
                 let result = workers.compile(&program)?;
-                if matches!(result, Ok(_) | Err(CompileError::Rejected { .. })) {
+                if matches!(result, Ok(_) | Err(CompileError::Rejected(_))) {
                     workers.cannot_trace.store(true, Ordering::Relaxed);
                 }
                 Ok(result.map(|compiled| WorkerOutput { printed: None, ..compiled }))
@@ -166,7 +157,7 @@ fn call_for(
 ) -> Result<WorkerOutput, Vec<CompileMessage>> {
     let target = purpose.target();
     let include = include_folders(unit, settings, toolkit_include);
-    let options = options::options(unit, purpose, settings, &include, compiler.version());
+    let options = options::options(unit, purpose, settings, &include, compiler.about().version);
     let program = Program {
         source: unit.text.clone(),
         name: PROGRAM_NAME.to_owned(),
@@ -178,8 +169,8 @@ fn call_for(
         Ok(result) => result.map_err(|error| failure(&error, compiler, unit, target, toolkit_include)),
         Err(WorkerFailure::Start(reason)) => Err(vec![CompileMessage::new(Diagnostic::error(reason))]),
         Err(WorkerFailure::Ended(Ending { reason, printed })) => {
-            let ((major, minor), file, kernel) =
-                (compiler.version(), unit.name.clone(), unit.kernel_span.clone());
+            let (major, minor) = compiler.about().version;
+            let (file, kernel) = (unit.name.clone(), unit.kernel_span.clone());
             Err(vec![CompileMessage::new(Crash { major, minor, file, target, kernel, reason, printed })])
         }
     }
@@ -214,11 +205,11 @@ fn failure(
 ) -> Vec<CompileMessage> {
     let kernel = unit.kernel_span.clone();
     let log = match error {
-        CompileError::Option { log } => return vec![rejected_option(log, &compiler.about(), target)],
-        CompileError::Nul { what } => {
+        CompileError::Option(log) => return vec![rejected_option(log, &compiler.about(), target)],
+        CompileError::Nul(what) => {
             return vec![CompileMessage::new(Nul { what, file: unit.source.path.display(), kernel })];
         }
-        CompileError::Rejected { log } | CompileError::Failed { log, .. } => log::parse(log),
+        CompileError::Rejected(log) | CompileError::Failed { log, .. } => log::parse(log),
     };
     let mut messages = diagnose::diagnose(&log, unit, library);
     if !messages.iter().any(|message| message.diagnostic.severity == Severity::Error) {

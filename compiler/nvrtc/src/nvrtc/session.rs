@@ -30,7 +30,7 @@ use crate::toolkit::Toolkit;
 use crate::{codegen, cuda, path};
 
 /// Grows when the meaning of an entry changes within a release.
-const FORMAT: &str = "cubinder code 5";
+const FORMAT: &str = "cubinder code 6";
 
 /// Everything that compiles of one project have in common. May be used from any number of threads.
 #[derive(Debug)]
@@ -53,25 +53,15 @@ pub struct Session {
 /// A unit whose includes are known.
 #[derive(Debug, Clone)]
 pub struct PreparedUnit {
-    unit: TranslationUnit,
-    settings: Arc<Settings>,
+    /// The unit itself.
+    pub unit: TranslationUnit,
+    /// The folders and options that it is compiled with.
+    pub settings: Arc<Settings>,
     dependencies: Dependencies,
     key: Digest,
 }
 
 impl PreparedUnit {
-    /// The unit itself.
-    #[must_use]
-    pub fn unit(&self) -> &TranslationUnit {
-        &self.unit
-    }
-
-    /// The folders and options that it is compiled with.
-    #[must_use]
-    pub fn settings(&self) -> &Settings {
-        &self.settings
-    }
-
     /// Whether it includes files of the project whose names only the preprocessor can tell.
     #[must_use]
     pub fn has_computed_includes(&self) -> bool {
@@ -232,21 +222,23 @@ impl Session {
         prepared: &PreparedUnit,
         target: Target,
     ) -> Result<Signature, Vec<CompileMessage>> {
-        let key = self.key("signature", prepared, Purpose::Signature(target.arch));
-        if let Some(signature) = self.stored(prepared, &key, Some::<Signature>) {
-            return Ok(signature);
-        }
-        let (signatures, read) = self.compile_signatures(&[prepared], target)?;
-        let signature = signatures.into_iter().next();
-        let signature = signature.ok_or_else(|| vec![CompileMessage::new(NoCode { target })])?;
-        self.store(prepared, &key, &signature, &read);
-        Ok(signature)
+        let (mut found, errors) = self.find_signatures(&[prepared], target);
+        found.pop().flatten().ok_or(errors)
     }
 
     /// [`Session::signature`] of each of several units that differ in nothing but their kernels: those that the cache does not have come from one
     /// compile. Where that fails, for whichever of them, they have none: alone the others may have one.
     #[must_use]
     pub fn signatures(&self, units: &[&PreparedUnit], target: Target) -> Vec<Option<Signature>> {
+        self.find_signatures(units, target).0
+    }
+
+    /// The signatures that are known, and the errors of the compile that should have given the others.
+    fn find_signatures(
+        &self,
+        units: &[&PreparedUnit],
+        target: Target,
+    ) -> (Vec<Option<Signature>>, Vec<CompileMessage>) {
         let mut found: Vec<Option<Signature>> = Vec::new();
         let mut missing = Vec::new();
         for (index, unit) in units.iter().enumerate() {
@@ -258,12 +250,15 @@ impl Session {
             found.push(stored);
         }
         let of_missing: Vec<&PreparedUnit> = missing.iter().map(|(index, _)| units[*index]).collect();
-        let Ok((signatures, read)) = self.compile_signatures(&of_missing, target) else { return found };
+        let (signatures, read) = match self.compile_signatures(&of_missing, target) {
+            Ok(compiled) => compiled,
+            Err(errors) => return (found, errors),
+        };
         for ((index, key), signature) in missing.iter().zip(signatures) {
             self.store(units[*index], key, &signature, &read);
             found[*index] = Some(signature);
         }
-        found
+        (found, Vec::new())
     }
 
     /// The signatures of units from one compile, and the files that it read.
@@ -276,6 +271,10 @@ impl Session {
         let kernels: Vec<&str> = units.iter().map(|unit| unit.unit.kernel.as_str()).collect();
         let (compiled, _) = self.call(first, &kernels, Purpose::Signature(target.arch))?;
         let WorkerOutput { output, printed } = compiled;
+        let has_symbols = output.lowered_names.len() == units.len();
+        if !has_symbols || output.ptx.is_empty() || output.lowered_names.iter().any(String::is_empty) {
+            return Err(vec![CompileMessage::new(NoCode { target })]);
+        }
         let unreadable = |error: SignatureError| {
             let (kernel, span) = (first.unit.kernel.clone(), first.unit.kernel_span.clone());
             vec![CompileMessage::new(UnreadableSignature { kernel, reason: error.to_string(), span })]
@@ -296,7 +295,7 @@ impl Session {
     pub fn release(&self) -> Result<(i32, i32), Diagnostic> {
         match self.toolkit.release() {
             Some(release) => Ok(release),
-            None => self.compiler().map(Compiler::version),
+            None => self.compiler().map(|compiler| compiler.about().version),
         }
     }
 
@@ -476,7 +475,7 @@ impl Session {
             statistics.nvrtc_time += start.elapsed();
         });
         let result = result.map_err(|errors| with_missing_headers(errors, &self.toolkit));
-        Ok((result?, compiler.version()))
+        Ok((result?, compiler.about().version))
     }
 }
 

@@ -115,7 +115,7 @@ __global__ void k(Plain p, const Byte b, Below n, Large l, Long w, Narrow c, Tru
     ];
     assert_eq!(types[..9], expected.map(ParamType::Enum));
     // One without names is written as the integer that it is.
-    assert_eq!(types[9], ParamType::Int { bytes: 4 });
+    assert_eq!(types[9], ParamType::Scalar(ScalarType::Int { bytes: 4 }));
     // The names of both are -1.
     assert_eq!(types[10..], [natural(63), natural(63)].map(ParamType::Enum));
 }

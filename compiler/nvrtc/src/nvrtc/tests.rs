@@ -515,5 +515,5 @@ fn built_in_headers_that_are_missing_are_said() {
     let link = folder.path().join("libnvrtc.so.13");
     std::os::unix::fs::symlink(&toolkit.nvrtc, &link).unwrap();
     let error = Nvrtc::load(&link).unwrap_err();
-    assert!(matches!(error, nvrtc_sys::LoadError::MissingBuiltins { .. }), "{error}");
+    assert!(matches!(error, nvrtc_sys::LoadError::MissingBuiltins(..)), "{error}");
 }

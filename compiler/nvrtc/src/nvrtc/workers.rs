@@ -407,9 +407,9 @@ mod tests {
         let all = [
             Ok(WorkerOutput { output: output.clone(), printed: None }),
             Ok(WorkerOutput { output, printed: Some(b"d/a.h\n".to_vec()) }),
-            Err(CompileError::Rejected { log: "no".to_owned() }),
-            Err(CompileError::Option { log: "no".to_owned() }),
-            Err(CompileError::Nul { what: "source".into() }),
+            Err(CompileError::Rejected("no".to_owned())),
+            Err(CompileError::Option("no".to_owned())),
+            Err(CompileError::Nul("source".into())),
             Err(failed()),
         ];
         for result in all {

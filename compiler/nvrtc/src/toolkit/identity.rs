@@ -13,16 +13,17 @@ use object::elf::FileHeader64;
 use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 
+use crate::cache::KeyHasher;
 use crate::source;
 
 /// The identity of NVRTC's file and of every `libnvrtc-builtins.so*` beside it.
 pub(super) fn of_nvrtc(path: &Path) -> io::Result<Digest> {
-    let mut hasher = blake3::Hasher::new();
+    let mut key = KeyHasher::new("NVRTC");
     for file in std::iter::once(path.to_owned()).chain(builtins_beside(path)?) {
-        let name = file.file_name().unwrap_or_default().to_string_lossy();
-        hasher.update(&(name.len() as u64).to_le_bytes()).update(name.as_bytes()).update(&of_file(&file)?.0);
+        let name = file.file_name().unwrap_or_default();
+        key = key.field(name.as_encoded_bytes()).field(&of_file(&file)?.0);
     }
-    Ok(Digest(*hasher.finalize().as_bytes()))
+    Ok(key.finish())
 }
 
 fn builtins_beside(path: &Path) -> io::Result<Vec<PathBuf>> {

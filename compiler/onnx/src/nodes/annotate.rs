@@ -174,7 +174,7 @@ pub fn annotate<'m>(
         let (found, becomes) = match (mapped, whose) {
             (Some(place), _) => (place, true),
             (_, NodeOwner::Plugin(place)) => (place, false),
-            (_, NodeOwner::UnmatchedNode(UnmatchedNode { near: Some(near), .. })) if takes.takes(near) => {
+            (_, NodeOwner::Unmatched(UnmatchedNode { near: Some(near), .. })) if takes.takes(near) => {
                 (near.place, true)
             }
             _ => continue,
@@ -227,24 +227,21 @@ fn is_text(node: &Node, name: &str, value: &str) -> bool {
 /// Changes a node of a plugin; of one that only now becomes the plugin's (`becomes`), also what it says of whose it is.
 fn change(edits: &mut Edits<'_>, id: NodeId, node: &Node, (plugin, becomes): (&Plugin, bool)) -> Vec<Change> {
     let mut changes = Vec::new();
+    let mut add = |what: &str, before: Option<String>, after: String| {
+        changes.push(Change { what: what.to_owned(), before, after });
+    };
     let text = |text: &str| format!("{text:?}");
     if node.op_type() != plugin.name {
         edits.set_op_type(id, &plugin.name);
-        changes.push(Change {
-            what: "op_type".to_owned(),
-            before: Some(text(node.op_type())),
-            after: text(&plugin.name),
-        });
+        add("op_type", Some(text(node.op_type())), text(&plugin.name));
     }
     if becomes && node.domain() != plugin.namespace {
         edits.set_domain(id, &plugin.namespace);
-        let before = node.proto.domain.as_deref().map(text);
-        changes.push(Change { what: "domain".to_owned(), before, after: text(&plugin.namespace) });
+        add("domain", node.proto.domain.as_deref().map(text), text(&plugin.namespace));
     }
     for wanted in wanted(node, plugin) {
         edits.set_attribute(id, &wanted);
-        let before = node.attribute(wanted.name()).map(shown);
-        changes.push(Change { what: wanted.name().to_owned(), before, after: shown(&wanted) });
+        add(wanted.name(), node.attribute(wanted.name()).map(shown), shown(&wanted));
     }
     changes
 }
@@ -256,14 +253,14 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
         if !is_reference(node, name) && !is_text(node, name, value) {
             wanted.push(AttributeProto {
                 s: Some(value.clone().into_bytes()),
-                ..new(name, AttributeType::String)
+                ..attribute_of(name, AttributeType::String)
             });
         }
     }
     // 0 is the author's wish, and no mistake.
     let is_kept = |stated: &AttributeProto| kind(stated) == AttributeType::Int;
     if !is_reference(node, AOT) && !node.attribute(AOT).is_some_and(is_kept) {
-        wanted.push(AttributeProto { i: Some(1), ..new(AOT, AttributeType::Int) });
+        wanted.push(AttributeProto { i: Some(1), ..attribute_of(AOT, AttributeType::Int) });
     }
     let indices = shape_input_indices(plugin);
     let is_right = match node.attribute(SHAPE_INPUTS) {
@@ -272,7 +269,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
         Some(stated) => kind(stated) == AttributeType::Ints && stated.ints == indices,
     };
     if !is_right {
-        wanted.push(AttributeProto { ints: indices, ..new(SHAPE_INPUTS, AttributeType::Ints) });
+        wanted.push(AttributeProto { ints: indices, ..attribute_of(SHAPE_INPUTS, AttributeType::Ints) });
     }
     // A default would hide that another name was meant to be this one.
     let unknown = unknown(plugin, node).take(MOST_REPORTED);
@@ -284,7 +281,7 @@ fn wanted(node: &Node, plugin: &Plugin) -> Vec<AttributeProto> {
     wanted
 }
 
-fn new(name: &str, kind: AttributeType) -> AttributeProto {
+fn attribute_of(name: &str, kind: AttributeType) -> AttributeProto {
     AttributeProto { name: Some(name.to_owned()), r#type: Some(kind as i32), ..AttributeProto::default() }
 }
 
@@ -298,33 +295,38 @@ fn default(attribute: &Attribute) -> Option<AttributeProto> {
             .into_iter()
             .map(|byte| u8::try_from(byte).ok().filter(|byte| *byte != 0))
             .collect();
-        return Some(AttributeProto { s: Some(bytes?), ..new(name, AttributeType::String) });
+        return Some(AttributeProto { s: Some(bytes?), ..attribute_of(name, AttributeType::String) });
     }
     let values = match value {
         Value::Array(items) => items.as_slice(),
         one => std::slice::from_ref(one),
     };
-    let kind = |list, one| new(name, if attribute.ty.list { list } else { one });
+    let is_list = attribute.ty.list;
+    let kind = |list, one| attribute_of(name, if is_list { list } else { one });
     Some(match attribute.ty.element {
         AttributeElement::String => {
-            let strings: Vec<Vec<u8>> = values.iter().map(text).collect::<Option<_>>()?;
-            let s = strings.first().cloned().filter(|_| !attribute.ty.list);
-            let strings = if attribute.ty.list { strings } else { Vec::new() };
+            let (s, strings) = one_or_list(values, is_list, text)?;
             AttributeProto { s, strings, ..kind(AttributeType::Strings, AttributeType::String) }
         }
         element if element.is_float() => {
-            let floats: Vec<f32> = values.iter().map(float).collect::<Option<_>>()?;
-            let f = floats.first().copied().filter(|_| !attribute.ty.list);
-            let floats = if attribute.ty.list { floats } else { Vec::new() };
+            let (f, floats) = one_or_list(values, is_list, float)?;
             AttributeProto { f, floats, ..kind(AttributeType::Floats, AttributeType::Float) }
         }
         _ => {
-            let ints: Vec<i64> = values.iter().map(integer).collect::<Option<_>>()?;
-            let i = ints.first().copied().filter(|_| !attribute.ty.list);
-            let ints = if attribute.ty.list { ints } else { Vec::new() };
+            let (i, ints) = one_or_list(values, is_list, integer)?;
             AttributeProto { i, ints, ..kind(AttributeType::Ints, AttributeType::Int) }
         }
     })
+}
+
+/// Values for the two fields of an attribute that one or several are written into.
+fn one_or_list<T>(
+    values: &[Value],
+    is_list: bool,
+    read: impl Fn(&Value) -> Option<T>,
+) -> Option<(Option<T>, Vec<T>)> {
+    let all: Vec<T> = values.iter().map(read).collect::<Option<_>>()?;
+    Some(if is_list { (None, all) } else { (all.into_iter().next(), Vec::new()) })
 }
 
 fn text(value: &Value) -> Option<Vec<u8>> {
@@ -363,23 +365,18 @@ fn shown(attribute: &AttributeProto) -> String {
         return format!("(`{name}` of each call)");
     }
     let float = |value: f32| format!("{value:?}");
-    let (items, count): (Vec<String>, usize) = match kind(attribute) {
+    let items: Vec<String> = match kind(attribute) {
         AttributeType::Int => return attribute.i().to_string(),
         AttributeType::Float => return float(attribute.f()),
         AttributeType::String => return text(attribute.s()),
-        AttributeType::Ints => {
-            (attribute.ints.iter().take(MOST).map(i64::to_string).collect(), attribute.ints.len())
-        }
-        AttributeType::Floats => {
-            (attribute.floats.iter().take(MOST).copied().map(float).collect(), attribute.floats.len())
-        }
-        AttributeType::Strings => {
-            (attribute.strings.iter().take(MOST).map(|value| text(value)).collect(), attribute.strings.len())
-        }
+        AttributeType::Ints => attribute.ints.iter().take(MOST + 1).map(i64::to_string).collect(),
+        AttributeType::Floats => attribute.floats.iter().take(MOST + 1).copied().map(float).collect(),
+        AttributeType::Strings => attribute.strings.iter().take(MOST + 1).map(|value| text(value)).collect(),
         other => return format!("({})", other.as_str_name()),
     };
-    let more = if count > MOST { ", ..." } else { "" };
-    format!("[{}{more}]", items.join(", "))
+    let more = if items.len() > MOST { ", ..." } else { "" };
+    let shown = items.get(..MOST).unwrap_or(&items);
+    format!("[{}{more}]", shown.join(", "))
 }
 
 /// The changes as a diff; ends with a line end. Control characters of the file never reach the terminal.

@@ -20,18 +20,6 @@ pub(super) struct Calls<'m> {
     agreed: HashMap<Name<'m>, HashMap<&'m str, &'m AttributeProto>>,
 }
 
-/// The value of an attribute in the calls of a function.
-struct CallValue<'m> {
-    /// The first of them.
-    value: &'m AttributeProto,
-    /// How many calls say this.
-    calls: usize,
-    /// The last of them.
-    last: usize,
-    /// Whether one says something else, or something that is not known.
-    differs: bool,
-}
-
 impl<'m> Calls<'m> {
     pub(super) fn new(model: &'m Model) -> Calls<'m> {
         let mut calls: HashMap<Name<'m>, Vec<&'m Node>> =
@@ -73,23 +61,20 @@ impl<'m> Calls<'m> {
 
 /// What all calls say alike: one pass over them, because a model may have many calls and many references.
 fn agreed<'m>(calls: &[&'m Node]) -> HashMap<&'m str, &'m AttributeProto> {
-    let mut all: HashMap<&str, CallValue<'m>> = HashMap::new();
-    for (call, node) in calls.iter().enumerate() {
+    let mut agreed: Option<HashMap<&str, Option<&'m AttributeProto>>> = None;
+    for node in calls {
+        let mut own = HashMap::new();
         for value in &node.proto.attribute {
-            let stated = all.entry(value.name()).or_insert(CallValue {
-                value,
-                calls: 0,
-                last: usize::MAX,
-                differs: reference(value).is_some(),
-            });
-            // Of two in one call nobody knows which counts.
-            stated.differs = stated.differs || stated.last == call || stated.value != value;
-            stated.calls += 1;
-            stated.last = call;
+            // The value of a reference is not known, nor which of two in one call counts.
+            let stated = Some(value).filter(|value| reference(value).is_none());
+            own.entry(value.name()).and_modify(|known| *known = None).or_insert(stated);
+        }
+        match &mut agreed {
+            None => agreed = Some(own),
+            Some(agreed) => agreed.retain(|name, value| own.get(name) == Some(value)),
         }
     }
-    let agreed = all.into_iter().filter(|(_, stated)| !stated.differs && stated.calls == calls.len());
-    agreed.map(|(name, stated)| (name, stated.value)).collect()
+    agreed.into_iter().flatten().filter_map(|(name, value)| Some((name, value?))).collect()
 }
 
 fn function(owner: &Owner) -> Option<Name<'_>> {

@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 use crate::Node;
 use crate::proto::attribute_proto::AttributeType;
 use cubinder_expr as expr;
-use cubinder_expr::RangeEnvironment;
 use cubinder_expr::{DataType, Value};
 use cubinder_launch as launch;
-use cubinder_launch::{Facts, Rule, Signature, Steps, check_limits, rules_of_attributes, rules_of_shapes};
+use cubinder_launch::{
+    AnyValues, Facts, Rule, Signature, Steps, check_limits, rules_of_attributes, rules_of_shapes,
+};
 use cubinder_model::attribute_check::Unmet;
 use cubinder_model::field::attribute_value;
 use cubinder_model::{Attribute, Input, Plugin, Requirement, Variant};
@@ -85,14 +86,14 @@ pub(super) const MOST_REPORTED: usize = 16;
 /// The attributes of a node that mean nothing to its plugin.
 pub(super) fn unknown<'n>(plugin: &Plugin, node: &'n Node) -> impl Iterator<Item = &'n str> {
     let names = node.proto.attribute.iter().map(crate::proto::AttributeProto::name);
-    names.filter(|name| !known(plugin).any(|known| known == *name))
+    names.filter(|name| !meaningful_attributes(plugin).any(|known| known == *name))
 }
 
 /// The attributes of a node that are TensorRT's own.
 const OWN: [&str; 4] = [NAMESPACE, VERSION, AOT, SHAPE_INPUTS];
 
 /// The attributes that mean something in a node of a plugin.
-fn known(plugin: &Plugin) -> impl Iterator<Item = &str> {
+fn meaningful_attributes(plugin: &Plugin) -> impl Iterator<Item = &str> {
     plugin.attributes.iter().map(|attribute| attribute.name.as_str()).chain(OWN)
 }
 
@@ -117,7 +118,7 @@ fn unread_own_attributes(node: &Node) -> impl Iterator<Item = Finding> {
 
 /// The attribute that an [`unknown`] one was meant to be: one that the node does not have.
 pub(super) fn meant<'p>(plugin: &'p Plugin, node: &Node, name: &str) -> Option<&'p str> {
-    suggest(name, known(plugin).filter(|known| node.attribute(known).is_none()))
+    suggest(name, meaningful_attributes(plugin).filter(|known| node.attribute(known).is_none()))
 }
 
 /// The values of all attributes, as the plugin reads them; none where one is wrong or not known.
@@ -332,7 +333,7 @@ fn shapes(
         let Rule::Require(require) = rule else { continue };
         findings.extend(match rule.check(plugin, &facts, steps) {
             Ok(Some(())) => None,
-            Ok(None) => never_holds(plugin, require, attributes, inputs),
+            Ok(None) => never_holds(plugin, require, &facts, inputs),
             Err(Unmet(why)) => Some(UnmetRequirement { why }.into()),
         });
     }
@@ -343,10 +344,10 @@ fn shapes(
 fn never_holds(
     plugin: &Plugin,
     require: &Requirement,
-    attributes: &[Value],
+    facts: &Facts<'_>,
     inputs: &[Tensor],
 ) -> Option<Finding> {
-    let bounds = expr::bounds(&require.expr, &Announced { plugin, attributes, inputs }).ok()?;
+    let bounds = expr::bounds(&require.expr, &AnyValues { plugin, facts }).ok()?;
     if bounds.max != 0 {
         return None;
     }
@@ -357,47 +358,19 @@ fn never_holds(
     Some(NeverMetRequirement { message, text, shapes }.into())
 }
 
-/// What is known of a node before all dimensions are: what is not lies within the limits.
-struct Announced<'a> {
-    plugin: &'a Plugin,
-    attributes: &'a [Value],
-    inputs: &'a [Tensor],
-}
-
-impl RangeEnvironment for Announced<'_> {
-    fn attribute(&self, index: u32) -> Option<&Value> {
-        self.attributes.get(index as usize)
-    }
-
-    fn rank(&self, tensor: u32) -> Option<usize> {
-        self.inputs.get(tensor as usize)?.rank()
-    }
-
-    fn dim(&self, tensor: u32, axis: usize) -> Option<(i64, i64)> {
-        let dim = self.inputs.get(tensor as usize)?.dims.as_ref()?.get(axis)?;
-        let allowed = self.plugin.inputs.get(tensor as usize)?.limits.dim(axis);
-        Some(dim.known().map_or((allowed.min, allowed.max), |extent| (extent, extent)))
-    }
-
-    fn values(&self, tensor: u32) -> (i64, i64) {
-        let allowed = self.plugin.inputs.get(tensor as usize).and_then(|input| input.values);
-        allowed.map_or((i64::MIN, i64::MAX), |allowed| (allowed.min, allowed.max))
-    }
-}
-
 /// Dimensions beyond an input's limits, as far as dimensions are known.
 fn limits(input: &Input, tensor: &Tensor) -> Option<Finding> {
     let dims = tensor.dims.as_ref()?;
     let wrong = (0..)
         .zip(dims)
-        .any(|(axis, dim)| dim.known().is_some_and(|extent| !input.limits.dim(axis).contains(extent)));
+        .any(|(axis, dim)| dim.extent().is_some_and(|extent| !input.limits.dim(axis).contains(extent)));
     let is_known = tensor.has_known_shape();
     if !wrong && !is_known {
         return None;
     }
     // What is not known is taken to be right.
     let shape: Vec<i64> =
-        (0..).zip(dims).map(|(axis, dim)| dim.known().unwrap_or(input.limits.dim(axis).min)).collect();
+        (0..).zip(dims).map(|(axis, dim)| dim.extent().unwrap_or(input.limits.dim(axis).min)).collect();
     let why = check_limits(&input.name, &shape, &input.limits, "").err()?;
     Some(InputLimits { why: why.to_string() }.into())
 }

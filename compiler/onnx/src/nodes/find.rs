@@ -9,8 +9,8 @@
 //! 4. without `plugin_namespace`, in the empty namespace;
 //! 5. in the namespace that is called as the domain.
 
-use std::cell::{OnceCell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::proto::attribute_proto::AttributeType;
 use crate::{Model, Node, Owner, operators};
@@ -46,7 +46,7 @@ pub(super) enum NodeOwner {
     /// This plugin's.
     Plugin(usize),
     /// No plugin's as it is.
-    UnmatchedNode(UnmatchedNode),
+    Unmatched(UnmatchedNode),
 }
 
 /// A node that TensorRT finds no plugin for, or takes for an operator of its own.
@@ -88,7 +88,7 @@ pub(super) struct Finder<'a> {
     /// What unknown names were meant to be; of the first [`MOST_MEANT`] names, because looking is slow and nobody reads more.
     meant: RefCell<HashMap<(String, bool), Option<Meant>>>,
     /// The names of the plugins and of the operators, in order.
-    names: OnceCell<Vec<&'a str>>,
+    names: BTreeSet<&'a str>,
 }
 
 /// What an unknown name was meant to be.
@@ -114,13 +114,17 @@ impl<'a> Finder<'a> {
             Owner::Function { domain, name, .. } => Some((domain.as_str(), name.as_str())),
             _ => None,
         });
-        let functions = functions.collect();
-        let default = operators::all().filter(|operator| operator.domain.is_empty());
-        let operators = default.map(|operator| operator.name).collect();
-        let beyond = BEYOND_THE_STANDARD.lines().collect();
-        let lacked = LACKED.lines().collect();
-        let (meant, names) = (RefCell::default(), OnceCell::new());
-        Finder { plugins, functions, operators, beyond, lacked, meant, names }
+        let default = operators::operators().filter(|(domain, _)| domain.is_empty());
+        let operators: HashSet<&str> = default.map(|(_, name)| name).collect();
+        Finder {
+            plugins,
+            functions: functions.collect(),
+            names: plugins.names().chain(operators.iter().copied()).collect(),
+            operators,
+            beyond: BEYOND_THE_STANDARD.lines().collect(),
+            lacked: LACKED.lines().collect(),
+            meant: RefCell::default(),
+        }
     }
 
     pub(super) fn whose(&self, node: &Node) -> NodeOwner {
@@ -155,17 +159,16 @@ impl<'a> Finder<'a> {
             return NodeOwner::Function;
         }
         if is_operator || self.beyond.contains(op) {
-            return self.shadowed(node, is_operator);
+            return self.shadowed(node, is_operator).map_or(NodeOwner::Standard, NodeOwner::Unmatched);
         }
         let without_namespace = if namespace == TextAttribute::Nothing { named("") } else { None };
         if let Some(place) = without_namespace.or_else(|| named(domain)) {
             return NodeOwner::Plugin(place);
         }
-        let is_standard = operators::is_domain(domain) && operators::find(domain, op).is_some();
-        if is_standard && !is_lacked {
+        if operators::is_operator(domain, op) && !is_lacked {
             return NodeOwner::Standard;
         }
-        self.nobody(node, &namespace, &version)
+        NodeOwner::Unmatched(self.nobody(node, &namespace, &version))
     }
 
     /// The plugin of a node's op type that was probably meant.
@@ -187,8 +190,8 @@ impl<'a> Finder<'a> {
         named.first().map(|(place, _)| Near { place: *place, kin })
     }
 
-    /// An operator of TensorRT's own that has the name of a node of another domain.
-    fn shadowed(&self, node: &Node, is_standard: bool) -> NodeOwner {
+    /// The problem of a node of another domain that has the name of an operator of TensorRT's own.
+    fn shadowed(&self, node: &Node, is_standard: bool) -> Option<UnmatchedNode> {
         let (op, domain) = (node.op_type(), node.domain());
         let near = self.near(node);
         let found = near.and_then(|near| self.plugins.get(near.place)).map(|subject| &subject.plugin);
@@ -199,7 +202,7 @@ impl<'a> Finder<'a> {
         let Some(plugin) = found.filter(|plugin| is_meant(plugin)) else {
             // What TensorRT has beyond the standard is in domains that are nobody's.
             if !is_standard {
-                return NodeOwner::Standard;
+                return None;
             }
             let help = match found {
                 Some(plugin) => take_over(node, plugin),
@@ -207,8 +210,7 @@ impl<'a> Finder<'a> {
                     "where it is a plugin's, name the library that has it, and give the node the attribute {NAMESPACE}; where it is the standard's, leave out the domain"
                 ),
             };
-            let finding = ShadowedOperator { op, domain, help }.into();
-            return NodeOwner::UnmatchedNode(UnmatchedNode { finding, near });
+            return Some(UnmatchedNode { finding: ShadowedOperator { op, domain, help }.into(), near });
         };
         let is_named = TextAttribute::read(node, NAMESPACE).text() == Some(&plugin.namespace);
         let version = is_named.then_some(plugin.version.as_str());
@@ -219,16 +221,15 @@ impl<'a> Finder<'a> {
             ),
             _ => take_over(node, plugin),
         };
-        let finding = ShadowedPlugin { op, version, help }.into();
-        NodeOwner::UnmatchedNode(UnmatchedNode { finding, near })
+        Some(UnmatchedNode { finding: ShadowedPlugin { op, version, help }.into(), near })
     }
 
-    fn nobody(&self, node: &Node, namespace: &TextAttribute, version: &TextAttribute) -> NodeOwner {
+    fn nobody(&self, node: &Node, namespace: &TextAttribute, version: &TextAttribute) -> UnmatchedNode {
         let domain = node.domain();
         let near = self.near(node);
         let found = near.and_then(|near| Some((near, &self.plugins.get(near.place)?.plugin)));
         let Some((kin, plugin)) = found.map(|(near, plugin)| (near.kin, plugin)) else {
-            return NodeOwner::UnmatchedNode(self.unknown(node));
+            return self.unknown(node);
         };
         let mend = |name: &str, value: &str| match kin {
             MatchKind::Lacks => format!("set {name} = {value:?}: `cubinder onnx annotate` does"),
@@ -245,7 +246,7 @@ impl<'a> Finder<'a> {
             };
             let help = mend(VERSION, &plugin.version);
             let finding = OtherVersion { found, version: &plugin.version, help }.into();
-            return NodeOwner::UnmatchedNode(UnmatchedNode { finding, near });
+            return UnmatchedNode { finding, near };
         }
         let place = domain_text(domain);
         let found = match (namespace, node.attribute(NAMESPACE)) {
@@ -256,19 +257,17 @@ impl<'a> Finder<'a> {
             _ => format!("{place} and no namespace"),
         };
         let help = mend(NAMESPACE, &plugin.namespace);
-        let finding = OtherNamespace { found, plugin: plugin.full_name(), help }.into();
-        NodeOwner::UnmatchedNode(UnmatchedNode { finding, near })
+        UnmatchedNode { finding: OtherNamespace { found, plugin: plugin.full_name(), help }.into(), near }
     }
 
     /// A name that nobody has.
     fn unknown(&self, node: &Node) -> UnmatchedNode {
         let (op, domain) = (node.op_type(), node.domain());
         let is_standard = operators::is_domain(domain);
-        if is_standard && self.lacked.contains(op) && operators::find(domain, op).is_some() {
-            let plugins = if self.plugins.is_empty() {
-                "no plugins are given"
-            } else {
-                "there is no plugin of that name"
+        if self.lacked.contains(op) && operators::is_operator(domain, op) {
+            let plugins = match self.plugins.is_empty() {
+                true => "no plugins are given",
+                false => "there is no plugin of that name",
             };
             return UnmatchedNode { finding: UnsupportedOperator { op, plugins }.into(), near: None };
         }
@@ -304,14 +303,8 @@ impl<'a> Finder<'a> {
         if meant.len() >= MOST_MEANT {
             return None;
         }
-        let names = self.names.get_or_init(|| {
-            let mut names: Vec<&str> = self.plugins.names().chain(self.operators.iter().copied()).collect();
-            names.sort_unstable();
-            names.dedup();
-            names
-        });
         let is_plugins = |name: &&str| self.plugins.named(name).next().is_some();
-        let known = names.iter().copied().filter(|name| is_standard || is_plugins(name));
+        let known = self.names.iter().copied().filter(|name| is_standard || is_plugins(name));
         let near = suggest(op, known).map(|name| Meant {
             name: name.to_owned(),
             place: self.plugins.named(name).next().map(|(place, _)| place),
@@ -355,9 +348,7 @@ fn take_over(node: &Node, plugin: &Plugin) -> String {
 }
 
 fn names(plugins: &Plugins) -> String {
-    let mut names: Vec<&str> = plugins.names().collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<&str> = plugins.names().collect();
     let more = names.len().saturating_sub(16);
     let shown = quoted(names.iter().take(16));
     if more > 0 { format!("{shown} and {more} more") } else { shown }

@@ -172,7 +172,7 @@ pub(super) fn walk<'a>(
                 (NodeOwner::Standard, _) if node.domain().is_empty() => {
                     Checked { outputs: standard::outputs(node, &inputs), ..Checked::default() }
                 }
-                (NodeOwner::UnmatchedNode(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
+                (NodeOwner::Unmatched(nobody), _) => of_nobody(nobody, plugins, node, &inputs),
                 _ => Checked::default(),
             };
             if let Some(subject) = subject {
@@ -183,14 +183,30 @@ pub(super) fn walk<'a>(
                     tensors.stale(graph, name).filter(|_| !is_plugins)
                 };
                 let names = node.proto.input.iter().zip(&inputs);
-                let stale: Vec<Finding> =
-                    names.filter_map(|(name, input)| stale_input(name, stale(name)?, input)).collect();
+                let stale: Vec<Finding> = names
+                    .filter_map(|(name, input)| {
+                        Some(match difference(stale(name)?, input)? {
+                            Difference::Type(known, ty) => StaleType { name, known, ty }.into(),
+                            Difference::Shape(known, shape) => StaleShape { name, known, shape }.into(),
+                        })
+                    })
+                    .collect();
                 checked.findings.extend(stale);
                 let given = node.proto.output.iter().zip(&checked.outputs);
-                let stale = given.filter_map(|(name, tensor)| {
-                    differing_output(&subject.plugin, name, tensors.get(graph, name)?, tensor)
-                });
-                checked.findings.extend(stale.collect::<Vec<_>>());
+                let differing: Vec<Finding> = given
+                    .filter_map(|(name, tensor)| {
+                        let plugin = subject.plugin.full_name();
+                        Some(match difference(tensors.get(graph, name)?, tensor)? {
+                            Difference::Type(known, ty) => {
+                                OutputTypeDiffers { name, known, ty, plugin }.into()
+                            }
+                            Difference::Shape(known, shape) => {
+                                OutputShapeDiffers { name, known, shape, plugin }.into()
+                            }
+                        })
+                    })
+                    .collect();
+                checked.findings.extend(differing);
                 of_plugins.extend(node.proto.output.iter().map(|name| (graph, name.clone())));
             }
             for (name, tensor) in node.proto.output.iter().zip(&checked.outputs) {
@@ -205,26 +221,19 @@ pub(super) fn walk<'a>(
     met
 }
 
-/// The difference between what the model says of a plugin's output and what the plugin gives.
-fn differing_output(plugin: &Plugin, name: &str, described: &Tensor, given: &Tensor) -> Option<Finding> {
-    let (known, plugin) = (described, plugin.full_name());
-    if known.is_other_type(given) {
-        let (known, ty) = (known.type_text()?, given.type_text()?);
-        return Some(OutputTypeDiffers { name, known, ty, plugin }.into());
-    }
-    let (known, shape) = known.is_other_shape(given).then(|| (known.shape_text(), given.shape_text()))?;
-    Some(OutputShapeDiffers { name, known: known?, shape: shape?, plugin }.into())
+/// What the model says of a tensor, and what it is.
+enum Difference {
+    Type(String, String),
+    Shape(String, String),
 }
 
-/// The difference between what the model says of a tensor that a plugin takes and what an operator before it gives.
-fn stale_input(name: &str, described: &Tensor, input: &Tensor) -> Option<Finding> {
-    if described.is_other_type(input) {
-        let (known, ty) = (described.type_text()?, input.type_text()?);
-        return Some(StaleType { name, known, ty }.into());
+/// The difference between what the model says of a tensor and what a node gives.
+fn difference(described: &Tensor, given: &Tensor) -> Option<Difference> {
+    if described.is_other_type(given) {
+        return Some(Difference::Type(described.type_text()?, given.type_text()?));
     }
-    let (known, shape) =
-        described.is_other_shape(input).then(|| (described.shape_text(), input.shape_text()))?;
-    Some(StaleShape { name, known: known?, shape: shape? }.into())
+    let is_other = described.is_other_shape(given);
+    is_other.then(|| Some(Difference::Shape(described.shape_text()?, given.shape_text()?))).flatten()
 }
 
 /// What is wrong with a node that no plugin gets as it is: that, and what the plugin that was meant would refuse of it. What it gives is not known.
@@ -270,7 +279,7 @@ pub(super) fn report(
 ) -> Option<NodeReport> {
     let node = model.node(met.id)?;
     let near = match met.whose {
-        NodeOwner::UnmatchedNode(nobody) => {
+        NodeOwner::Unmatched(nobody) => {
             let near = nobody.near.filter(|near| near.kin != MatchKind::Like);
             near.and_then(|near| plugins.get(near.place))
         }

@@ -3,7 +3,6 @@
 //! Owns what kinds of files have them: manifests, plugin libraries, bundles, and engines that carry a library. A node in an engine is no plugin any
 //! more: what its build has decided has been left out of it.
 
-use std::collections::HashMap;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
@@ -21,7 +20,6 @@ use crate::source;
 #[derive(Debug, Default)]
 pub struct Plugins {
     list: Vec<Subject>,
-    by_name: HashMap<String, Vec<usize>>,
     /// What the reader of the files should know.
     pub warnings: Vec<Diagnostic>,
 }
@@ -66,12 +64,8 @@ impl Plugins {
 
     /// Those of one file that was read.
     #[must_use]
-    pub fn of(subjects: Vec<Subject>) -> Plugins {
-        let mut plugins = Plugins::default();
-        for subject in subjects {
-            plugins.push(subject);
-        }
-        plugins
+    pub fn from_subjects(subjects: Vec<Subject>) -> Plugins {
+        Plugins { list: subjects, warnings: Vec::new() }
     }
 
     fn add(&mut self, subject: Subject, file: &Path) -> Result<(), Diagnostic> {
@@ -85,14 +79,9 @@ impl Plugins {
                 let (file, name) = (file.display().to_string(), plugin.full_name());
                 return Err(OtherPlugin { file, name, version: &plugin.version }.into());
             }
-            None => self.push(subject),
+            None => self.list.push(subject),
         }
         Ok(())
-    }
-
-    fn push(&mut self, subject: Subject) {
-        self.by_name.entry(subject.plugin.name.clone()).or_default().push(self.list.len());
-        self.list.push(subject);
     }
 
     /// A plugin by its place.
@@ -102,9 +91,8 @@ impl Plugins {
     }
 
     /// The plugins of a name, in every namespace and version, with their places.
-    pub fn named(&self, name: &str) -> impl Iterator<Item = (usize, &Subject)> {
-        let places = self.by_name.get(name).map_or(&[][..], Vec::as_slice);
-        places.iter().filter_map(|place| Some((*place, self.list.get(*place)?)))
+    pub fn named<'p>(&'p self, name: &'p str) -> impl Iterator<Item = (usize, &'p Subject)> {
+        self.list.iter().enumerate().filter(move |(_, subject)| subject.plugin.name == name)
     }
 
     /// The names of all plugins.

@@ -18,7 +18,7 @@ use super::list::{NodeReport, VisitedNode, folded, report, tensor_list, walk};
 use super::names::{node_name, plural, quoted};
 use super::plugins::Plugins;
 use super::producers::Producers;
-use super::tensors::{Tensor, Tensors, dim_names};
+use super::tensors::{Dim, Tensor, Tensors, of_type};
 use crate::diagnostic::{Diagnostic, harmless, suggest};
 use crate::eval::{self, Compiler, Evaluation, Subject};
 use crate::query::Query;
@@ -164,9 +164,10 @@ fn denied((name, given, found): &(String, Tensor, Tensor)) -> Diagnostic {
 
 /// What is to be said of names of the network's dimensions that stand for nothing.
 fn open_text(model: &Model, open: &BTreeSet<String>) -> Option<String> {
-    let named: BTreeSet<&str> =
-        model.graphs.first()?.inputs.iter().flat_map(|input| dim_names(input)).collect();
-    let names: Vec<&String> = open.iter().filter(|name| named.contains(name.as_str())).take(16).collect();
+    let inputs = model.graphs.first()?.inputs.iter();
+    let dims: Vec<Dim> = inputs.filter_map(|input| of_type(input.ty.as_ref()?).dims).flatten().collect();
+    let is_of_input = |name: &&String| dims.contains(&Dim::Named((*name).clone()));
+    let names: Vec<&String> = open.iter().filter(is_of_input).take(16).collect();
     (!names.is_empty()).then(|| format!("nothing says what {} of the network's inputs is", quoted(names)))
 }
 

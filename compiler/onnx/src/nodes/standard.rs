@@ -26,7 +26,7 @@ pub(super) fn outputs(node: &Node, inputs: &[Tensor]) -> Vec<Tensor> {
             .first()
             .map(|input| vec![like(input), Tensor::new(Some(Element::Bool), input.dims.clone())]),
         "TopK" => moving::top_k(node, inputs),
-        _ => one(node, inputs).map(|tensor| vec![tensor]),
+        _ => single_output(node, inputs).map(|tensor| vec![tensor]),
     };
     outputs.unwrap_or_default()
 }
@@ -37,7 +37,7 @@ const SAME_SHAPE: &str = "Abs Acos Acosh Asin Asinh Atan Atanh BatchNormalizatio
      LogSoftmax LpNormalization Mish Neg PRelu Reciprocal Relu Round ScatterElements ScatterND Selu Shrink Sigmoid Sign Sin Sinh \
      Softmax Softplus Softsign Sqrt Swish Tan Tanh ThresholdedRelu Trilu";
 
-fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
+fn single_output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let first = || inputs.first();
     match node.op_type() {
         "Identity" => first().cloned(),
@@ -80,7 +80,7 @@ fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
         "GlobalAveragePool" | "GlobalMaxPool" | "GlobalLpPool" => windows::global_pool(first()?),
         op if op.starts_with("Reduce") => moving::reduce(node, inputs),
         "ArgMax" | "ArgMin" => moving::arg(node, first()?),
-        _ => moving::one(node, inputs),
+        _ => moving::output(node, inputs),
     }
 }
 
@@ -113,7 +113,7 @@ fn axis(stated: i64, rank: usize) -> Option<usize> {
     usize::try_from(place).ok().filter(|place| *place < rank)
 }
 
-fn known(extent: usize) -> Dim {
+fn known_dim(extent: usize) -> Dim {
     i64::try_from(extent).map_or(Dim::Unknown, Dim::Known)
 }
 
@@ -220,10 +220,10 @@ fn of_constant(node: &Node) -> Option<Tensor> {
         return Some(whole(&[value.i()], Vec::new()));
     }
     if let Some(value) = attribute("value_ints") {
-        return Some(whole(&value.ints, vec![known(value.ints.len())]));
+        return Some(whole(&value.ints, vec![known_dim(value.ints.len())]));
     }
     let floats =
-        |value: &AttributeProto| Tensor::new(Some(Element::Float), Some(vec![known(value.floats.len())]));
+        |value: &AttributeProto| Tensor::new(Some(Element::Float), Some(vec![known_dim(value.floats.len())]));
     attribute("value_floats").map(floats).or_else(|| attribute("value_float").map(|_| scalar(Element::Float)))
 }
 
@@ -252,13 +252,13 @@ fn shape(node: &Node, input: &Tensor) -> Option<Tensor> {
         usize::try_from(from_front.clamp(0, rank)).unwrap_or(0)
     };
     let values = dims.get(place("start", 0)..place("end", rank)).unwrap_or_default().to_vec();
-    let dims = Some(vec![known(values.len())]);
+    let dims = Some(vec![known_dim(values.len())]);
     Some(Tensor { values: Some(values), ..Tensor::new(Some(Element::Int64), dims) })
 }
 
 fn size(input: &Tensor) -> Option<Dim> {
     let dims = input.dims.as_ref()?;
-    let size = dims.iter().try_fold(1_i64, |size, dim| size.checked_mul(dim.known()?));
+    let size = dims.iter().try_fold(1_i64, |size, dim| size.checked_mul(dim.extent()?));
     Some(size.map_or(Dim::Unknown, Dim::Known))
 }
 

@@ -55,7 +55,7 @@ impl std::fmt::Display for Dim {
 }
 
 impl Dim {
-    pub(super) fn known(&self) -> Option<i64> {
+    pub(super) fn extent(&self) -> Option<i64> {
         if let Dim::Known(extent) = self { Some(*extent) } else { None }
     }
 }
@@ -71,17 +71,17 @@ impl Tensor {
 
     /// Whether every dimension is known.
     pub(super) fn has_known_shape(&self) -> bool {
-        self.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some()))
+        self.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.extent().is_some()))
     }
 
     /// The shape as TensorRT announces it, with -1 for what is not known.
     pub(super) fn announced(&self) -> Option<Vec<i64>> {
-        Some(self.dims.as_ref()?.iter().map(|dim| dim.known().unwrap_or(-1)).collect())
+        Some(self.dims.as_ref()?.iter().map(|dim| dim.extent().unwrap_or(-1)).collect())
     }
 
     /// What it holds, if all of it is known.
     pub(super) fn known_values(&self) -> Option<Vec<i64>> {
-        self.values.as_ref()?.iter().map(Dim::known).collect()
+        self.values.as_ref()?.iter().map(Dim::extent).collect()
     }
 
     /// The type that a plugin sees: TensorRT makes single floats of doubles (seen with TensorRT-RTX 1.7.1).
@@ -120,12 +120,10 @@ impl Tensor {
             (None, dims) => self.dims = dims,
             (Some(known), Some(dims)) if known.len() == dims.len() => {
                 for (known, dim) in known.iter_mut().zip(dims) {
-                    if !matches!(known, Dim::Known(_)) && dim != Dim::Unknown {
-                        // A number is worth more than a name, and a name that the model gives more than one that was found.
-                        let is_better = *known == Dim::Unknown || matches!(dim, Dim::Known(_));
-                        if is_better {
-                            *known = dim;
-                        }
+                    // A number is worth more than a name, and a name that the model gives more than one that was found.
+                    let is_number = matches!(dim, Dim::Known(_)) && !matches!(known, Dim::Known(_));
+                    if is_number || *known == Dim::Unknown {
+                        *known = dim;
                     }
                 }
             }
@@ -325,21 +323,8 @@ fn described(graph: &Graph) -> HashMap<String, Tensor> {
     known
 }
 
-/// What the dimensions of a described tensor are called.
-pub(super) fn dim_names(value: &crate::Value) -> Vec<&str> {
-    let Some(Kind::TensorType(tensor)) = value.ty.as_ref().and_then(|ty| ty.value.as_ref()) else {
-        return Vec::new();
-    };
-    let dims = tensor.shape.iter().flat_map(|shape| &shape.dim);
-    let names = dims.filter_map(|dim| match &dim.value {
-        Some(dimension::Value::DimParam(name)) => Some(name.as_str()),
-        _ => None,
-    });
-    names.collect()
-}
-
 /// What a type says; nothing for what is no tensor.
-fn of_type(ty: &TypeProto) -> Tensor {
+pub(super) fn of_type(ty: &TypeProto) -> Tensor {
     let Some(Kind::TensorType(tensor)) = &ty.value else { return Tensor::default() };
     let dim = |dim: &crate::proto::tensor_shape_proto::Dimension| match &dim.value {
         Some(dimension::Value::DimValue(extent)) if *extent >= 0 => Dim::Known(*extent),

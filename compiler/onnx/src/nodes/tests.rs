@@ -23,7 +23,7 @@ use crate::eval;
 
 fn plugins() -> Plugins {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
-    Plugins::of(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
+    Plugins::from_subjects(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
 }
 
 /// Of two plugins of one name, TensorRT takes the one without a namespace where the node says none, whatever its domain is (seen with TensorRT-RTX 1.7.1).
@@ -33,7 +33,8 @@ fn the_empty_namespace_comes_before_the_domain() {
     let line = "namespace = \"sample\"\n";
     assert_eq!(text.matches(line).count(), 1);
     let read = |text: &str| eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list;
-    let plugins = Plugins::of([text, &text.replace(line, "")].into_iter().flat_map(read).collect());
+    let plugins =
+        Plugins::from_subjects([text, &text.replace(line, "")].into_iter().flat_map(read).collect());
     let found = |domain: &str, more: Vec<AttributeProto>| {
         let attributes = [vec![ints("pads", &[1, 1])], more].concat();
         let node = node((domain, "circ_pad_plugin"), &["x"], &["y"], attributes);
@@ -152,7 +153,7 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
                 stated.dims,
                 found.dims
             );
-            shapes += usize::from(found.dims.iter().flatten().all(|dim| dim.known().is_some()));
+            shapes += usize::from(found.dims.iter().flatten().all(|dim| dim.extent().is_some()));
         }
     }
     (shapes, types)
@@ -161,7 +162,7 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
 /// Whether two shapes can be one.
 fn agrees(stated: &Tensor, found: &Tensor) -> bool {
     let (Some(stated), Some(found)) = (&stated.dims, &found.dims) else { return true };
-    let agrees = |(stated, found): (&Dim, &Dim)| match (stated.known(), found.known()) {
+    let agrees = |(stated, found): (&Dim, &Dim)| match (stated.extent(), found.extent()) {
         (Some(stated), Some(found)) => stated == found,
         _ => true,
     };
@@ -201,7 +202,7 @@ fn shapes_of_random_models_are_those_of_onnx() {
                     wrong.push(place());
                 }
                 let is_whole = |tensor: &Tensor| {
-                    tensor.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.known().is_some()))
+                    tensor.dims.as_ref().is_some_and(|dims| dims.iter().all(|dim| dim.extent().is_some()))
                 };
                 if is_whole(stated) {
                     all += 1;

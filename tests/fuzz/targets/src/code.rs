@@ -58,7 +58,7 @@ fn read(bytes: &[u8], kind: CodeKind) {
 }
 
 fn load(bytes: &[u8], kind: CodeKind) -> Option<LoadedCode> {
-    foreign::loaded("fuzz", bytes.to_vec(), kind).map_err(|error| show_refusal(&[error])).ok()
+    foreign::load_bytes("fuzz", bytes.to_vec(), kind).map_err(|error| show_refusal(&[error])).ok()
 }
 
 /// Holds launches of the first file's kernels against all files, in both orders.

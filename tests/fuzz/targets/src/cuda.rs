@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
 use cubinder_analysis::kernel_text;
-use cubinder_cuda_text::cuda::{self, Certainty, Kernels};
+use cubinder_cuda_text::cuda::{self, Kernels};
 use cubinder_cuda_text::manifest_names::manifest_names;
 use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_source::diagnostic::{Diagnostic, Source};
@@ -84,7 +84,7 @@ fn places(text: &str, kernels: &Kernels) {
         for param in &kernel.params {
             assert!(text.get(param.range.clone()).is_some(), "{param:?}");
         }
-        if let Certainty::Unsure(doubt) = &kernel.certainty {
+        if let Some(doubt) = &kernel.doubt {
             assert!(!doubt.to_string().is_empty());
         }
     }

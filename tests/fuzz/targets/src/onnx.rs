@@ -26,7 +26,7 @@ static PLUGINS: LazyLock<Plugins> = LazyLock::new(|| {
         let text = std::fs::read_to_string(seeds::root().join(name)).expect("the manifest is there");
         eval::manifest(&Source::new(*name, text)).expect("the manifest is right").list
     };
-    Plugins::of(models::MANIFESTS.iter().flat_map(manifest).collect())
+    Plugins::from_subjects(models::MANIFESTS.iter().flat_map(manifest).collect())
 });
 
 fn seeds() -> Vec<Vec<u8>> {

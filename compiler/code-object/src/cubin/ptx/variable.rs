@@ -17,9 +17,9 @@ pub(super) struct Variable<'t> {
 pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     let mut tokens = Tokens::new(declaration);
     let mut found = Vec::new();
-    let Some(element) = element(&mut tokens) else { return found };
+    let Some(Element { bytes, .. }) = element(&mut tokens) else { return found };
     while let Some(name) = tokens.word() {
-        found.push(Variable { name, bytes: lengths(&mut tokens, element) });
+        found.push(Variable { name, bytes: lengths(&mut tokens, bytes) });
         if tokens.peek() == Some("=") {
             value(&mut tokens);
         }
@@ -31,29 +31,40 @@ pub(super) fn variables(declaration: &str) -> Vec<Variable<'_>> {
     found
 }
 
-/// The bytes of one element; nothing where no type stands there.
-fn element(tokens: &mut Tokens<'_>) -> Option<Option<u32>> {
-    let (mut of_type, mut lanes) = (None, Some(1));
+/// The type of an element.
+pub(super) struct Element<'t> {
+    /// The word of the type: `.f32`.
+    pub(super) word: &'t str,
+    /// Its bytes, those of all lanes of a vector; `None` if the type is not known.
+    pub(super) bytes: Option<u32>,
+    /// The number behind an `.align` before the type.
+    pub(super) align: Option<&'t str>,
+}
+
+/// The type of the variables or the parameter that follow; `None` if no type stands there.
+pub(super) fn element<'t>(tokens: &mut Tokens<'t>) -> Option<Element<'t>> {
+    let (mut of_type, mut lanes, mut align) = (None, Some(1), None);
     while let Some(word) = tokens.peek().filter(|word| word.starts_with('.')) {
         tokens.next();
         match word {
-            ".align" => _ = tokens.word()?,
+            ".align" => align = Some(tokens.word()?).filter(|_| of_type.is_none()).or(align),
             ".attribute" => {
                 tokens.next();
                 tokens.parentheses()?;
             }
             word => match word.strip_prefix(".v") {
                 Some(count) => lanes = integer(count),
-                None => of_type = of_type.or(Some(size_of_type(word))),
+                None => of_type = of_type.or(Some(word)),
             },
         }
     }
-    let of_type = of_type?;
-    Some(of_type.zip(lanes).and_then(|(bytes, lanes)| bytes.checked_mul(lanes)))
+    let word = of_type?;
+    let bytes = size_of_type(word).zip(lanes).and_then(|(bytes, lanes)| bytes.checked_mul(lanes));
+    Some(Element { word, bytes, align })
 }
 
 /// The bytes of so many elements as the brackets say.
-fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u32> {
+pub(super) fn lengths(tokens: &mut Tokens<'_>, element: Option<u32>) -> Option<u32> {
     let mut bytes = element;
     while tokens.peek() == Some("[") {
         tokens.next();
@@ -80,7 +91,7 @@ fn value(tokens: &mut Tokens<'_>) {
 }
 
 /// Bytes of a type: `.b32`, `.f16x2`.
-pub(super) fn size_of_type(word: &str) -> Option<u32> {
+fn size_of_type(word: &str) -> Option<u32> {
     match word.trim_start_matches(['.', 'b', 'u', 's', 'f']) {
         "8" => Some(1),
         "16" => Some(2),

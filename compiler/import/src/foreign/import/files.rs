@@ -68,7 +68,7 @@ fn kind_of(path: &Path) -> CodeKind {
 /// What is found of a kernel in these files, which all have it.
 #[must_use]
 pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> FoundPlugin {
-    let name = mangled::demangled(symbol).map_or_else(|| symbol.to_owned(), |(name, _)| name);
+    let name = mangled::demangle(symbol).map_or_else(|| symbol.to_owned(), |demangled| demangled.name);
     let params = params(symbol, &loaded);
     let mut variant = FoundVariant::default();
     let mut remarks = Vec::new();
@@ -79,16 +79,15 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> Foun
         if let Some(Cluster::Of(size)) = rules.cluster {
             variant.cluster = Some(size);
         }
-        let facts = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol);
-        most = most.or(facts.and_then(|facts| facts.max_threads));
+        most = most.or(kernel_of(loaded, symbol).and_then(|kernel| kernel.max_threads));
     }
     if let (Some(most), None) = (most, variant.block) {
         remarks.push(format!("the kernel allows at most {most} threads a block"));
     }
     let says = || {
         loaded.iter().filter_map(|(_, _, loaded)| {
-            let kernel = loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)?;
-            Some((loaded.rules.get(symbol)?.dynamic_shared, kernel.shared_bytes.unwrap_or(0)))
+            let bytes = kernel_of(loaded, symbol)?.shared_bytes.unwrap_or(0);
+            Some((loaded.rules.get(symbol)?.dynamic_shared, bytes))
         })
     };
     let is_said = |wanted: Dynamic| says().any(|(dynamic, _)| dynamic == wanted);
@@ -119,11 +118,15 @@ pub fn found(symbol: &str, loaded: Vec<(CodeKind, PathBuf, LoadedCode)>) -> Foun
     }
 }
 
+fn kernel_of<'l>(loaded: &'l LoadedCode, symbol: &str) -> Option<&'l KernelFacts> {
+    loaded.kernels.iter().find(|kernel| kernel.symbol == symbol)
+}
+
 /// The parameters: from debug information, from the symbol, or from sizes and what PTX says.
 fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<FoundParam> {
-    let facts =
-        loaded.iter().find_map(|(_, _, loaded)| loaded.kernels.iter().find(|kernel| kernel.symbol == symbol));
-    let Some(facts) = facts else { return Vec::new() };
+    let Some(facts) = loaded.iter().find_map(|(_, _, loaded)| kernel_of(loaded, symbol)) else {
+        return Vec::new();
+    };
     let of_debug = loaded.iter().find_map(|(_, _, loaded)| {
         loaded.signatures.get(symbol).filter(|signature| signature.params.len() == facts.params.len())
     });
@@ -131,9 +134,7 @@ fn params(symbol: &str, loaded: &[(CodeKind, PathBuf, LoadedCode)]) -> Vec<Found
         let params = signature.params.iter().zip(&facts.params).enumerate();
         return params.map(|(at, (param, known))| of_signature(at, param, known.size)).collect();
     }
-    if let Some((_, mangled)) = mangled::demangled(symbol)
-        && let Some(params) = of_symbol(&mangled, facts)
-    {
+    if let Some(params) = mangled::demangle(symbol).and_then(|found| of_symbol(&found.params, facts)) {
         return params;
     }
     let origin = loaded.iter().find_map(|(_, _, loaded)| {
@@ -175,36 +176,32 @@ fn of_signature(at: usize, param: &Param, size: u32) -> FoundParam {
             };
             (format!(": {}{word}*", if *is_const { "const " } else { "" }), role)
         }
-        ParamType::Int { bytes } => number(&format!("i{}", u32::from(*bytes) * 8)),
-        ParamType::UInt { bytes } => number(&format!("u{}", u32::from(*bytes) * 8)),
-        ParamType::F32 => number("f32"),
-        ParamType::F64 => number("f64"),
-        ParamType::Bool => number("bool"),
+        ParamType::Scalar(scalar) => number(&scalar.to_string()),
         ParamType::Enum(_) | ParamType::Array { .. } | ParamType::Other { .. } => number(&unknown_type(size)),
     };
     FoundParam::new(&name, rest, role)
 }
 
 /// The parameters as a symbol has them; nothing where their sizes are not those of the file.
-fn of_symbol(mangled: &[Mangled], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
+fn of_symbol(types: &[String], facts: &KernelFacts) -> Option<Vec<FoundParam>> {
     let mut params = Vec::new();
-    for (at, one) in mangled.iter().enumerate() {
+    for (at, ty) in types.iter().enumerate() {
         let name = format!("p{at}");
         let number = |ty: &str| FoundParam::new(&name, format!(": {ty}"), Role::Unknown);
-        params.extend(match one {
-            Mangled::Pointer(pointee, is_const) => {
-                let word = if *is_const { "const " } else { "" };
-                let role = role(pointee, *is_const);
+        params.extend(match mangled::mangled(ty) {
+            Some(Mangled::Pointer(pointee, is_const)) => {
+                let word = if is_const { "const " } else { "" };
+                let role = role(&pointee, is_const);
                 vec![(8, FoundParam::new(&name, format!(": {word}{pointee}*"), role))]
             }
-            Mangled::Number(ty) => vec![(mangled::size(ty)?, number(ty))],
-            Mangled::Array(element, len) => {
-                vec![(mangled::size(element)?.checked_mul(*len)?, number(&format!("{element}[{len}]")))]
+            Some(Mangled::Number(ty, size)) => vec![(size, number(&ty))],
+            Some(Mangled::Array(element, size, len)) => {
+                vec![(size.checked_mul(len)?, number(&format!("{element}[{len}]")))]
             }
-            Mangled::Numba(element, dimensions, is_c) => {
-                of_numba(&name, element, *dimensions, *is_c).into_iter().map(|param| (8, param)).collect()
+            Some(Mangled::Numba(element, dimensions, is_c)) => {
+                of_numba(&name, &element, dimensions, is_c).into_iter().map(|param| (8, param)).collect()
             }
-            Mangled::Other => {
+            None => {
                 let size = facts.params.get(params.len())?.size;
                 vec![(size, number(&unknown_type(size)))]
             }
@@ -245,7 +242,7 @@ fn of_numba(name: &str, element: &str, dimensions: usize, is_c: bool) -> Vec<Fou
 }
 /// What a pointer is bound to.
 fn role(pointee: &str, is_const: bool) -> Role {
-    match (mangled::of_tensor(pointee), is_const) {
+    match (mangled::tensor_element(pointee), is_const) {
         (Some(element), true) => Role::Input(element.to_owned()),
         (Some(element), false) => Role::Output(element.to_owned()),
         (None, _) => Role::Tensor,

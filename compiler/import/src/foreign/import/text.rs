@@ -85,11 +85,8 @@ fn differs<T: PartialEq>(found: &FoundPlugin, of: impl Fn(&FoundVariant) -> T) -
     all.any(|other| Some(other) != first)
 }
 
-/// A launch: of the variants that are launched alike, by their places.
-struct Step<'f> {
-    variants: Vec<(usize, &'f FoundVariant)>,
-    params: Vec<FoundParam>,
-}
+/// The variants that one launch launches, with their indices.
+type Step<'f> = Vec<(usize, &'f FoundVariant)>;
 
 /// The launches: variants that need other ones have their own.
 fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
@@ -99,16 +96,10 @@ fn steps(found: &FoundPlugin) -> Vec<Step<'_>> {
         of(one) == of(other) && scratch_of(one) == scratch_of(other)
     };
     for (index, variant) in found.variants.iter().enumerate() {
-        let known = steps
-            .iter_mut()
-            .find(|step| step.variants.first().is_some_and(|(_, first)| alike(first, variant)));
-        match known {
-            Some(step) => step.variants.push((index, variant)),
-            None => steps.push(Step { variants: vec![(index, variant)], params: Vec::new() }),
+        match steps.iter_mut().find(|step| step.first().is_some_and(|(_, first)| alike(first, variant))) {
+            Some(step) => step.push((index, variant)),
+            None => steps.push(vec![(index, variant)]),
         }
-    }
-    for step in &mut steps {
-        step.params = params(step.variants.iter().map(|(_, variant)| *variant));
     }
     steps
 }
@@ -151,28 +142,23 @@ fn tensors(text: &mut String, found: &FoundPlugin) {
     let (mut inputs, mut outputs) = (Vec::new(), Vec::new());
     for FoundParam { name, role, .. } in &params {
         match role {
-            Role::Input(ty) => inputs.push((name.clone(), ty.clone())),
-            Role::Output(ty) => outputs.push((name.clone(), ty.clone())),
+            Role::Input(ty) => inputs.push((name.as_str(), ty.as_str())),
+            Role::Output(ty) => outputs.push((name.as_str(), ty.as_str())),
             _ => {}
         }
     }
-    if is_open && inputs.is_empty() {
-        inputs.push(("x".to_owned(), placeholder::ELEMENT.to_owned()));
-    }
-    if is_open && outputs.is_empty() {
-        outputs.push(("y".to_owned(), placeholder::ELEMENT.to_owned()));
+    for (list, name) in [(&mut inputs, "x"), (&mut outputs, "y")] {
+        if is_open && list.is_empty() {
+            list.push((name, placeholder::ELEMENT));
+        }
     }
     for (name, ty) in inputs {
-        let _ = write!(text, "\n[[inputs]]\nname = {}\ntype = {}\n", quoted(&name), quoted(&ty));
+        let _ = write!(text, "\n[[inputs]]\nname = {}\ntype = {}\n", quoted(name), quoted(ty));
     }
     for (name, ty) in outputs {
-        let _ = write!(
-            text,
-            "\n[[outputs]]\nname = {}\ntype = {}\nshape = {}    # an expression over the inputs, such as \"x.shape\"\n",
-            quoted(&name),
-            quoted(&ty),
-            quoted(&placeholder::shape_of(&name))
-        );
+        let (name, ty, shape) = (quoted(name), quoted(ty), quoted(&placeholder::shape_of(name)));
+        let _ = write!(text, "\n[[outputs]]\nname = {name}\ntype = {ty}\nshape = {shape}");
+        text.push_str("    # an expression over the inputs, such as \"x.shape\"\n");
     }
 }
 
@@ -243,11 +229,10 @@ pub fn check_paths(found: &FoundPlugin, folder: &Path) -> Result<(), Diagnostic>
 }
 
 fn launch(text: &mut String, found: &FoundPlugin, step: &Step<'_>, is_one_of_several: bool) {
-    let Some((_, first)) = step.variants.first() else { return };
+    let Some((_, first)) = step.first() else { return };
     let _ = write!(text, "\n[[launches]]\ncode = {}\n", quoted(&found.name));
     if is_one_of_several {
-        let these: Vec<String> =
-            step.variants.iter().map(|(index, _)| format!("CONFIG == {}", index + 1)).collect();
+        let these: Vec<String> = step.iter().map(|(index, _)| format!("CONFIG == {}", index + 1)).collect();
         let _ = writeln!(text, "when = {}", quoted(&these.join(" or ")));
     }
     grid(text, found, first);
@@ -268,7 +253,7 @@ fn launch(text: &mut String, found: &FoundPlugin, step: &Step<'_>, is_one_of_sev
         text.push_str("programmatic = true\n");
     }
     text.push_str("\n[launches.args]\n");
-    for param in &step.params {
+    for param in params(step.iter().map(|(_, variant)| *variant)) {
         let value = match &param.role {
             Role::Input(_) | Role::Output(_) | Role::Scratch(_) => quoted(&param.name),
             Role::Tensor => quoted(&placeholder::tensor(&param.name)),
@@ -289,30 +274,29 @@ fn grid(text: &mut String, found: &FoundPlugin, variant: &FoundVariant) {
         found.constants.iter().chain(&variant.constants).find(|(_, value)| value.parse::<u64>().is_ok());
     let unit = constant.map_or("1024", |(name, _)| name.as_str());
     let cluster = variant.cluster.map_or(1, |size| size.into_iter().fold(1, u32::saturating_mul));
-    let _ = match (found.counts_programs, cluster) {
-        (true, 1) => writeln!(
-            text,
-            "grid = [{}]    # Triton's grid, such as \"ceil_div(numel(y), {unit})\"",
-            quoted(placeholder::PROGRAMS)
+    let (grid, about) = match (found.counts_programs, cluster) {
+        (true, 1) => (
+            placeholder::PROGRAMS.to_owned(),
+            format!("Triton's grid, such as \"ceil_div(numel(y), {unit})\""),
         ),
         // CUDA counts blocks, Triton programs: its launcher multiplies x by num_ctas (triton/backends/nvidia/driver.c, 3.9).
-        (true, cluster) => writeln!(
-            text,
-            "grid = [{}]    # Triton's grid, such as \"{cluster} * ceil_div(numel(y), {unit})\": each program is {cluster} blocks in x (num_ctas)",
-            quoted(&format!("{cluster} * {}", placeholder::PROGRAMS))
+        (true, cluster) => (
+            format!("{cluster} * {}", placeholder::PROGRAMS),
+            format!(
+                "Triton's grid, such as \"{cluster} * ceil_div(numel(y), {unit})\": each program is {cluster} blocks in x (num_ctas)"
+            ),
         ),
-        (false, _) => writeln!(
-            text,
-            "grid = [{}]    # blocks, such as \"ceil_div(numel(y), 1024)\"",
-            quoted(placeholder::BLOCKS)
-        ),
+        (false, _) => {
+            (placeholder::BLOCKS.to_owned(), "blocks, such as \"ceil_div(numel(y), 1024)\"".to_owned())
+        }
     };
+    let _ = writeln!(text, "grid = [{}]{}", quoted(&grid), comment(&about));
 }
 
 fn shared(text: &mut String, found: &FoundPlugin, step: &Step<'_>) {
     let bytes = |variant: &FoundVariant| variant.shared_bytes.clone();
-    let Some((last, rest)) = step.variants.split_last() else { return };
-    let is_largest = step.variants.iter().any(|(_, variant)| variant.shared_differs_by_type);
+    let Some((last, rest)) = step.split_last() else { return };
+    let is_largest = step.iter().any(|(_, variant)| variant.shared_differs_by_type);
     let about = comment(if is_largest { "what the type that needs most takes" } else { "" });
     let differs_here = rest.iter().any(|(_, variant)| bytes(variant) != bytes(last.1));
     let value = match bytes(last.1) {

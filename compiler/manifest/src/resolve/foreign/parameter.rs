@@ -1,7 +1,7 @@
 //! The type of a parameter of `[[code]]`: names of the manifest's types, type parameters, and CUDA's own names.
 
 use cubinder_cuda_text::cuda::name;
-use cubinder_expr::DataType;
+use cubinder_expr::{DataType, ScalarType};
 
 use super::super::errors::{NoMultiple, NotByValue, UnknownParameterType};
 use super::super::expression::Compiler;
@@ -57,9 +57,8 @@ pub(super) fn param(
         (false, Some(len)) => ParamType::Array { element: scalar()?, len },
         (false, None) => scalar()?.into(),
     };
-    if passed.multiple.is_some()
-        && !matches!(ty, ParamType::Pointer { .. } | ParamType::Int { .. } | ParamType::UInt { .. })
-    {
+    let is_integer = matches!(ty, ParamType::Scalar(ScalarType::Int { .. } | ScalarType::UInt { .. }));
+    if passed.multiple.is_some() && !passed.is_pointer && !is_integer {
         return Err(Box::new(NoMultiple { span }.into()));
     }
     Ok(Param { name: decl.name.value.clone(), ty, spelling })
@@ -82,8 +81,6 @@ pub fn element(name: &str) -> Option<(Leaf, Option<u32>)> {
 
 #[cfg(test)]
 mod tests {
-    use cubinder_expr::ScalarType;
-
     use super::*;
 
     #[test]

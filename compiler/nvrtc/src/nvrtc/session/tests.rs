@@ -267,7 +267,7 @@ fn a_session_knows_what_a_unit_includes() {
     let session = Session::new(toolkit, settings.clone(), Cache::disabled()).unwrap();
     let prepare = |text: &str| session.prepare(unit(folder.path(), text, "k", &[]));
     let plain = prepare("#include \"a.h\"\n#include <other.h>\nint m = manifest::M;\n");
-    assert_eq!(plain.settings(), &settings);
+    assert_eq!(*plain.settings, settings);
     assert!(!plain.has_computed_includes());
     let names = session.names_taken(&plain).unwrap().into_iter().collect::<Vec<_>>().join(" ");
     assert_eq!(names, "M N");

@@ -3,10 +3,10 @@
 use crate::Node;
 use crate::proto::tensor_proto::DataType as Element;
 
-use super::{MOST_VALUES, axis, broadcast, int, ints, known, like};
+use super::{MOST_VALUES, axis, broadcast, int, ints, known_dim, like};
 use crate::nodes::tensors::{Dim, Tensor};
 
-pub(super) fn one(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
+pub(super) fn output(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let input = inputs.first()?;
     match node.op_type() {
         "Reshape" => Some(with(input, reshape(node, inputs), input.values.clone())),
@@ -40,7 +40,7 @@ fn with(input: &Tensor, dims: Option<Vec<Dim>>, values: Option<Vec<Dim>>) -> Ten
 pub(super) fn shape_of_values(tensor: &Tensor) -> Option<Vec<Dim>> {
     if let Some(values) = &tensor.values {
         let extent = |value: &Dim| {
-            if value.known().is_some_and(|extent| extent < 0) { Dim::Unknown } else { value.clone() }
+            if value.extent().is_some_and(|extent| extent < 0) { Dim::Unknown } else { value.clone() }
         };
         return Some(values.iter().map(extent).collect());
     }
@@ -54,7 +54,7 @@ pub(super) fn shape_of_values(tensor: &Tensor) -> Option<Vec<Dim>> {
 }
 
 fn product(dims: &[Dim]) -> Option<i64> {
-    dims.iter().try_fold(1_i64, |product, dim| product.checked_mul(dim.known()?))
+    dims.iter().try_fold(1_i64, |product, dim| product.checked_mul(dim.extent()?))
 }
 
 fn reshape(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
@@ -113,14 +113,24 @@ fn flatten(node: &Node, input: &Tensor) -> Option<Vec<Dim>> {
     Some(vec![extent(before), extent(after)])
 }
 
-/// Axes, as an attribute or as a second input says them.
+/// Integers, as an attribute or as an input says them; `None` if they are not known.
+fn stated_ints(node: &Node, name: &str, inputs: &[Tensor], place: usize) -> Option<Vec<i64>> {
+    match ints(node, name) {
+        Some(list) => Some(list.to_vec()),
+        None => inputs.get(place)?.known_values(),
+    }
+}
+
+/// Whether a node has an input in this place.
+fn has_input(node: &Node, place: usize) -> bool {
+    node.proto.input.get(place).is_some_and(|name| !name.is_empty())
+}
+
+/// Axes, as an attribute or as a second input says them; `Some(None)` if neither does.
 fn axes(node: &Node, inputs: &[Tensor], place: usize) -> Option<Option<Vec<i64>>> {
-    match (ints(node, "axes"), inputs.get(place)) {
-        (Some(axes), _) => Some(Some(axes.to_vec())),
-        (None, Some(tensor)) if node.proto.input.get(place).is_some_and(|name| !name.is_empty()) => {
-            tensor.known_values().map(Some)
-        }
-        _ => Some(None),
+    match ints(node, "axes").is_some() || has_input(node, place) && inputs.len() > place {
+        true => stated_ints(node, "axes", inputs, place).map(Some),
+        false => Some(None),
     }
 }
 
@@ -128,7 +138,7 @@ fn squeeze(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
     let gone: Vec<usize> = match axes(node, inputs, 1)? {
         Some(axes) => axes.into_iter().map(|stated| axis(stated, dims.len())).collect::<Option<_>>()?,
-        None if dims.iter().all(|dim| dim.known().is_some()) => {
+        None if dims.iter().all(|dim| dim.extent().is_some()) => {
             (0..dims.len()).filter(|place| dims[*place] == Dim::Known(1)).collect()
         }
         None => return None,
@@ -169,12 +179,13 @@ fn concat(node: &Node, inputs: &[Tensor]) -> Tensor {
         let first = *shapes.first()?;
         let place = axis(int(node, "axis")?, first.len())?;
         let mut dims = first.clone();
-        let total = shapes.iter().try_fold(0_i64, |total, dims| total.checked_add(dims.get(place)?.known()?));
+        let total =
+            shapes.iter().try_fold(0_i64, |total, dims| total.checked_add(dims.get(place)?.extent()?));
         dims[place] = total.map_or(Dim::Unknown, Dim::Known);
         for (other, dim) in dims.iter_mut().enumerate().filter(|(other, _)| *other != place) {
             // All of them are equal, so one that is known speaks for all.
             let mut known = shapes.iter().filter_map(|dims| dims.get(other));
-            if let Some(found) = known.find(|dim| dim.known().is_some()) {
+            if let Some(found) = known.find(|dim| dim.extent().is_some()) {
                 *dim = found.clone();
             }
         }
@@ -214,16 +225,12 @@ fn gather(node: &Node, inputs: &[Tensor]) -> Tensor {
 
 fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
     let Some(data) = inputs.first() else { return Tensor::default() };
-    let stated = |name: &str, place: usize| match ints(node, name) {
-        Some(list) => Some(list.to_vec()),
-        None => inputs.get(place)?.known_values(),
-    };
+    let stated = |name: &str, place: usize| stated_ints(node, name, inputs, place);
     let unknown = || Tensor::new(data.element, data.rank().map(|rank| vec![Dim::Unknown; rank]));
     let (Some(starts), Some(ends)) = (stated("starts", 1), stated("ends", 2)) else { return unknown() };
-    let is_there = |place: usize| node.proto.input.get(place).is_some_and(|name| !name.is_empty());
-    let axes = stated("axes", 3);
-    let steps = stated("steps", 4);
-    if (is_there(3) && axes.is_none()) || (is_there(4) && steps.is_none()) || starts.len() != ends.len() {
+    let (axes, steps) = (stated("axes", 3), stated("steps", 4));
+    let are_unknown = (has_input(node, 3) && axes.is_none()) || (has_input(node, 4) && steps.is_none());
+    if are_unknown || starts.len() != ends.len() {
         return unknown();
     }
     let Some(dims) = &data.dims else { return Tensor::new(data.element, None) };
@@ -234,7 +241,7 @@ fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
         let (Some(place), Some(step)) = (stated.and_then(|stated| axis(stated, dims.len())), step) else {
             return unknown();
         };
-        let Some(extent) = dims[place].known() else {
+        let Some(extent) = dims[place].extent() else {
             // All of it, whatever that is.
             if !(*start == 0 && *end >= i64::from(i32::MAX) && step == 1) {
                 dims[place] = Dim::Unknown;
@@ -243,7 +250,7 @@ fn slice(node: &Node, inputs: &[Tensor]) -> Tensor {
             continue;
         };
         let Some((first, count)) = kept(extent, *start, *end, step) else { return unknown() };
-        dims[place] = known(count);
+        dims[place] = known_dim(count);
         values = values.filter(|_| count <= MOST_VALUES).and_then(|values| {
             (0..count)
                 .map(|at| values.get(usize::try_from(first + i64::try_from(at).ok()? * step).ok()?).cloned())
@@ -274,18 +281,13 @@ fn kept(extent: i64, start: i64, end: i64, step: i64) -> Option<(i64, usize)> {
 
 fn pad(node: &Node, inputs: &[Tensor]) -> Option<Vec<Dim>> {
     let dims = inputs.first()?.dims.as_ref()?;
-    let pads = match ints(node, "pads") {
-        Some(pads) => Some(pads.to_vec()),
-        None => inputs.get(1).and_then(Tensor::known_values),
-    };
-    let places: Option<Vec<usize>> = match node.proto.input.get(3).filter(|name| !name.is_empty()) {
-        None => Some((0..dims.len()).collect()),
-        Some(_) => inputs
-            .get(3)
-            .and_then(Tensor::known_values)?
-            .into_iter()
-            .map(|stated| axis(stated, dims.len()))
-            .collect(),
+    let pads = stated_ints(node, "pads", inputs, 1);
+    let places: Option<Vec<usize>> = match has_input(node, 3) {
+        false => Some((0..dims.len()).collect()),
+        true => {
+            let stated = inputs.get(3)?.known_values()?;
+            stated.into_iter().map(|stated| axis(stated, dims.len())).collect()
+        }
     };
     let (Some(pads), Some(places)) = (pads, places) else { return Some(vec![Dim::Unknown; dims.len()]) };
     if pads.len() != 2 * places.len() {
@@ -337,7 +339,7 @@ fn blocks(node: &Node, input: &Tensor, to_space: bool) -> Option<Vec<Dim>> {
     let size = int(node, "blocksize").filter(|size| (1..=i64::from(u16::MAX)).contains(size))?;
     let extent = |dim: &Dim, by: i64, grows: bool| {
         let extent =
-            dim.known().and_then(|extent| if grows { extent.checked_mul(by) } else { Some(extent / by) });
+            dim.extent().and_then(|extent| if grows { extent.checked_mul(by) } else { Some(extent / by) });
         extent.map_or(Dim::Unknown, Dim::Known)
     };
     let channels = extent(&dims[1], size * size, !to_space);
@@ -387,20 +389,17 @@ pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
     let count = Some(node.proto.output.len()).filter(|count| *count <= MOST_VALUES)?;
     let Some(dims) = &input.dims else { return Some(vec![like(input); count]) };
     let place = axis(int(node, "axis").unwrap_or(0), dims.len())?;
-    let is_stated =
-        ints(node, "split").is_some() || node.proto.input.get(1).is_some_and(|name| !name.is_empty());
-    let sizes: Vec<Dim> =
-        match ints(node, "split").map(<[i64]>::to_vec).or_else(|| inputs.get(1)?.known_values()) {
-            Some(sizes) if sizes.len() == count => sizes.into_iter().map(Dim::Known).collect(),
-            None if !is_stated => {
-                let counted = int(node, "num_outputs");
-                if counted.is_some_and(|counted| usize::try_from(counted) != Ok(count)) {
-                    return None;
-                }
-                equal_parts(&dims[place], count, counted.is_some())
+    let sizes: Vec<Dim> = match stated_ints(node, "split", inputs, 1) {
+        Some(sizes) if sizes.len() == count => sizes.into_iter().map(Dim::Known).collect(),
+        None if !has_input(node, 1) => {
+            let counted = int(node, "num_outputs");
+            if counted.is_some_and(|counted| usize::try_from(counted) != Ok(count)) {
+                return None;
             }
-            _ => vec![Dim::Unknown; count],
-        };
+            equal_parts(&dims[place], count, counted.is_some())
+        }
+        _ => vec![Dim::Unknown; count],
+    };
     let part = |size: Dim| {
         let mut dims = dims.clone();
         dims[place] = size;
@@ -412,7 +411,7 @@ pub(super) fn split(node: &Node, inputs: &[Tensor]) -> Option<Vec<Tensor>> {
 /// Equal parts. Since operator set 18, where a node says how many they are (`is_uneven`), the last one may be smaller.
 fn equal_parts(extent: &Dim, count: usize, is_uneven: bool) -> Vec<Dim> {
     let unknown = vec![Dim::Unknown; count];
-    let (Some(extent), Ok(parts @ 1..)) = (extent.known(), i64::try_from(count)) else { return unknown };
+    let (Some(extent), Ok(parts @ 1..)) = (extent.extent(), i64::try_from(count)) else { return unknown };
     let size = extent / parts + i64::from(extent % parts != 0);
     let Some(last) = size.checked_mul(parts - 1).map(|others| extent - others) else { return unknown };
     if last < 0 || (last != size && !is_uneven) {

@@ -41,30 +41,29 @@ pub(super) fn gemm(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
 pub(super) fn conv(node: &Node, inputs: &[Tensor]) -> Option<Tensor> {
     let (input, weights) = (inputs.first()?, inputs.get(1)?);
     let channels = weights.dims.as_ref().and_then(|dims| dims.first().cloned()).unwrap_or(Dim::Unknown);
-    let of_weights = || weights.dims.as_ref()?.get(2..)?.iter().map(Dim::known).collect::<Option<Vec<i64>>>();
+    let of_weights =
+        || weights.dims.as_ref()?.get(2..)?.iter().map(Dim::extent).collect::<Option<Vec<i64>>>();
     let kernel = ints(node, "kernel_shape").map(<[i64]>::to_vec).or_else(of_weights);
-    let dims = input.dims.as_ref().and_then(|dims| {
-        let mut all = vec![dims.first()?.clone(), channels];
-        all.extend(windows(node, dims.get(2..)?, kernel.as_deref())?);
-        Some(all)
-    });
-    Some(Tensor::new(input.element, dims))
+    let mut output = places(input, |dims| windows(node, dims, kernel.as_deref()))?;
+    if let Some(dims) = &mut output.dims {
+        dims[1] = channels;
+    }
+    Some(output)
 }
 
 pub(super) fn pool(node: &Node, input: &Tensor) -> Option<Tensor> {
-    let dims = input.dims.as_ref().and_then(|dims| {
-        let mut all = dims.get(..2)?.to_vec();
-        all.extend(windows(node, dims.get(2..)?, ints(node, "kernel_shape"))?);
-        Some(all)
-    });
-    Some(Tensor::new(input.element, dims))
+    places(input, |dims| windows(node, dims, ints(node, "kernel_shape")))
 }
 
 pub(super) fn global_pool(input: &Tensor) -> Option<Tensor> {
+    places(input, |dims| Some(vec![Dim::Known(1); dims.len()]))
+}
+
+/// A tensor with other extents behind the batch and the channels.
+fn places(input: &Tensor, extents: impl Fn(&[Dim]) -> Option<Vec<Dim>>) -> Option<Tensor> {
     let dims = input.dims.as_ref().and_then(|dims| {
-        let mut all = dims.get(..2)?.to_vec();
-        all.resize(dims.len(), Dim::Known(1));
-        Some(all)
+        let (head, rest) = dims.split_at_checked(2)?;
+        Some([head, &extents(rest)?].concat())
     });
     Some(Tensor::new(input.element, dims))
 }
@@ -84,7 +83,7 @@ fn windows(node: &Node, extents: &[Dim], kernel: Option<&[i64]>) -> Option<Vec<D
         return None;
     }
     let one = |place: usize| {
-        let extent = extents[place].known()?;
+        let extent = extents[place].extent()?;
         let kernel = *kernel?.get(place)?;
         let (stride, dilation) = (strides[place], dilations[place]);
         if stride < 1 || kernel < 1 || dilation < 1 {

@@ -117,19 +117,13 @@ pub(super) fn assign(all: &[Compiled], constants: &[Constant]) -> Result<Assigne
             known.insert(folder, meant(all, folder)?);
         }
     }
-    let is_of = |index: usize, constant: &Constant| -> bool {
-        let folder = constant.folder.as_deref();
-        folder.and_then(|folder| known.get(folder)).is_some_and(|known| known.contains(&index))
+    let of_compile = |index: usize| -> Vec<&Constant> {
+        let is_of = |folder: &str| known.get(folder).is_some_and(|known| known.contains(&index));
+        constants.iter().filter(|constant| constant.folder.as_deref().is_some_and(is_of)).collect()
     };
-    let values: Vec<Values> = all
-        .iter()
-        .enumerate()
-        .map(|(index, compiled)| {
-            let of_folder: Vec<&Constant> =
-                constants.iter().filter(|constant| is_of(index, constant)).collect();
-            values_of(compiled, all, &of_folder, constants)
-        })
-        .collect::<Result<_, _>>()?;
+    let values = all.iter().enumerate();
+    let values = values.map(|(index, compiled)| values_of(compiled, all, &of_compile(index), constants));
+    let values: Vec<Values> = values.collect::<Result<_, _>>()?;
     are_said_of_all(all, &values, constants)?;
     Ok(Assigned { values, scoped: known.into_values().flatten().collect() })
 }
@@ -164,7 +158,7 @@ fn names_are_known(all: &[Compiled], constants: &[Constant]) -> Result<(), Diagn
             signatures.into_iter().flatten().map(|parameter| parameter.name.as_str()).collect();
         if !known.contains(name.as_str()) {
             let near = suggest(name, known.iter().copied());
-            let parameters = near.is_none().then(|| list(&known.into_iter().collect::<Vec<_>>()));
+            let parameters = near.is_none().then(|| list(&known));
             return Err(NoParameter { name, parameters, near }.into());
         }
     }
@@ -178,35 +172,21 @@ fn values_of(
     of_folder: &[&Constant],
     constants: &[Constant],
 ) -> Result<Values, Diagnostic> {
+    let is_overridden = |name: &str| of_folder.iter().any(|own| own.name == name);
+    let general = constants.iter().filter(|it| it.folder.is_none() && !is_overridden(&it.name));
     let mut values = Values::new();
-    let is_folded = |constant: &&&Constant| !compiled.names.contains(&constant.name);
-    for constant in of_folder.iter().filter(is_folded) {
-        insert(&mut values, compiled, constant, &chosen(compiled, all, constant)?)?;
-    }
-    let said: BTreeSet<String> = values.keys().cloned().collect();
-    let general: Vec<&Constant> = constants.iter().filter(|constant| constant.folder.is_none()).collect();
-    for constant in general.iter().filter(is_folded).filter(|constant| !said.contains(&constant.name)) {
-        insert(&mut values, compiled, constant, &chosen(compiled, all, constant)?)?;
+    for constant in of_folder.iter().copied().chain(general) {
+        let name = &constant.name;
+        if compiled.names.contains(name) {
+            continue;
+        }
+        let value = chosen(compiled, all, constant)?;
+        if let Some(one) = values.insert(name.clone(), value.clone()).filter(|one| *one != value) {
+            let (one, other, folder) = (one.to_string(), value.to_string(), compiled.folder());
+            return Err(TwoValues { name, one, other, folder }.into());
+        }
     }
     Ok(values)
-}
-
-fn insert(
-    values: &mut Values,
-    compiled: &Compiled,
-    constant: &Constant,
-    value: &Fixed,
-) -> Result<(), Diagnostic> {
-    match values.insert(constant.name.clone(), value.clone()) {
-        Some(one) if one != *value => Err(TwoValues {
-            name: &constant.name,
-            one: one.to_string(),
-            other: value.to_string(),
-            folder: compiled.folder(),
-        }
-        .into()),
-        _ => Ok(()),
-    }
 }
 
 /// The value among those said that is a size in this compile.
@@ -267,13 +247,8 @@ pub(super) fn are_told_apart(all: &[Compiled], said: &Assigned) -> Result<(), Di
 }
 
 fn other_constants(all: &[Compiled], one: &Compiled, other: &Compiled) -> Diagnostic {
-    let names: Vec<&str> = one
-        .signature
-        .iter()
-        .flatten()
-        .filter(|parameter| parameter.is_constexpr)
-        .map(|parameter| parameter.name.as_str())
-        .collect();
+    let constexprs = one.signature.iter().flatten().filter(|parameter| parameter.is_constexpr);
+    let names: Vec<&str> = constexprs.map(|parameter| parameter.name.as_str()).collect();
     let mut differences = differences(&[one, other]);
     if !differences.is_empty() && one.source == other.source && one.sizes == other.sizes {
         return OtherOptions { differences }.into();

@@ -112,8 +112,8 @@ fn do_the_same(one: &Compiled, other: &Compiled) -> Option<bool> {
         }
     }
     Some(match are_numbers_same {
-        true => one.work.without_types == other.work.without_types,
-        false => one.work.without_integers == other.work.without_integers,
+        true => one.fingerprint.without_types == other.fingerprint.without_types,
+        false => one.fingerprint.without_integers == other.fingerprint.without_integers,
     })
 }
 

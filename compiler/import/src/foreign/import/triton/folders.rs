@@ -6,9 +6,10 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
+use super::Compiled;
 use super::errors::{AmbiguousFolder, NoFolder};
-use super::{Compiled, listed};
 use crate::diagnostic::Diagnostic;
+use crate::manifest::toml_reader::list;
 
 /// The most folders that a message lists.
 const MOST_SHOWN: usize = 8;
@@ -50,5 +51,5 @@ fn shown(all: &[&Compiled]) -> String {
     let paths: BTreeSet<String> = all.iter().map(|it| it.path().display().to_string()).collect();
     let names: BTreeSet<String> = all.iter().map(|it| it.folder()).collect();
     let best = if names.len() == paths.len() { names } else { paths };
-    listed(best.into_iter().take(MOST_SHOWN))
+    list(best.into_iter().take(MOST_SHOWN))
 }

@@ -32,7 +32,7 @@ pub(super) struct Launch {
     pub num_stages: u32,
     #[serde(default)]
     pub maxnreg: Option<u32>,
-    #[serde(default = "one", deserialize_with = "or_one")]
+    #[serde(default = "one_cta", deserialize_with = "or_one")]
     pub num_ctas: u32,
     #[serde(default, deserialize_with = "or_default")]
     pub launch_cooperative_grid: bool,
@@ -48,7 +48,7 @@ pub(super) struct Launch {
 pub(super) struct Target {
     /// A number; a text where a person gave one to `GPUTarget`.
     arch: serde_json::Value,
-    #[serde(default = "warp")]
+    #[serde(default = "warp_size")]
     pub warp_size: u32,
 }
 
@@ -77,14 +77,14 @@ fn or_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D)
 }
 
 fn or_one<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
-    Ok(Option::deserialize(from)?.unwrap_or(one()))
+    Ok(Option::deserialize(from)?.unwrap_or(one_cta()))
 }
 
-const fn one() -> u32 {
+const fn one_cta() -> u32 {
     1
 }
 
-const fn warp() -> u32 {
+const fn warp_size() -> u32 {
     32
 }
 

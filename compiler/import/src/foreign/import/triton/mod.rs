@@ -7,6 +7,7 @@ mod cache;
 mod constants;
 mod doubts;
 mod errors;
+mod fingerprint;
 mod folders;
 mod listing;
 mod metadata;
@@ -15,7 +16,6 @@ mod python;
 mod scratch;
 mod shared;
 mod variants;
-mod work;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,14 +25,13 @@ use cubinder_model::cuda_limits::MAX_CLUSTER;
 pub use constants::{Constant, Fixed};
 
 use self::errors::{NotUtf8, TooManyParameters, UnknownTtir, UnreadableText, Unsupported};
-use self::metadata::{Metadata, metadata};
+use self::fingerprint::{Fingerprint, fingerprint};
+use self::metadata::{Launch, Metadata, metadata};
 use self::python::Parameter;
-use self::work::Work;
 use super::{FoundPlugin, identifier};
 use crate::diagnostic::Diagnostic;
 use crate::foreign::ttir::function;
 use crate::loaded::Function;
-use crate::manifest::toml_reader::list;
 use crate::source;
 
 /// The most bytes of a JSON file or of Triton's text.
@@ -58,7 +57,7 @@ struct Compiled {
     /// All whole numbers in it.
     numbers: BTreeSet<u64>,
     /// What it does, types and constants aside.
-    work: Work,
+    fingerprint: Fingerprint,
     /// How many of [`ADDED`] the code takes.
     added: usize,
     /// All parameters that the author wrote, with names as in `names`, where the Python file is there and is still the one that was compiled.
@@ -143,20 +142,14 @@ fn read(json: PathBuf, metadata: Metadata) -> Result<Compiled, Diagnostic> {
     }
     let source = text(&json.with_extension("source")).map(|text| operations(&text)).unwrap_or_default();
     let operations = if source.is_empty() { operations(&text_of) } else { source.clone() };
-    let (sizes, numbers, work) = (sizes(&operations), numbers(&operations), work::work(&operations));
+    let (sizes, numbers, fingerprint) = (sizes(&operations), numbers(&operations), fingerprint(&operations));
     let names = once(function.arguments.iter().map(|argument| argument.name.as_str()));
     let signature = signature(&function);
     let added = scratch::added(&json, &function)?;
     let compiled =
-        Compiled { json, metadata, function, names, source, sizes, numbers, work, added, signature };
+        Compiled { json, metadata, function, names, source, sizes, numbers, fingerprint, added, signature };
     refuse(&compiled)?;
     Ok(compiled)
-}
-
-/// Names for people.
-fn listed<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
-    let names: Vec<S> = names.into_iter().collect();
-    list(&names.iter().map(AsRef::as_ref).collect::<Vec<&str>>())
 }
 
 /// What the parameters are called that Triton adds to those of the author.
@@ -207,40 +200,30 @@ pub fn mistake_of_metadata(text: &str) -> Option<String> {
     metadata(text).err().map(|why| why.to_string())
 }
 
-/// Refuses what no launch of a manifest can give.
+/// Rejects what no launch of a manifest can give.
 fn refuse(compiled: &Compiled) -> Result<(), Diagnostic> {
     let Compiled { json, metadata, function, .. } = compiled;
-    let error = |why: String| Err(Unsupported { path: json.display(), why }.into());
-    if !metadata.tensordesc_meta.is_empty()
-        || function.arguments.iter().any(|it| it.ty.starts_with("!tt.tensordesc"))
-    {
-        return error(
+    let has_descriptors = !metadata.tensordesc_meta.is_empty()
+        || function.arguments.iter().any(|it| it.ty.starts_with("!tt.tensordesc"));
+    let unknown = function.arguments.iter().find_map(|it| Some((&it.name, it.unknown.first()?)));
+    let Launch { num_warps, num_ctas, .. } = metadata.launch;
+    let why = match unknown {
+        _ if has_descriptors => {
             "the kernel takes tensor descriptors, which only Triton's own launcher makes; use pointers"
-                .to_owned(),
-        );
-    }
-    for argument in &function.arguments {
-        if let Some(unknown) = argument.unknown.first() {
-            return error(format!(
-                "`{}` was specialized with `{unknown}`, and it is not known what that asks of the argument",
-                argument.name
-            ));
+                .to_owned()
         }
-    }
-    let threads = metadata.threads();
-    if threads == 0 || threads > 1024 {
-        return error(format!(
-            "{} warps of {} threads are no block",
-            metadata.launch.num_warps, metadata.target.warp_size
-        ));
-    }
-    if metadata.launch.num_ctas == 0 || metadata.launch.num_ctas > MAX_CLUSTER {
-        return error(format!(
-            "each program is a cluster of {} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}",
-            metadata.launch.num_ctas
-        ));
-    }
-    Ok(())
+        Some((name, unknown)) => format!(
+            "`{name}` was specialized with `{unknown}`, and it is not known what that asks of the argument"
+        ),
+        None if !(1..=1024).contains(&metadata.threads()) => {
+            format!("{num_warps} warps of {} threads are no block", metadata.target.warp_size)
+        }
+        None if !(1..=MAX_CLUSTER).contains(&num_ctas) => format!(
+            "each program is a cluster of {num_ctas} blocks (num_ctas), and a launch has clusters of 1 to {MAX_CLUSTER}"
+        ),
+        None => return Ok(()),
+    };
+    Err(Unsupported { path: json.display(), why }.into())
 }
 
 /// The text without the places in Python files, and without what arguments were specialized for: what is left are the operations of the kernel,

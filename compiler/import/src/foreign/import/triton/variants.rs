@@ -11,10 +11,11 @@ use super::super::{FoundCode, FoundParam, FoundPlugin, FoundVariant, Role, ident
 use super::constants::{Constant, Fixed, Values, are_told_apart, assign};
 use super::errors::{NoOutput, PointerInSome, SeveralTypes};
 use super::metadata::Launch;
-use super::{ADDED, Compiled, MAX_BYTES, doubts, listed, scratch, shared};
+use super::{ADDED, Compiled, MAX_BYTES, doubts, scratch, shared};
 use crate::diagnostic::Diagnostic;
 use crate::loaded::Argument;
 use crate::manifest::CodeKind;
+use crate::manifest::toml_reader::list;
 use crate::placeholder::{ELEMENT, constant_of, fits, where_it_is};
 use crate::source;
 
@@ -95,13 +96,11 @@ fn plugin<'c>(all: &'c [Compiled], values: &[Values]) -> Result<Plugin<'c>, Diag
             && !names.contains(name)
             && values.iter().all(|values| values.get(name) == Some(value))
     };
-    let same = values.iter().flatten().filter(|(name, value)| is_same(name, value));
-    let constants = same
-        .filter_map(|(name, value)| match value {
-            Fixed::Number(number) => Some((name.clone(), number.clone())),
-            Fixed::Word(_) => None,
-        })
-        .collect();
+    let constant = |(name, value): (&String, &Fixed)| match value {
+        Fixed::Number(number) if is_same(name, value) => Some((name.clone(), number.clone())),
+        _ => None,
+    };
+    let constants = values.iter().flatten().filter_map(constant).collect();
     let mut unsaid: Vec<String> = Vec::new();
     for parameter in all.iter().flat_map(|compiled| compiled.signature.iter().flatten()) {
         let is_said = values.iter().all(|values| values.contains_key(&parameter.name));
@@ -169,7 +168,7 @@ fn varying(all: &[Compiled], names: &[String]) -> Result<BTreeSet<String>, Diagn
     for compiled in all {
         let types: BTreeSet<Option<String>> = varying.iter().map(|name| ty(compiled, name)).collect();
         if types.len() > 1 {
-            return Err(SeveralTypes { names: listed(&varying), path: compiled.json.display() }.into());
+            return Err(SeveralTypes { names: list(&varying), path: compiled.json.display() }.into());
         }
     }
     Ok(varying)
@@ -218,16 +217,14 @@ impl Plugin<'_> {
         }
         guards.extend(self.narrow(compiled).map(|(name, bits)| fits(name, bits)));
         FoundVariant {
-            codes: Vec::new(),
             constants,
             guard: (!guards.is_empty()).then(|| guards.join(" and ")),
             about: format!("{} warps, {} stages", it.num_warps, it.num_stages),
             block: Some([compiled.metadata.threads(), 1, 1]),
-            shared_bytes: None,
-            shared_differs_by_type: false,
             cluster: (it.num_ctas > 1).then_some([it.num_ctas, 1, 1]),
             cooperative: it.launch_cooperative_grid,
             programmatic: it.launch_pdl,
+            ..FoundVariant::default()
         }
     }
 
@@ -345,7 +342,7 @@ impl Plugin<'_> {
             let known: Vec<&String> = passed.iter().copied().chain(said).collect();
             remarks.push(format!(
                 "The Python file is not there as it was compiled, and Triton writes no constants: if the kernel has other parameters than {}, each is a tl.constexpr, or an integer that was 1. Say each with --constant, such as `--constant stride=1`",
-                listed(&known)
+                list(&known)
             ));
         }
         let ones: Vec<&String> = passed
@@ -362,7 +359,7 @@ impl Plugin<'_> {
         if !ones.is_empty() {
             remarks.push(format!(
                 "{} are passed by some of the code only. Triton makes a constant of an integer that is 1, so `== 1` stands where they are not; if triton.compile was told another number, say it: `--constant {}=...`",
-                listed(&ones),
+                list(&ones),
                 ones.first().map_or("stride", |name| name.as_str())
             ));
         }
@@ -370,7 +367,7 @@ impl Plugin<'_> {
         if let Some(first) = several.first() {
             remarks.push(format!(
                 "{} have one type in some of the code and another in the rest. Nothing tells which is right for a node: give each variant but the last a `guard` that does, or import those of one type of `{first}` alone",
-                listed(&several)
+                list(&several)
             ));
         }
         let words: BTreeSet<String> =
@@ -387,7 +384,7 @@ impl Plugin<'_> {
         if !own.is_empty() {
             remarks.push(format!(
                 "Variants differ in {}. Where that is only faster or slower, `{} = \"{}\"` in args is right: TensorRT times the variants whose guards hold, and TensorRT-RTX takes the first, so give that one a guard (C0207). Where it is what the node computes, say in args what it is in the node, and take it out of `constants`",
-                listed(&own),
+                list(&own),
                 own.first().map_or("BLOCK", |name| name.as_str()),
                 own.first().map_or("BLOCK", |name| name.as_str()),
             ));

@@ -28,7 +28,7 @@ pub(super) fn compile(program: &Program) -> Result<WorkerOutput, CompileError> {
     write(true);
     let result = preprocess(program);
     write(false);
-    let text = result.map_err(|why| CompileError::Rejected { log: format!("k.cu(1): error: {why}\n") })?;
+    let text = result.map_err(|why| CompileError::Rejected(format!("k.cu(1): error: {why}\n")))?;
     let comments: String = text.lines().map(|line| format!("// {line}\n")).collect();
     let ptx = format!(
         ".version 9.0\n.target sm_80\n.address_size 64\n{comments}.visible .entry k()\n{{\nret;\n}}\n"

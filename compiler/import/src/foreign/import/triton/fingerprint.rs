@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// A kernel's operations, in two numbers that are the same for the same operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Work {
+pub(super) struct Fingerprint {
     /// All but conversions: the same for all floats as element types.
     pub(super) without_types: u64,
     /// Nor the arithmetic of integers, and what only moves values: the same whichever integers are constants.
@@ -33,7 +33,7 @@ fn is_of(dialect: &str, operations: &str, word: &str) -> bool {
 }
 
 /// The work that operations do.
-pub(super) fn work(operations: &str) -> Work {
+pub(super) fn fingerprint(operations: &str) -> Fingerprint {
     let (mut without_types, mut without_integers) = (DefaultHasher::new(), DefaultHasher::new());
     for (word, rest) in operations.lines().filter_map(operation) {
         if is_conversion(word) {
@@ -44,7 +44,7 @@ pub(super) fn work(operations: &str) -> Work {
             word.hash(&mut without_integers);
         }
     }
-    Work { without_types: without_types.finish(), without_integers: without_integers.finish() }
+    Fingerprint { without_types: without_types.finish(), without_integers: without_integers.finish() }
 }
 
 /// The name of an operation and what stands behind it.
@@ -76,23 +76,23 @@ mod tests {
 
     #[test]
     fn types_and_constants_are_no_difference() {
-        let plain = work(PLAIN);
+        let plain = fingerprint(PLAIN);
         let half = PLAIN
             .replace("1.000000e-01", "9.997560e-02")
             .replace("%w = ", "%e = arith.extf %v : f16 to f32\n%w = ");
-        assert_eq!(work(&half), plain);
+        assert_eq!(fingerprint(&half), plain);
         let folded = PLAIN.replace("%1 = arith.muli %0, %c : i32\n", "");
-        assert_eq!(work(&folded).without_integers, plain.without_integers);
-        assert_ne!(work(&folded).without_types, plain.without_types);
+        assert_eq!(fingerprint(&folded).without_integers, plain.without_integers);
+        assert_ne!(fingerprint(&folded).without_types, plain.without_types);
     }
 
     #[test]
     fn other_operations_and_other_numbers_are() {
-        let plain = work(PLAIN);
-        let other = work(&PLAIN.replace("constant 3 ", "constant 4 "));
+        let plain = fingerprint(PLAIN);
+        let other = fingerprint(&PLAIN.replace("constant 3 ", "constant 4 "));
         assert_ne!(other.without_types, plain.without_types);
         assert_eq!(other.without_integers, plain.without_integers);
-        let other = work(&PLAIN.replace("arith.mulf", "arith.addf"));
+        let other = fingerprint(&PLAIN.replace("arith.mulf", "arith.addf"));
         assert_ne!(other.without_integers, plain.without_integers);
     }
 }

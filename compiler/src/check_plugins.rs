@@ -16,11 +16,10 @@ use cubinder_manifest::resolve::{self, Resolved};
 use cubinder_manifest::tables;
 use cubinder_model::Plugin;
 use cubinder_node::tuning;
-use cubinder_source::diagnostic::{Diagnostic, Severity, Sink, Source, dedup, has_errors, sort};
-use cubinder_source::source;
+use cubinder_source::diagnostic::{Diagnostic, Severity, Sink, Source, dedup, has_errors, sort, supersede};
 use rayon::prelude::*;
 
-use crate::project::{Plan, Project};
+use crate::project::{ManifestText, Plan, Project};
 
 /// The result of `cubinder check`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,24 +40,41 @@ pub struct CheckReport {
 
 /// Why manifests are checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Purpose {
+pub enum Purpose {
+    /// `cubinder check`.
     Check,
+    /// Compiling them.
     Compile,
 }
 
-/// The manifests of a project, read and planned.
+/// The manifests of a project, parsed and resolved, and its tuning files.
+pub struct ResolvedManifests<'p> {
+    project: &'p Project,
+    tuning: Vec<tuning::File>,
+    tuning_errors: Vec<Diagnostic>,
+    manifests: Vec<ManifestState<ResolvedPlugin>>,
+}
+
+/// The manifests of a project, each with the plan of its compile.
 pub struct Plans<'p> {
     project: &'p Project,
     purpose: Purpose,
     tuning: Vec<tuning::File>,
     tuning_errors: Vec<Diagnostic>,
-    manifests: Vec<PlannedManifest>,
+    manifests: Vec<ManifestState<PlannedPlugin>>,
 }
 
 /// A manifest with its diagnostics; the plugin is missing if the manifest cannot be read.
-struct PlannedManifest {
-    plugin: Option<PlannedPlugin>,
+struct ManifestState<P> {
+    plugin: Option<P>,
     sink: Sink,
+}
+
+/// A plugin, or a sketch of it if the manifest has errors.
+struct ResolvedPlugin {
+    resolved: Resolved,
+    /// Whether the manifest resolved without errors.
+    is_valid: bool,
 }
 
 /// A plugin, or a sketch of it if the manifest has errors, and the plan of its compile.
@@ -97,45 +113,88 @@ pub struct CheckedPlugins {
     pub obligations: Vec<Obligation>,
 }
 
-/// The text of a manifest, or the reason that it cannot be read.
-pub type ManifestText = Result<Arc<Source>, Vec<Diagnostic>>;
-
 /// Checks all manifests of some projects and their kernels. `open` reads a kernel's file.
 #[must_use]
 pub fn check(projects: &[Project], open: &OpenSource<'_>) -> CheckReport {
-    let plans = projects.iter().map(|project| Plans::read(project, manifests(project), Purpose::Check));
-    let (plugins, report) = check_plans(plans.collect());
-    check_kernels(&plugins, report, open)
+    check_texts(projects.iter().map(|project| (project, project.read_manifests())).collect(), open)
 }
 
 /// [`check()`] for one project with these texts instead of its manifests.
 #[must_use]
 pub fn check_sources(project: &Project, sources: Vec<ManifestText>, open: &OpenSource<'_>) -> CheckReport {
-    let (plugins, report) = check_plans(vec![Plans::read(project, sources, Purpose::Check)]);
-    check_kernels(&plugins, report, open)
+    check_texts(vec![(project, sources)], open)
 }
 
-impl<'p> Plans<'p> {
-    /// Reads and plans the manifests of a project, to compile them.
+fn check_texts(projects: Vec<(&Project, Vec<ManifestText>)>, open: &OpenSource<'_>) -> CheckReport {
+    let manifests = projects.iter().map(|(_, sources)| sources.len()).sum();
+    in_thread_pool(manifests, || {
+        let plans = projects
+            .into_iter()
+            .map(|(project, sources)| resolve_manifests(project, sources).plan(Purpose::Check));
+        let (plugins, _, report) = check_plans(plans.collect());
+        check_kernels(&plugins, report, open)
+    })
+}
+
+/// Runs `work` in the caller's thread pool, or else in a new one with at most `limit` threads.
+pub(crate) fn in_thread_pool<R: Send>(limit: usize, work: impl FnOnce() -> R + Send) -> R {
+    if rayon::current_thread_index().is_some() {
+        return work();
+    }
+    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let builder = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads);
+    let pool = builder(processors.min(limit).max(1)).build();
+    match pool.or_else(|_| builder(1).use_current_thread().build()) {
+        Ok(pool) => pool.install(work),
+        Err(_) => work(),
+    }
+}
+
+/// Parses and resolves the manifests of a project.
+#[must_use]
+pub fn resolve_manifests(project: &Project, sources: Vec<ManifestText>) -> ResolvedManifests<'_> {
+    let (tuning, tuning_errors) = project.read_tuning();
+    let resolved = sources.into_par_iter().map(|text| {
+        let sink = Sink::default();
+        let plugin = match text {
+            Ok(source) => resolve_manifest(project, &tuning, &source, &sink),
+            Err(errors) => {
+                sink.report(errors);
+                None
+            }
+        };
+        ManifestState { plugin, sink }
+    });
+    let manifests = resolved.collect();
+    ResolvedManifests { project, tuning, tuning_errors, manifests }
+}
+
+impl<'p> ResolvedManifests<'p> {
+    /// Plans the compile of each manifest.
     #[must_use]
-    pub fn for_compile(project: &'p Project) -> Plans<'p> {
-        Plans::read(project, manifests(project), Purpose::Compile)
+    pub fn plan(self, purpose: Purpose) -> Plans<'p> {
+        let ResolvedManifests { project, tuning, tuning_errors, manifests } = self;
+        // A manifest outside of a project can be checked without targets; then no limits are known.
+        let needs_targets = purpose == Purpose::Compile || project.config.is_some();
+        let planned = manifests.into_par_iter().map(|ManifestState { plugin, sink }| {
+            let plugin = plugin.map(|ResolvedPlugin { resolved, is_valid }| {
+                let plan = project.plan(&resolved, needs_targets, &sink);
+                PlannedPlugin { resolved, plan, is_valid }
+            });
+            ManifestState { plugin, sink }
+        });
+        Plans { project, purpose, tuning, tuning_errors, manifests: planned.collect() }
     }
+}
 
-    fn read(project: &'p Project, sources: Vec<ManifestText>, purpose: Purpose) -> Plans<'p> {
-        let (tuning, tuning_errors) = project.read_tuning();
-        let manifests = in_parallel(sources, |text| plan_manifest(project, &tuning, text, purpose));
-        Plans { project, purpose, tuning, tuning_errors, manifests }
-    }
-
+impl Plans<'_> {
     /// Checks everything that needs no compiler. The kernels' texts are checked only if there is an error, because NVRTC reads them
     /// better. `open` reads a kernel's file.
     ///
     /// # Errors
     /// What [`check()`] reports, if it has an error.
     pub fn check(self, open: &OpenSource<'_>, warnings: &Sink) -> Result<CheckedPlugins, Vec<Diagnostic>> {
-        let tuning = self.tuning.clone();
-        let (plugins, report) = check_plans(vec![self]);
+        let (plugins, tuning, report) = check_plans(vec![self]);
         if has_errors(&report.diagnostics) {
             return Err(check_kernels(&plugins, report, open).diagnostics);
         }
@@ -146,56 +205,12 @@ impl<'p> Plans<'p> {
     }
 }
 
-fn manifests(project: &Project) -> Vec<ManifestText> {
-    project.manifests.iter().map(|path| source::text(path)).collect()
-}
-
-/// Maps items in parallel, in the caller's thread pool or else in one with at most a thread for each item.
-fn in_parallel<T: Send, R: Send>(items: Vec<T>, map: impl Fn(T) -> R + Send + Sync) -> Vec<R> {
-    let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = processors.min(items.len()).max(1);
-    let work = || items.into_par_iter().map(map).collect();
-    if rayon::current_thread_index().is_some() {
-        return work();
-    }
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    match pool.or_else(|_| rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build()) {
-        Ok(pool) => pool.install(work),
-        Err(_) => work(),
-    }
-}
-
-fn plan_manifest(
-    project: &Project,
-    tuning: &[tuning::File],
-    text: ManifestText,
-    purpose: Purpose,
-) -> PlannedManifest {
-    let sink = Sink::default();
-    let resolved = match text {
-        Ok(source) => resolve_manifest(project, tuning, &source, &sink),
-        Err(errors) => {
-            sink.report(errors);
-            None
-        }
-    };
-    let plugin = resolved.map(|(resolved, is_valid)| {
-        sink.report(tuning::cases(&resolved).and_then(Result::err).into_iter().flatten());
-        // A manifest outside of a project can be checked without targets; then no limits are known.
-        let needs_targets = purpose == Purpose::Compile || project.config.is_some();
-        let plan = project.plan(&resolved, needs_targets, &sink);
-        PlannedPlugin { resolved, plan, is_valid }
-    });
-    PlannedManifest { plugin, sink }
-}
-
-/// The plugin, or a sketch of it, and whether it is valid.
 fn resolve_manifest(
     project: &Project,
     tuning: &[tuning::File],
     source: &Arc<Source>,
     sink: &Sink,
-) -> Option<(Resolved, bool)> {
+) -> Option<ResolvedPlugin> {
     let (mut resolved, is_resolved) = match resolve::read(source) {
         Ok(resolved) => {
             sink.report(resolved.warnings.iter().cloned());
@@ -213,17 +228,19 @@ fn resolve_manifest(
     if is_valid {
         sink.report(project.pack_tuning(tuning, &mut resolved.draft.plugin));
     }
-    Some((resolved, is_valid))
+    sink.report(tuning::cases(&resolved).and_then(Result::err).into_iter().flatten());
+    Some(ResolvedPlugin { resolved, is_valid })
 }
 
-/// The plugins, and the report without their kernels.
-fn check_plans(plans: Vec<Plans<'_>>) -> (Vec<PlannedPlugin>, CheckReport) {
-    let mut plugins: Vec<PlannedPlugin> = Vec::new();
+/// The plugins, the tuning files, and the report without the kernels.
+fn check_plans(plans: Vec<Plans<'_>>) -> (Vec<PlannedPlugin>, Vec<tuning::File>, CheckReport) {
+    let (mut plugins, mut files) = (Vec::<PlannedPlugin>::new(), Vec::new());
     let mut report = CheckReport::default();
     for Plans { project, purpose, tuning, tuning_errors, manifests } in plans {
         report.diagnostics.extend(tuning_errors);
         let (first, count) = (plugins.len(), manifests.len());
-        for (plugin, checked) in in_parallel(manifests, |manifest| manifest.check(purpose)) {
+        let checked = manifests.into_par_iter().map(|manifest| manifest.check(purpose));
+        for (plugin, checked) in checked.collect::<Vec<_>>() {
             plugins.extend(plugin);
             report.add(checked);
         }
@@ -232,16 +249,17 @@ fn check_plans(plans: Vec<Plans<'_>>) -> (Vec<PlannedPlugin>, CheckReport) {
         if project.is_whole() && valid.len() == count {
             report.diagnostics.extend(tuning::other_versions(&tuning, &valid));
         }
+        files.extend(tuning);
     }
     // What could not be read may tell two plugins apart.
     let read = plugins.iter().map(|plugin| &plugin.resolved).filter(|resolved| resolved.is_read);
     report.diagnostics.extend(resolve::check_unique(&read.collect::<Vec<_>>()));
-    (plugins, report)
+    (plugins, files, report)
 }
 
-impl PlannedManifest {
+impl ManifestState<PlannedPlugin> {
     fn check(self, purpose: Purpose) -> (Option<PlannedPlugin>, CheckReport) {
-        let PlannedManifest { plugin, sink } = self;
+        let ManifestState { plugin, sink } = self;
         let mut report = CheckReport::default();
         if let Some(PlannedPlugin { resolved, plan, is_valid }) = &plugin {
             if purpose == Purpose::Check {
@@ -272,9 +290,9 @@ fn reliable(diagnostics: Vec<Diagnostic>, is_valid: bool) -> impl Iterator<Item 
 }
 
 fn check_kernels(plugins: &[PlannedPlugin], mut report: CheckReport, open: &OpenSource<'_>) -> CheckReport {
-    let kernels = in_parallel(plugins.iter().collect(), |plugin| plugin.check_kernels(open));
-    for (kernels, superseded) in kernels {
-        report.diagnostics.retain(|earlier| !superseded.contains(earlier));
+    let kernels = plugins.par_iter().map(|plugin| plugin.check_kernels(open));
+    for kernels in kernels.collect::<Vec<_>>() {
+        supersede(&mut report.diagnostics, &kernels.diagnostics);
         report.add(kernels);
     }
     // Manifests share files, and so their errors.
@@ -295,21 +313,18 @@ impl CheckReport {
 }
 
 impl PlannedPlugin {
-    /// The report on the kernels' texts, and the diagnostics about the manifest alone that it replaces.
-    fn check_kernels(&self, open: &OpenSource<'_>) -> (CheckReport, Vec<Diagnostic>) {
+    fn check_kernels(&self, open: &OpenSource<'_>) -> CheckReport {
         let PlannedPlugin { resolved, plan, is_valid } = self;
         let targets = plan.targets();
         let kernels = kernel_text::check(resolved, &targets, &plan.settings.options, open);
         let mut report = CheckReport::default();
-        let mut superseded = Vec::new();
         if *is_valid && !has_errors(&kernels.diagnostics) {
             let arguments = check::check_arguments(resolved, &targets, plan.route.route, &kernels.args);
-            superseded = arguments.superseded;
             report.diagnostics.extend(arguments.diagnostics);
             report.obligations = arguments.obligations;
             report.diagnostics.extend(kernel_text::unused_names(resolved, open));
         }
         report.diagnostics.extend(reliable(kernels.diagnostics, *is_valid));
-        (CheckReport { unsure: kernels.unsure, unchecked: kernels.unchecked, ..report }, superseded)
+        CheckReport { unsure: kernels.unsure, unchecked: kernels.unchecked, ..report }
     }
 }

@@ -1,7 +1,7 @@
 //! The pipeline, from manifests to plugin libraries.
 //!
-//! `Project → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each phase takes a value of one type
-//! and returns one of the next. A phase returns its errors and reports its warnings to a [`Sink`].
+//! `Project → ResolvedManifests → Plans → CheckedPlugins → CompileJobs → CompiledPlugins → Bundle → Libraries`: each phase takes a value of
+//! one type and returns one of the next. A phase returns its errors and reports its warnings to a [`Sink`].
 
 mod depfile;
 mod explain;
@@ -28,12 +28,13 @@ use cubinder_source::diagnostic::{Diagnostic, Sink};
 use cubinder_source::{atomic_file, source};
 use indicatif::ProgressBar;
 
-use crate::check_plugins::{CheckedPlugin, CheckedPlugins, Plans};
+use crate::check_plugins::{self, CheckedPlugin, CheckedPlugins, Purpose, in_thread_pool};
 use crate::pack::pack;
 use crate::project::Project;
 use inputs::Inputs;
 use jobs::CompileJobs;
 use write::Libraries;
+pub(crate) use write::draft_library;
 
 /// The inputs of a compile, and where its libraries go.
 #[derive(Debug, Clone)]
@@ -108,43 +109,71 @@ pub fn compile(request: &Request, progress: &ProgressBar) -> Result<Outcome, Vec
     if let Some(depfile) = &request.depfile {
         atomic_file::check_replaceable(depfile, depfile, "`--depfile`")?;
     }
-    let mut compiled = bundle(&request.project, &request.overrides, request.use_cache, progress)?;
-    let (bytes, digest) = encode(&compiled.bundle)?;
-    let with_record =
-        [bytes.as_slice(), &cubinder_model::provenance::write(&compiled.provenance, digest)].concat();
-    let warnings = Sink::default();
-    let libraries = Libraries::draft(request, &compiled, &with_record, &warnings)?;
-    let libraries = libraries.persist()?;
-    compiled.warnings.extend(warnings.into_diagnostics());
-    Ok(Outcome { libraries, digest, bundle_bytes: bytes.len() as u64, compiled })
+    let phases = |warnings: &Sink| {
+        let compiled =
+            run_phases(&request.project, &request.overrides, request.use_cache, progress, warnings)?;
+        let (bytes, digest) = encode(&compiled.bundle)?;
+        let with_record =
+            [bytes.as_slice(), &cubinder_model::provenance::write(&compiled.provenance, digest)].concat();
+        let libraries = Libraries::draft(request, &compiled, &with_record, warnings)?.persist()?;
+        Ok(Outcome { libraries, digest, bundle_bytes: bytes.len() as u64, compiled })
+    };
+    let (mut outcome, warnings) = with_warnings(phases)?;
+    outcome.compiled.warnings = warnings;
+    Ok(outcome)
 }
 
 /// Compiles a project and writes only the cache.
 ///
 /// # Errors
 /// As [`compile`].
-pub fn bundle(
+pub fn compile_bundle(
     project: &Project,
     overrides: &Overrides,
     use_cache: bool,
     progress: &ProgressBar,
 ) -> Result<CompiledBundle, Vec<Diagnostic>> {
-    let warnings = Sink::default();
-    let plans = Plans::for_compile(project);
-    let CheckedPlugins { plugins, tuning, mut obligations } = plans.check(&source::text, &warnings)?;
+    let phases = |warnings: &Sink| run_phases(project, overrides, use_cache, progress, warnings);
+    let (compiled, warnings) = with_warnings(phases)?;
+    Ok(CompiledBundle { warnings, ..compiled })
+}
+
+/// Runs phases in a thread pool. Their warnings follow the errors if one fails.
+fn with_warnings<T: Send>(
+    phases: impl FnOnce(&Sink) -> Result<T, Vec<Diagnostic>> + Send,
+) -> Result<(T, Vec<Diagnostic>), Vec<Diagnostic>> {
+    in_thread_pool(usize::MAX, || {
+        let warnings = Sink::default();
+        let result = phases(&warnings);
+        let warnings = warnings.into_diagnostics();
+        match result {
+            Ok(result) => Ok((result, warnings)),
+            Err(errors) => Err([errors, warnings].concat()),
+        }
+    })
+}
+
+fn run_phases(
+    project: &Project,
+    overrides: &Overrides,
+    use_cache: bool,
+    progress: &ProgressBar,
+    warnings: &Sink,
+) -> Result<CompiledBundle, Vec<Diagnostic>> {
+    let sources = project.read_manifests();
+    let resolved = check_plugins::resolve_manifests(project, sources);
+    let plans = resolved.plan(Purpose::Compile);
+    let CheckedPlugins { plugins, tuning, mut obligations } = plans.check(&source::text, warnings)?;
     project.check_target_selection(plugins.iter().map(|plugin| &plugin.plan))?;
 
     let session = session::for_plugins(&plugins, overrides, use_cache)?;
     let session = session.as_ref();
     let jobs = CompileJobs::new(project, session, &plugins);
-    let compiled = jobs.and_then(|jobs| jobs.compile(progress, &warnings));
+    let compiled = jobs.and_then(|jobs| jobs.compile(progress, warnings));
     warnings.report(session.and_then(Session::take_cache_warning));
     // Before the errors in the code: a file that changed may have been read in part.
     session.map_or(Ok(()), Session::check_unchanged)?;
-    let compiled = match compiled {
-        Ok(compiled) => compiled,
-        Err(errors) => return Err([errors, warnings.into_diagnostics()].concat()),
-    };
+    let compiled = compiled?;
     obligations.extend(compiled.obligations);
 
     let mut inputs = Inputs::new(project, &plugins, session);
@@ -155,7 +184,7 @@ pub fn bundle(
     let provenance = provenance::record(project, &plugins, &tuning, compiler, packed.origins);
     Ok(CompiledBundle {
         statistics: session.map(Session::statistics).unwrap_or_default(),
-        warnings: warnings.into_diagnostics(),
+        warnings: Vec::new(),
         obligations,
         from_ptx: from_ptx(&plugins),
         measured_otherwise: tuning::changed(&tuning, &packed.bundle),

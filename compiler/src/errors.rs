@@ -33,6 +33,12 @@ cubinder_source::diagnostics! {
         at span: "{label}";
     }
 
+    /// Precompiled PTX that cannot be read after its kernel was renamed.
+    pub(crate) struct RenamedPtx { kernel: String, error: String, span: Span }
+    error "the PTX of `{kernel}` cannot be read with another name: {error}" {
+        at span: "this kernel";
+    }
+
     /// `__cluster_dims__` that differ between targets.
     pub(crate) struct ClustersDiffer { kernel: String, span: Span, sizes: String, help: &'static str }
     error(CLUSTER) "`{kernel}` runs in clusters of other sizes for other targets" {
@@ -54,6 +60,13 @@ cubinder_source::diagnostics! {
         at span: "of this plugin";
         note: "it is compiled for {left_out}";
         help: "name one of these too";
+    }
+
+    /// A target of an architecture that is newer than this version.
+    pub(crate) struct UnknownTarget { target: String, span: Option<Span> }
+    warning "this version of cubinder does not know `{target}`" {
+        note: "its limits are not known, so nothing is held against them; whether NVRTC compiles for it shows when it is compiled";
+        at span ?span: "asked for here";
     }
 
     /// `--arch` without targets.
@@ -79,28 +92,16 @@ cubinder_source::diagnostics! {
         related of_targets ?of_targets: "the targets";
     }
 
-    /// A driver that cannot load the code.
+    /// A driver that cannot load the code, or an NVRTC that is newer than the table of drivers.
     pub(crate) struct DriverTooOld {
-        driver: DriverVersion, major: i32, minor: i32, span: Span,
-        from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, help: String,
+        finding: String, major: i32, minor: i32, span: Span,
+        from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, unknown: Option<&'static str>, help: String,
     }
-    error(DRIVER_TOO_OLD) "driver {driver} does not load what NVRTC {major}.{minor} makes" {
+    error(DRIVER_TOO_OLD) "{finding} what NVRTC {major}.{minor} makes" {
         at span: "this driver must be able to";
         note ?from_cubins: "cubins of CUDA {major} load from driver {from_cubins} on";
         note ?from_ptx: "PTX of CUDA {major}.{minor} loads from driver {from_ptx} on";
-        help: "{help}";
-    }
-
-    /// An NVRTC that is newer than the table of drivers.
-    pub(crate) struct UnknownRelease {
-        major: i32, minor: i32, span: Span,
-        from_cubins: Option<DriverVersion>, from_ptx: Option<DriverVersion>, help: String,
-    }
-    error(DRIVER_TOO_OLD) "it is not known which drivers load what NVRTC {major}.{minor} makes" {
-        at span: "this driver must be able to";
-        note ?from_cubins: "cubins of CUDA {major} load from driver {from_cubins} on";
-        note ?from_ptx: "PTX of CUDA {major}.{minor} loads from driver {from_ptx} on";
-        note: "this version of cubinder was made before that release";
+        note ?unknown: "{unknown}";
         help: "{help}";
     }
 

@@ -5,10 +5,11 @@
 
 use std::collections::HashMap;
 
+use cubinder_analysis::verify::BoundArgs;
 use cubinder_expr::{Expr, Node};
 use cubinder_model::provenance::Origin;
 use cubinder_model::{
-    Arg, Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
+    Bundle, CodeBytes, CodeObject, CodeRef, Digest, Launch, Plugin, Target, TargetKind, Variant,
 };
 
 /// A plugin with everything that compiling told about it.
@@ -28,11 +29,7 @@ pub struct CompiledUnit {
     /// The step's position in the variant.
     pub step: usize,
     /// The arguments in the kernel's order.
-    pub args: Vec<Arg>,
-    /// The parameters that are pointers to `const`.
-    pub read_only: Vec<String>,
-    /// The bytes of the numbers that pointers point to: see [`cubinder_analysis::verify::number_bytes`].
-    pub number_bytes: Vec<(String, u32)>,
+    pub bound: BoundArgs,
     /// The clusters that the kernel itself asks for, where the manifest does not say them.
     pub cluster: Option<[u32; 3]>,
     /// The code, in the order of the targets.
@@ -71,7 +68,7 @@ fn finish(compiled: CompiledPlugin, code: &mut CodeTable) -> Plugin {
     for unit in units {
         let launch = plugin.variants.get_mut(unit.variant).and_then(|variant| variant.launch_mut(unit.step));
         if let Some(launch) = launch {
-            launch.args = unit.args;
+            launch.args = unit.bound.args;
             let cluster =
                 unit.cluster.map(|cluster| cluster.map(|axis| Expr { nodes: vec![Node::Int(axis.into())] }));
             launch.cluster = launch.cluster.take().or(cluster);

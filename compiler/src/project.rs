@@ -11,15 +11,19 @@ mod targets;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use cubinder_manifest::config::{self, Config};
 use cubinder_manifest::file_kind::{self, Kind};
 use cubinder_manifest::manifest::Route;
 use cubinder_model::{Plugin, Target};
 use cubinder_node::tuning;
-use cubinder_source::diagnostic::{Diagnostic, Severity, Span};
+use cubinder_source::diagnostic::{Diagnostic, Severity, Source, Span, dedup};
 use cubinder_source::{path, rules, source};
 pub use plan::{Plan, PlannedRoute, PlannedTarget};
+
+/// The text of a manifest, or the reason that it cannot be read.
+pub type ManifestText = Result<Arc<Source>, Vec<Diagnostic>>;
 
 /// What the command line asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -132,11 +136,10 @@ impl Project {
         for (config, manifests) in groups {
             match Project::open(ProjectOptions { config, manifests, ..options.clone() }, here) {
                 Ok(project) => projects.push(project),
-                Err(found) => {
-                    errors.extend(found.into_iter().filter(|new| !errors.contains(new)).collect::<Vec<_>>());
-                }
+                Err(found) => errors.extend(found),
             }
         }
+        dedup(&mut errors);
         if errors.is_empty() { Ok(projects) } else { Err(errors) }
     }
 
@@ -145,6 +148,12 @@ impl Project {
     pub fn without_project_tuning(mut self) -> Project {
         self.tuning = each_once(self.options.tuning.iter().cloned());
         self
+    }
+
+    /// Reads the manifests.
+    #[must_use]
+    pub fn read_manifests(&self) -> Vec<ManifestText> {
+        self.manifests.iter().map(|path| source::text(path)).collect()
     }
 
     /// The files of tuning that can be read, and what is wrong with the others.

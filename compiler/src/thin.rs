@@ -16,6 +16,9 @@ use cubinder_model::{Bundle, Digest, Target};
 use cubinder_source::atomic_file::{self, AtomicFile, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
+use cubinder_source::words::quoted;
+
+use crate::compile::draft_library;
 
 /// What was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +56,7 @@ struct Source {
 
 /// The code that stays.
 #[derive(Clone, Copy)]
-struct Kept<'a> {
+struct RetainedCode<'a> {
     devices: &'a [ComputeCapability],
     ptx: bool,
 }
@@ -69,27 +72,27 @@ pub fn thin(
     ptx: bool,
     output: Option<&Path>,
 ) -> Result<Outcome, Vec<Diagnostic>> {
-    let kept = Kept { devices, ptx };
+    let retained = RetainedCode { devices, ptx };
     let named = open(library)?;
     let partner = partner(&named)?;
     let (bytes, outcome) = match &partner {
-        Some(partner) if partner.bundle != named.bundle => resume(&named, partner, kept)?,
-        _ => smaller(&named, kept)?,
+        Some(partner) if partner.bundle != named.bundle => resume(&named, partner, retained)?,
+        _ => smaller(&named, retained)?,
     };
     let sources: Vec<Source> = std::iter::once(named).chain(partner).collect();
     Ok(Outcome { libraries: write(&sources, &bytes, output)?, ..outcome })
 }
 
 /// The bytes of the smaller bundle, and the outcome without libraries.
-fn smaller(source: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, Outcome), Vec<Diagnostic>> {
+fn smaller(source: &Source, retained: RetainedCode<'_>) -> Result<(Vec<u8>, Outcome), Vec<Diagnostic>> {
     let (bundle, before, sections) = read_bundle(source)?;
-    let thinned = thin_bundle(&bundle, kept.devices, kept.ptx);
+    let thinned = thin_bundle(&bundle, retained.devices, retained.ptx);
     let thinned = thinned.map_err(|missing| missing.iter().map(no_code).collect::<Vec<_>>())?;
     let mut bytes = container::write_bundle(&thinned);
     let (after, _) = container::digest(&bytes)
         .map_err(|error| Diagnostic::error(format!("the bundle does not read: {error}")))?;
     if let Ok(Some(Section::Provenance(whole))) = provenance::find(sections, before) {
-        bytes.extend(provenance::write(&whole.of_some(&bundle.code, &thinned.code), after));
+        bytes.extend(provenance::write(&whole.retain_code(&bundle.code, &thinned.code), after));
     }
     let targets: BTreeSet<Target> = thinned.code.iter().map(|code| code.target).collect();
     let outcome = Outcome {
@@ -103,9 +106,13 @@ fn smaller(source: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, Outcome), Vec<Di
 }
 
 /// Finishes a run that was killed between the two libraries: one of them has the bundle that the other is to get.
-fn resume(named: &Source, partner: &Source, kept: Kept<'_>) -> Result<(Vec<u8>, Outcome), Diagnostic> {
+fn resume(
+    named: &Source,
+    partner: &Source,
+    retained: RetainedCode<'_>,
+) -> Result<(Vec<u8>, Outcome), Diagnostic> {
     let thinned =
-        |from: &Source, to: &Source| smaller(from, kept).ok().filter(|(bytes, _)| *bytes == to.bundle);
+        |from: &Source, to: &Source| smaller(from, retained).ok().filter(|(bytes, _)| *bytes == to.bundle);
     thinned(named, partner).or_else(|| thinned(partner, named)).ok_or_else(|| {
         let why = format!(
             "`{}` is not {}: it holds another bundle",
@@ -121,16 +128,16 @@ fn cannot(action: &str, path: &Path, error: &dyn std::fmt::Display) -> Diagnosti
 }
 
 fn open(path: &Path) -> Result<Source, Diagnostic> {
-    let attached = match cubinder_library::read(path) {
+    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot("read", path, &error))?;
+    let attached = match cubinder_library::read_bytes(path, &bytes) {
         Ok(Some(attached)) => attached,
         Ok(None) => {
             return Err(Diagnostic::error(format!("`{}` holds no code", path.display()))
                 .note("it is the library that runs engines, whatever code they carry")
                 .help("name a library that `cubinder compile` wrote"));
         }
-        Err(error) => return Err(engine(path).unwrap_or_else(|| error.into())),
+        Err(error) => return Err(engine(path, &bytes).unwrap_or_else(|| error.into())),
     };
-    let bytes = source::read(path, source::LARGEST_BINARY).map_err(|error| cannot("read", path, &error))?;
     let range = usize::try_from(attached.range.start).ok().zip(usize::try_from(attached.range.end).ok());
     let bundle = range.and_then(|(start, end)| bytes.get(start..end));
     let bundle = bundle.ok_or_else(|| cannot("read", path, &"it changed meanwhile"))?.to_vec();
@@ -138,10 +145,9 @@ fn open(path: &Path) -> Result<Source, Diagnostic> {
 }
 
 /// The refusal for a file that is no library, where it is an engine, or a part of one.
-fn engine(path: &Path) -> Option<Diagnostic> {
-    let bytes = source::read(path, source::LARGEST_BINARY).ok()?;
+fn engine(path: &Path, bytes: &[u8]) -> Option<Diagnostic> {
     let is_elf = bytes.starts_with(b"\x7fELF");
-    (!is_elf && container::scan(&bytes).next().is_some()).then(|| {
+    (!is_elf && container::scan(bytes).next().is_some()).then(|| {
         Diagnostic::error(format!("`{}` is an engine, and an engine cannot be thinned", path.display()))
             .note("its format is TensorRT's own, with lengths and checks around what plugins leave in it")
             .help("thin the plugin library, and build the engine with that")
@@ -165,17 +171,15 @@ fn read_bundle(source: &Source) -> Result<(Bundle, Digest, &[u8]), Diagnostic> {
 /// The library that belongs to this one: an engine whose nodes refer to a bundle needs the code library of just that bundle, so both hold
 /// the same one, always.
 fn partner(named: &Source) -> Result<Option<Source>, Diagnostic> {
-    let mode = match named.mode {
-        Mode::Ops => return Ok(None),
-        Mode::OpsForLibrary => Mode::CodeLibrary,
-        Mode::CodeLibrary => Mode::OpsForLibrary,
-    };
     let what = partner_of(named.mode);
     let file = named.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = file.strip_suffix(".so").unwrap_or(file);
-    let other = match named.mode {
-        Mode::CodeLibrary => stem.strip_suffix("-code").map(|stem| format!("{stem}.so")),
-        Mode::Ops | Mode::OpsForLibrary => Some(format!("{stem}-code.so")),
+    let (mode, other) = match named.mode {
+        Mode::Ops => return Ok(None),
+        Mode::OpsForLibrary => (Mode::CodeLibrary, Some(format!("{stem}-code.so"))),
+        Mode::CodeLibrary => {
+            (Mode::OpsForLibrary, stem.strip_suffix("-code").map(|stem| format!("{stem}.so")))
+        }
     };
     let other = other.ok_or_else(|| {
         alone(named, format!("its name does not end with `-code.so`, so {what} is not known"))
@@ -208,12 +212,10 @@ fn alone(named: &Source, why: String) -> Diagnostic {
 
 fn no_code(missing: &NoCode) -> Diagnostic {
     let NoCode { plugin, kernels, device, targets, has_ptx } = missing;
-    let kernels: Vec<String> = kernels.iter().map(|kernel| format!("`{kernel}`")).collect();
     let gpu = format!("sm_{}{}", device.major, device.minor);
-    let targets: Vec<String> = targets.iter().map(|target| format!("`{target}`")).collect();
     let error = Diagnostic::error(format!("nothing of {plugin} would run on {gpu}"))
-        .note(format!("kernels without code for it: {}", kernels.join(", ")))
-        .note(format!("they were compiled for {}", targets.join(", ")));
+        .note(format!("kernels without code for it: {}", quoted(kernels)))
+        .note(format!("they were compiled for {}", quoted(targets)));
     match has_ptx {
         true => error.help("its PTX would: leave out `--no-ptx`, or compile it for that GPU too"),
         false => error.help(format!("compile it for that GPU too: `--target {gpu}`")),
@@ -228,11 +230,7 @@ fn write(sources: &[Source], bundle: &[u8], output: Option<&Path>) -> Result<Vec
         std::fs::create_dir_all(folder)
             .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
         let path = folder.join(source.path.file_name().unwrap_or_default());
-        if path.is_dir() {
-            return Err(cannot("write", &path, &"it is a folder"));
-        }
-        let draft = cubinder_library::draft(&source.path, bundle, source.mode, &path)?;
-        let after = draft.file().metadata().map_err(|error| cannot("read", &path, &error))?.len();
+        let (draft, after) = draft_library(&source.path, bundle, source.mode, &path)?;
         thinned.push((draft, Thinned { path, mode: source.mode, bytes: (source.length, after) }));
     }
     let (drafts, thinned): (Vec<AtomicFile>, Vec<Thinned>) = thinned.into_iter().unzip();

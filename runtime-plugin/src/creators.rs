@@ -338,7 +338,7 @@ mod tests {
         (0..2).for_each(|_| record.add([origin.clone()]));
         let mut unknown = provenance::write(&record, digest);
         unknown[8] = 9;
-        let seal = Digest::of(&[&unknown[..16], &unknown[24..]].concat()).shortened();
+        let seal = Digest::compute(&[&unknown[..16], &unknown[24..]].concat()).shortened();
         unknown[16..24].copy_from_slice(&seal.0);
         let section = provenance::write(&record, digest);
         let longer = [field.as_slice(), &unknown, &section].concat();

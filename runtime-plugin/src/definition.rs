@@ -99,7 +99,7 @@ impl Definition {
     /// A node of an engine with nothing behind it.
     #[cfg(test)]
     pub(crate) fn bare(node: Arc<Node>) -> Definition {
-        Definition::Node { node, digest: Digest::of(b""), sections: [].into() }
+        Definition::Node { node, digest: Digest::compute(b""), sections: [].into() }
     }
 
     pub(crate) fn plugin(&self) -> &Plugin {

@@ -86,7 +86,7 @@ fn a_reference_is_read_beside_its_own_bundle_alone() {
     let own = own();
     let restored = restore_reference(&file("reference"), &own).unwrap();
     assert_eq!(restored.definition.plugin(), &own.bundle.plugins[0]);
-    let other = OwnBundle::new(own.bundle.clone(), Digest::of(b"other"), &[]);
+    let other = OwnBundle::new(own.bundle.clone(), Digest::compute(b"other"), &[]);
     let error = restore_reference(&file("reference"), &Arc::new(other)).err().unwrap().to_string();
     let needed = own.digest.shortened();
     assert!(error.contains(&format!("it needs the code library of bundle {needed}, and this is")), "{error}");
@@ -125,7 +125,7 @@ fn library_of(count: usize) -> Arc<OwnBundle> {
     let of_file = &own().bundle;
     let (plugin, code) = (&of_file.plugins[0], &of_file.code);
     let name = |number: usize| format!("plugin_{number}");
-    let made_of = |number: usize| provenance::File { path: name(number), digest: Digest::of(b"text") };
+    let made_of = |number: usize| provenance::File { path: name(number), digest: Digest::compute(b"text") };
     let mut bundle = Bundle { plugins: Vec::new(), code: Vec::new(), ..of_file.clone() };
     let mut record = Provenance { cubinder: "0.1.0".to_owned(), ..Provenance::default() };
     for number in 0..count {
@@ -141,7 +141,7 @@ fn library_of(count: usize) -> Arc<OwnBundle> {
         for (index, object) in code.iter().enumerate() {
             let bytes = format!("code {index} of {number}").into_bytes();
             bundle.code.push(CodeObject {
-                digest: Digest::of(&bytes),
+                digest: Digest::compute(&bytes),
                 bytes: bytes.into(),
                 ..object.clone()
             });

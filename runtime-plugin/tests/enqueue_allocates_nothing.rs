@@ -95,7 +95,7 @@ fn enqueue_allocates_nothing() {
     .unwrap();
     let bytes = cubin("sm_86");
     let target = "sm_86".parse().unwrap();
-    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let (digest, bytes) = (Digest::compute(&bytes), CodeBytes::from(bytes));
     let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     let Ok(Loading::Loaded(kernel)) = CodeTable::new().load(&mock.driver, "k", &[candidate]) else {
         panic!()

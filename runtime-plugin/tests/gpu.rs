@@ -83,7 +83,7 @@ fn hollow_cubin() -> Vec<u8> {
 }
 
 fn stored(bytes: &[u8]) -> (Digest, CodeBytes) {
-    (Digest::of(bytes), CodeBytes::pack(bytes.to_vec()))
+    (Digest::compute(bytes), CodeBytes::pack(bytes.to_vec()))
 }
 
 fn candidate<'a>(target: &str, (digest, bytes): &'a (Digest, CodeBytes), symbol: &'a str) -> Candidate<'a> {

@@ -47,7 +47,7 @@ fn cycle(refused: &[&'static str]) {
     let mock = Mock::new(Device::default());
     let table = std::mem::ManuallyDrop::new(CodeTable::new());
     let bytes = cubin("sm_86");
-    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let (digest, bytes) = (Digest::compute(&bytes), CodeBytes::from(bytes));
     let candidate =
         Candidate { target: "sm_86".parse().unwrap(), digest, bytes: &bytes, symbol: "k", facts: None };
     let Ok(Loading::Loaded(kernel)) = table.load(&mock.driver, "k", &[candidate]) else { panic!() };

@@ -112,7 +112,7 @@ fn digest(parts: &[&[u8]]) -> Digest {
         bytes.extend_from_slice(&(part.len() as u64).to_le_bytes());
         bytes.extend_from_slice(part);
     }
-    Digest::of(&bytes)
+    Digest::compute(&bytes)
 }
 
 fn target() -> PathBuf {

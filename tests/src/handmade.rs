@@ -193,7 +193,7 @@ pub fn write(base: &Path, plugins: Vec<Plugin>, mode: Mode, out: &Path) -> Resul
     };
     let code = CodeObject {
         target: target()?,
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: vec![kernel],
         bytes: bytes.into(),
     };

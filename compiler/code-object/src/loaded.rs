@@ -38,7 +38,7 @@ impl LoadedCode {
     pub fn object(&self) -> CodeObject {
         CodeObject {
             target: self.target,
-            digest: Digest::of(&self.bytes),
+            digest: Digest::compute(&self.bytes),
             kernels: self.kernels.clone(),
             bytes: self.bytes.clone().into(),
         }

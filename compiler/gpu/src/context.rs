@@ -7,6 +7,7 @@ use cubinder_launch::Device;
 use cubinder_model::cuda_limits::HAS_CLUSTERS;
 use cubinder_model::fit::ComputeCapability;
 use cudarc::driver::sys::{CUdevice, CUdevice_attribute};
+use serde::{Deserialize, Serialize};
 
 use crate::driver::{Driver, call};
 use crate::error::{DriverError, NoDriver};
@@ -15,7 +16,7 @@ use crate::error::{DriverError, NoDriver};
 const NAME_BYTES: c_int = 256;
 
 /// What is known of a device.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// `NVIDIA H200`.
     pub name: String,
@@ -32,6 +33,12 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
+    /// The newest CUDA that the driver knows: `13.0`.
+    #[must_use]
+    pub fn driver_cuda(&self) -> String {
+        format!("{}.{}", self.driver / 1000, self.driver % 1000 / 10)
+    }
+
     /// What expressions can know of it.
     #[must_use]
     pub fn facts(&self) -> Device {
@@ -94,17 +101,6 @@ impl Context {
     #[must_use]
     pub fn device(&self) -> &DeviceInfo {
         &self.info
-    }
-
-    /// The bytes of memory that are free on the device.
-    ///
-    /// # Errors
-    /// The driver's.
-    pub fn free_bytes(&self) -> Result<usize, DriverError> {
-        let (mut free, mut total) = (0, 0);
-        // SAFETY: both are places for one `size_t`.
-        unsafe { call!(cuMemGetInfo_v2(&raw mut free, &raw mut total)) }?;
-        Ok(free)
     }
 
     /// Waits until all that was queued is done.

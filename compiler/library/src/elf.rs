@@ -167,11 +167,6 @@ pub(super) fn encode_segments(segments: &[Segment]) -> Vec<u8> {
     segments.iter().flat_map(Segment::encode).collect()
 }
 
-/// The table as the file holds it.
-pub(super) fn encode_sections(sections: &[Section]) -> Vec<u8> {
-    sections.iter().flat_map(Section::encode).collect()
-}
-
 fn check_kind(header: &[u8; 64]) -> Result<(), Problem> {
     let refuse = |reason: String| Err(Problem::Kind(reason));
     match header {

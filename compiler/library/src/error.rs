@@ -20,7 +20,7 @@ pub struct LibraryError {
 }
 
 impl LibraryError {
-    pub(super) fn at(path: &Path) -> impl Fn(Problem) -> LibraryError {
+    pub(super) fn for_file(path: &Path) -> impl Fn(Problem) -> LibraryError {
         move |problem| LibraryError { path: path.to_owned(), problem }
     }
 }
@@ -106,8 +106,8 @@ pub enum Problem {
     /// Addresses, offsets or counts outgrow the format.
     #[error("{0}")]
     TooLarge(String),
-    /// The library just written does not say what was written.
-    #[error("the library does not read back as it was written: {0}")]
+    /// The new library does not have the bundle where the plan put it.
+    #[error("the bundle is not found in the new library: {0}")]
     ReadBack(String),
 }
 

@@ -56,8 +56,8 @@ pub fn inject(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<(), 
 /// `base` is no runtime library, is damaged, or has no program header to spare; `bundle` is empty; `out` cannot be written.
 pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<AtomicFile, LibraryError> {
     let (library, permissions) = open(base)?;
-    let library = with_bundle(library, bundle, mode).map_err(LibraryError::at(base))?;
-    write(&library, permissions, out).map_err(LibraryError::at(out))
+    let library = with_bundle(library, bundle, mode).map_err(LibraryError::for_file(base))?;
+    write(&library, permissions, out).map_err(LibraryError::for_file(out))
 }
 
 /// Writes the library `library` to `out` as it was before a bundle came in, byte for byte. `out` may be `library`.
@@ -66,8 +66,8 @@ pub fn draft(base: &Path, bundle: &[u8], mode: Mode, out: &Path) -> Result<Atomi
 /// `library` has no bundle, or a tool changed the file since the bundle came in; or as [`draft`].
 pub fn detach(library: &Path, out: &Path) -> Result<(), LibraryError> {
     let (attached, permissions) = open(library)?;
-    let restored = restore(&attached).map_err(LibraryError::at(library))?;
-    persist(write(&restored, permissions, out).map_err(LibraryError::at(out))?, out)
+    let restored = restore(&attached).map_err(LibraryError::for_file(library))?;
+    persist(write(&restored, permissions, out).map_err(LibraryError::for_file(out))?, out)
 }
 
 /// Says whether the library at `path` has a bundle, and where; `None` for a runtime library without one.
@@ -83,7 +83,7 @@ pub fn read(path: &Path) -> Result<Option<Attached>, LibraryError> {
 /// # Errors
 /// As [`read`].
 pub fn read_bytes(path: &Path, bytes: &[u8]) -> Result<Option<Attached>, LibraryError> {
-    attached(bytes).map_err(LibraryError::at(path))
+    attached(bytes).map_err(LibraryError::for_file(path))
 }
 
 fn open(path: &Path) -> Result<(Vec<u8>, Permissions), LibraryError> {
@@ -98,7 +98,7 @@ fn open(path: &Path) -> Result<(Vec<u8>, Permissions), LibraryError> {
         let bytes = bytes.map_err(|source| Problem::Io { action: "read the library", source })?;
         Ok((bytes, metadata.permissions()))
     };
-    open().map_err(LibraryError::at(path))
+    open().map_err(LibraryError::for_file(path))
 }
 
 fn write(library: &[u8], permissions: Permissions, out: &Path) -> Result<AtomicFile, Problem> {
@@ -113,7 +113,7 @@ fn write(library: &[u8], permissions: Permissions, out: &Path) -> Result<AtomicF
 }
 
 fn persist(draft: AtomicFile, out: &Path) -> Result<(), LibraryError> {
-    draft.persist(out).map_err(writing).map_err(LibraryError::at(out))
+    draft.persist(out).map_err(writing).map_err(LibraryError::for_file(out))
 }
 
 fn writing(source: std::io::Error) -> Problem {

@@ -79,7 +79,10 @@ impl Target<'_> {
             let count = u16::try_from(sections.len()).ok().filter(|&count| count < 0xff00);
             let count = count.ok_or_else(|| Problem::TooLarge("no room for one more section".to_owned()))?;
             patches.push(Patch { offset: 0, bytes: self.elf.header_with_sections(layout.sections, count) });
-            table = Some(Patch { offset: layout.sections, bytes: elf::encode_sections(&sections) });
+            table = Some(Patch {
+                offset: layout.sections,
+                bytes: sections.iter().flat_map(Section::encode).collect(),
+            });
         }
         self.check_apart()?;
         Ok(Plan { patches, offset: layout.bundle, sections: table })
@@ -140,10 +143,9 @@ pub(super) fn detach(elf: &Elf, slot: &Slot, length: u64) -> Result<(u64, Vec<Pa
     let undo = attachment.undo.as_ref().ok_or("its bundle was replaced after that")?;
     let index =
         find::bundle_segment(elf, slot, attachment).ok_or("the segment of the bundle is another one")?;
-    let layout =
-        layout(undo.length, attachment.length).map_err(|_| "the numbers in the descriptor are too large")?;
-    let count =
-        u16::try_from(undo.section_count).map_err(|_| "the numbers in the descriptor are too large")?;
+    let too_large = "the numbers in the descriptor are too large";
+    let layout = layout(undo.length, attachment.length).map_err(|_| too_large)?;
+    let count = u16::try_from(undo.section_count).map_err(|_| too_large)?;
     let end = match undo.section_count {
         0 => layout.bundle.saturating_add(attachment.length),
         count => layout
@@ -186,7 +188,7 @@ fn bundle_segment(segments: &[Segment], offset: u64, length: u64) -> Result<Segm
     let loads = || segments.iter().filter(|segment| segment.kind == elf::PT_LOAD);
     let align = loads().map(|segment| segment.align).max().unwrap_or(PAGE).max(PAGE);
     let end = loads().map(|segment| segment.address.saturating_add(segment.memory_size)).max().unwrap_or(0);
-    let address = round_up(end, align).and_then(|base| base.checked_add(offset % align));
+    let address = end.checked_next_multiple_of(align).and_then(|base| base.checked_add(offset % align));
     let fits = |address: &u64| address.checked_add(length).is_some_and(|end| i64::try_from(end).is_ok());
     let address = address.filter(fits).ok_or_else(too_large)?;
     Ok(Segment {
@@ -202,13 +204,10 @@ fn bundle_segment(segments: &[Segment], offset: u64, length: u64) -> Result<Segm
 }
 
 fn layout(file: u64, bundle: u64) -> Result<Layout, Problem> {
-    let start = round_up(file, PAGE).ok_or_else(too_large)?;
-    let end = start.checked_add(bundle).and_then(|end| round_up(end, 8)).ok_or_else(too_large)?;
+    let start = file.checked_next_multiple_of(PAGE).ok_or_else(too_large)?;
+    let end =
+        start.checked_add(bundle).and_then(|end| end.checked_next_multiple_of(8)).ok_or_else(too_large)?;
     Ok(Layout { bundle: start, sections: end })
-}
-
-fn round_up(value: u64, align: u64) -> Option<u64> {
-    value.checked_next_multiple_of(align)
 }
 
 fn signed(address: u64) -> Result<i64, Problem> {

@@ -140,7 +140,7 @@ impl From<NotPersisted> for Diagnostic {
 /// # Errors
 /// The first that cannot be placed. What was there is back where it was, where the file system has hard links.
 pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
-    all(files, |draft, place, is_last| {
+    replace_files(files, |draft, place, is_last| {
         let before = match is_last {
             // Nothing behind it can fail.
             true => Before::Unknown,
@@ -156,7 +156,7 @@ pub fn persist_all<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), No
 /// # Errors
 /// The first that cannot be placed, also because something is there.
 pub fn persist_all_new<P: AsRef<Path>>(files: Vec<(AtomicFile, P)>) -> Result<(), NotPersisted> {
-    all(files, |draft, place, _| {
+    replace_files(files, |draft, place, _| {
         Ok(Placed { file: put_new(draft, place)?, place: place.to_owned(), before: Before::Absent })
     })
 }
@@ -206,7 +206,7 @@ enum Before {
     Unknown,
 }
 
-fn all<P: AsRef<Path>>(
+fn replace_files<P: AsRef<Path>>(
     files: Vec<(AtomicFile, P)>,
     one: impl Fn(AtomicFile, &Path, bool) -> io::Result<Placed>,
 ) -> Result<(), NotPersisted> {

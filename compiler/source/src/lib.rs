@@ -7,3 +7,4 @@ pub mod path;
 pub mod reported_path;
 pub mod rules;
 pub mod source;
+pub mod words;

@@ -21,3 +21,10 @@ pub fn shown(path: &Path) -> PathBuf {
     }
     if clean.as_os_str().is_empty() { path.to_owned() } else { clean }
 }
+
+/// Whether both paths exist and name one file.
+#[must_use]
+pub fn is_same_file(first: &Path, second: &Path) -> bool {
+    let second = std::fs::canonicalize(second);
+    std::fs::canonicalize(first).is_ok_and(|first| second.is_ok_and(|second| first == second))
+}

@@ -14,23 +14,20 @@ use cubinder_model::Target;
 use cubinder_source::diagnostic::{Diagnostic, Severity, Span, has_errors};
 use cubinder_source::reported_path::ReportedPath;
 use cubinder_source::source;
+use cubinder_source::words::{counted, quoted};
 use serde_json::{Value, json};
 
-use super::obligations::{self, Tally, count_of, counted, failed_json};
+use super::obligations::{self, Tally, count_of, failed_json};
 use super::output::{MessageFormat, Readers, current_folder, print, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and \
-whether TensorRT can express the shapes of the outputs.
-
-Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest \
-cubinder.toml above each of them, as `cubinder eval` does; --target and the manifest's own [compile] take precedence. \
-`cubinder compile FILE` uses the same.
-
-What must hold for every launch is proved over all nodes and \
-shapes that the manifest allows, refuted by the smallest case, or left to the runtime, which checks it when shapes are known; \
---proofs shows which. Neither NVRTC nor a GPU is needed.";
-
+/// Check plugin manifests without compiling anything: names, types, expressions, guards, the limits of launches and shapes, and whether TensorRT can
+/// express the shapes of the outputs.
+///
+/// Without manifests those that cubinder.toml names are checked. Manifests that are named are checked for the targets of the nearest cubinder.toml
+/// above each of them, as `cubinder eval` does; --target and the manifest's own [compile] take precedence. `cubinder compile FILE` uses the same.
+///
+/// What must hold for every launch is proved over all nodes and shapes that the manifest allows, refuted by the smallest case, or left to the
+/// runtime, which checks it when shapes are known; --proofs shows which. Neither NVRTC nor a GPU is needed.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Manifests to check; without any, those that cubinder.toml names
@@ -108,13 +105,13 @@ fn deny(diagnostics: &mut Vec<Diagnostic>) {
 fn summary(report: &CheckReport, manifests: usize) -> String {
     let warnings = match count_of(&report.diagnostics, Severity::Warning) {
         0 => String::new(),
-        warnings => format!(", with {}", counted(warnings as u64, "warning")),
+        warnings => format!(", with {}", counted(warnings, "warning")),
     };
     let manifests = match manifests {
         1 => "1 manifest is right".to_owned(),
         manifests => format!("{manifests} manifests are right"),
     };
-    let mut text = format!("{manifests}{warnings}; {}\n", Tally::of(&report.obligations));
+    let mut text = format!("{manifests}{warnings}; {}\n", Tally::count(&report.obligations));
     if report.without_targets > 0 {
         text.push_str(
             "no architecture's limits were checked: nothing says what is compiled for; `--target sm_89` does\n",
@@ -124,11 +121,10 @@ fn summary(report: &CheckReport, manifests: usize) -> String {
         text.push_str(&format!("only a compile can tell about `{}`: {}\n", unsure.kernel, unsure.doubt));
     }
     for UncheckedPointers { code, params, .. } in &report.unchecked {
-        let names: Vec<String> = params.iter().map(|name| format!("`{name}`")).collect();
         let point = if params.len() == 1 { "points" } else { "point" };
         text.push_str(&format!(
             "what {} of `{code}` {point} to is taken from the manifest: its files do not tell\n",
-            names.join(", ")
+            quoted(params)
         ));
     }
     text
@@ -173,5 +169,5 @@ fn unheld_json(unheld: &UncheckedPointers) -> Value {
 
 fn are(number: usize, what: &str) -> String {
     let verb = if number == 1 { "is" } else { "are" };
-    format!("{verb} {}", counted(number as u64, what))
+    format!("{verb} {}", counted(number, what))
 }

@@ -19,28 +19,27 @@ use cubinder_node::tuning::OutdatedMeasurement;
 use cubinder_nvrtc::installation::Installation;
 use cubinder_source::diagnostic::{Diagnostic, Severity};
 use cubinder_source::reported_path::ReportedPath;
+use cubinder_source::words::counted;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde_json::{Value, json};
 
 use super::nvrtc;
-use super::obligations::{self, Tally, count_of, counted, failed_json};
-use super::output::{MessageFormat, Readers, check_folder, current_folder, print, show};
+use super::obligations::{self, Tally, count_of, failed_json};
+use super::output::{MessageFormat, Readers, check_folder, current_folder, environment_path, print, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
-
-Without manifests everything comes from the nearest cubinder.toml, in the current folder or above it. With manifests, targets, include \
-folders and options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; its `name`, `output` and \
-`tuning` are for the project's library only: this one is named after the manifest and written to the current folder. --config names \
-another cubinder.toml, which applies with all its keys.
-
-No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt \
-libcubinder.so. NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment \
-that cubinder is installed in (the extra [cuda13] of its wheel), else the package that `cargo xtask setup` fetched into the cache \
-(CUBINDER_CACHE, or cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and \
-those that include CUDA's headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment \
-or the cache. `cubinder paths` says what is found, docs/install.md says more. Compiled code is cached by its content. The same inputs give the same bytes.";
-
+/// Compile plugin manifests and their CUDA kernels into one TensorRT plugin library, lib<name>.so.
+///
+/// Without manifests everything comes from the nearest cubinder.toml, in the current folder or above it. With manifests, targets, include folders and
+/// options come from the nearest cubinder.toml above them, as in `cubinder check` and `cubinder eval`; its `name`, `output` and `tuning` are for the
+/// project's library only: this one is named after the manifest and written to the current folder. --config names another cubinder.toml, which
+/// applies with all its keys.
+///
+/// No CUDA toolkit, C compiler, linker or GPU is needed: kernels are compiled with NVRTC, and the library is made from the prebuilt libcubinder.so.
+/// NVRTC is what --nvrtc or CUBINDER_NVRTC names, else that of the CUDA toolkit that CUDA_HOME names, else that of the Python environment that
+/// cubinder is installed in (the extra [cuda13] of its wheel), else the package that `cargo xtask setup` fetched into the cache (CUBINDER_CACHE, or
+/// cubinder in the user's cache folder); what is named and not there is an error. Kernels with 16-bit or 8-bit floats, and those that include CUDA's
+/// headers, need these too: CUDA_HOME's, those beside the NVRTC that is named, or those of the Python environment or the cache. `cubinder paths` says
+/// what is found, docs/install.md says more. Compiled code is cached by its content. The same inputs give the same bytes.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// Manifests to compile; without any, those that cubinder.toml names
@@ -249,8 +248,7 @@ fn name(arguments: &Arguments, config: Option<&Config>) -> Result<String, Diagno
 }
 
 fn runtime_library(arguments: &Arguments) -> Result<PathBuf, Diagnostic> {
-    let of_environment = || std::env::var_os("CUBINDER_RUNTIME_LIBRARY").filter(|path| !path.is_empty());
-    match arguments.runtime_library.clone().or_else(|| of_environment().map(PathBuf::from)) {
+    match arguments.runtime_library.clone().or_else(|| environment_path("CUBINDER_RUNTIME_LIBRARY")) {
         Some(path) => Ok(path),
         None => Installation::of_this_program().runtime_library(),
     }
@@ -262,8 +260,8 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     let native = native_plugins(bundle);
     let mut text = format!(
         "{}, {} in {}",
-        counted(bundle.plugins.len() as u64, "plugin"),
-        counted(bundle.code.len() as u64, "code object"),
+        counted(bundle.plugins.len(), "plugin"),
+        counted(bundle.code.len(), "code object"),
         milliseconds(elapsed)
     );
     if statistics.nvrtc_calls == 0 && statistics.cache_hits == 0 {
@@ -280,11 +278,11 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
             statistics.cache_hits
         ));
     }
-    text.push_str(&format!("{}\n", Tally::of(obligations)));
+    text.push_str(&format!("{}\n", Tally::count(obligations)));
     if native > 0 {
         let which = match native {
             all if all == bundle.plugins.len() => "the kernels".to_owned(),
-            some => format!("the kernels of {}", counted(some as u64, "plugin")),
+            some => format!("the kernels of {}", counted(some, "plugin")),
         };
         text.push_str(&format!(
             "note: TensorRT launches {which} itself (experimental, full TensorRT alone): what is not proved for the shapes of an engine is told when it is built, and nobody checks \
@@ -310,7 +308,7 @@ fn summary(outcome: &Outcome, elapsed: Duration) -> String {
     for OutdatedMeasurement { plugin, device, points } in measured_otherwise {
         text.push_str(&format!(
             "note: `{plugin}` was measured on {device} with other code ({}): `cubinder tune` measures again\n",
-            counted(*points as u64, "node")
+            counted(*points, "node")
         ));
     }
     let is_native = native > 0 && native == bundle.plugins.len();
@@ -349,9 +347,6 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
     let from_ptx = compiled.from_ptx.iter().map(|FromPtx { code, target, ptx }| {
         json!({"code": code, "target": target.to_string(), "ptx": ptx.to_string()})
     });
-    let measured_otherwise = compiled.measured_otherwise.iter().map(
-        |OutdatedMeasurement { plugin, device, points }| json!({"plugin": plugin, "device": device, "points": points}),
-    );
     let mut result = json!({
         "result": "compiled",
         "errors": 0,
@@ -363,7 +358,7 @@ fn summary_json(outcome: &Outcome, elapsed: Duration) -> Value {
         "native": native,
         "code_objects": compiled.bundle.code.len(),
         "from_ptx": from_ptx.collect::<Vec<_>>(),
-        "measured_otherwise": measured_otherwise.collect::<Vec<_>>(),
+        "measured_otherwise": compiled.measured_otherwise,
         "nvrtc_calls": compiled.statistics.nvrtc_calls,
         "nvrtc_ms": compiled.statistics.nvrtc_time.as_secs_f64() * 1e3,
         "cache_hits": compiled.statistics.cache_hits,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::project::{Project, ProjectOptions};
+use cubinder_compiler::project::ProjectOptions;
 use cubinder_manifest::file_kind::{self, Kind};
 use cubinder_manifest::manifest::Route;
 use cubinder_manifest::resolve::Resolved;
@@ -20,22 +20,18 @@ use serde::Serialize;
 
 use super::node::{NodeArguments, WhichNode};
 use super::nvrtc;
-use super::obligations::failed_json;
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, finish, open_project, print, print_report, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Show the whole of a launch without a GPU: what is checked, the outputs' shapes, which variant runs and why not the others, grid, block, \
-shared memory, every argument's value, and how many blocks a multiprocessor holds.
-
-FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is \
-compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its \
-[compile] or of the nearest cubinder.toml above it, from which include folders and options are taken too, as \
-`cubinder check` and `cubinder compile` do.
-
-With --cases, every case of a test file is evaluated and held against what it expects.
-
-Exit code 0 where everything can be launched, or every case is as expected; 1 otherwise.";
-
+/// Show the whole of a launch without a GPU: what is checked, the outputs' shapes, which variant runs and why not the others, grid, block, shared
+/// memory, every argument's value, and how many blocks a multiprocessor holds.
+///
+/// FILE is a manifest, a plugin library, a bundle or an engine; of an engine every node is shown that was not excluded. A manifest's kernel is
+/// compiled for the arguments' types and the occupancy where NVRTC is there: for --arch, else for the first sm_* target of its [compile] or of the
+/// nearest cubinder.toml above it, from which include folders and options are taken too, as `cubinder check` and `cubinder compile` do.
+///
+/// With --cases, every case of a test file is evaluated and held against what it expects.
+///
+/// Exit code 0 where everything can be launched, or every case is as expected; 1 otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// A manifest, a plugin library, a bundle or an engine
@@ -76,24 +72,9 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
     let done = match (&arguments.cases, &arguments.file) {
         (Some(path), _) => run_cases(arguments, path),
         (None, Some(path)) => run_file(arguments, path),
-        (None, None) => Err(vec![Diagnostic::error("nothing says what to evaluate")]),
+        (None, None) => Err(Diagnostic::error("nothing says what to evaluate").into()),
     };
-    match done {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(mut errors) => {
-            show(&mut errors, format(arguments));
-            if arguments.json {
-                print(&(failed_json(&errors).to_string() + "\n"));
-            }
-            ExitCode::FAILURE
-        }
-    }
-}
-
-/// Messages for programs come on the stream of the report, before it.
-fn format(arguments: &Arguments) -> MessageFormat {
-    if arguments.json { MessageFormat::Json } else { MessageFormat::Human }
+    finish(done, MessageFormat::new(arguments.json))
 }
 
 fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
@@ -101,7 +82,7 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     let subjects = open(path, arguments.route)?;
     let kind = subjects.kind;
     let mut diagnostics = subjects.warnings;
-    let chosen = arguments.which.of(subjects.list)?;
+    let chosen = arguments.which.choose(subjects.list)?;
     let compiler = compiler(arguments, path, &chosen)?;
     let mut report =
         Report { file: ReportedPath::from(path), kind, evaluations: Vec::with_capacity(chosen.len()) };
@@ -117,14 +98,14 @@ fn run_file(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>>
     if report.evaluations.is_empty() {
         return Err(diagnostics);
     }
-    show(&mut diagnostics, format(arguments));
+    show(&mut diagnostics, MessageFormat::new(arguments.json));
     let refused = report.evaluations.iter().any(|evaluation| evaluation.refused.is_some());
     let result = match (has_errors(&diagnostics), refused) {
         (true, _) => "failed",
         (false, true) => "refused",
         (false, false) => "evaluated",
     };
-    output(arguments.json, &Answer { result, report: &report }, &eval::table(&report))?;
+    output(arguments.json, result, &report, &eval::table(&report))?;
     Ok(result == "evaluated")
 }
 
@@ -134,12 +115,12 @@ fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> 
     let is_manifest = |subject: &Subject| matches!(subject.origin, SubjectOrigin::Manifest(_));
     if route.is_some() && !subjects.list.iter().any(is_manifest) {
         let what = format!("`--route` is for manifests: `{}` has its route already", path.display());
-        return Err(vec![Diagnostic::error(what).help("leave it out, or name the manifest")]);
+        return Err(Diagnostic::error(what).help("leave it out, or name the manifest").into());
     }
     for subject in subjects.list.iter_mut().filter(|subject| is_manifest(subject)) {
         subject.route = route;
         let Some(project) =
-            project(ProjectOptions { manifests: vec![path.to_owned()], ..ProjectOptions::default() })?
+            open_project(ProjectOptions { manifests: vec![path.to_owned()], ..ProjectOptions::default() })?
         else {
             continue;
         };
@@ -153,13 +134,6 @@ fn open(path: &Path, route: Option<Route>) -> Result<Subjects, Vec<Diagnostic>> 
     Ok(subjects)
 }
 
-/// The project of one manifest.
-fn project(asked: ProjectOptions) -> Result<Option<Project>, Vec<Diagnostic>> {
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
-    Ok(Project::open_around(asked, &here)?.pop())
-}
-
 /// In an engine of several nodes it is said which one a mistake is about.
 fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Iterator<Item = Diagnostic> {
     mistakes.into_iter().map(move |mistake| match number {
@@ -170,42 +144,31 @@ fn with_node(mistakes: Vec<Mistake>, number: Option<(usize, usize)>) -> impl Ite
 
 fn run_cases(arguments: &Arguments, path: &Path) -> Result<bool, Vec<Diagnostic>> {
     let source = source::text(path)?;
-    file_kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Cases, path, &source.text)?;
     let cases = cases::read(&source)?;
     let path = arguments.on.as_ref().unwrap_or(&cases.subject);
     let mut subjects = open(path, arguments.route)?;
-    let subject = arguments.which.one_of(subjects.list, path)?;
+    let subject = arguments.which.choose_one(subjects.list, path)?;
     let verdicts = cases::run(&cases, &subject, &compiler(arguments, path, std::slice::from_ref(&subject))?);
-    show(&mut subjects.warnings, format(arguments));
+    show(&mut subjects.warnings, MessageFormat::new(arguments.json));
     let is_right = verdicts.iter().all(|verdict| verdict.differences.is_empty());
     let result = if is_right { "as_expected" } else { "not_as_expected" };
-    let answer = serde_json::json!({"result": result, "cases": verdicts});
-    output(arguments.json, &answer, &cases::table(&verdicts))?;
+    let report = serde_json::json!({"cases": verdicts});
+    output(arguments.json, result, &report, &cases::table(&verdicts))?;
     Ok(is_right)
 }
 
-/// A report, and in a word what came of it.
-#[derive(Serialize)]
-struct Answer<'r> {
-    result: &'static str,
-    #[serde(flatten)]
-    report: &'r Report,
-}
-
-fn output(json: bool, value: &impl Serialize, table: &str) -> Result<(), Vec<Diagnostic>> {
-    if !json {
-        print(table);
-        return Ok(());
+fn output(json: bool, result: &'static str, report: &impl Serialize, table: &str) -> Result<(), Diagnostic> {
+    if json {
+        return print_report(result, report);
     }
-    let text = serde_json::to_string(value)
-        .map_err(|error| vec![Diagnostic::error(format!("the report has no JSON form: {error}"))])?;
-    print(&(text + "\n"));
+    print(table);
     Ok(())
 }
 
 /// As `cubinder compile` would compile, so that both share the cache.
 fn compiler(arguments: &Arguments, file: &Path, chosen: &[Subject]) -> Result<Compiler, Vec<Diagnostic>> {
-    let arch = arch(arguments.arch).map_err(|error| vec![error])?;
+    let arch = arch(arguments.arch)?;
     let manifest = chosen.iter().find_map(|subject| match &subject.origin {
         SubjectOrigin::Manifest(resolved) => Some(resolved),
         SubjectOrigin::Compiled(_) => None,
@@ -226,7 +189,7 @@ fn planned(resolved: &Resolved, file: &Path, arch: Option<Arch>) -> Result<Envir
         targets: arch.map(|arch| Target { kind: TargetKind::Cubin, arch }).into_iter().collect(),
         ..ProjectOptions::default()
     };
-    let Some(project) = project(asked)? else { return Ok(Environment::default()) };
+    let Some(project) = open_project(asked)? else { return Ok(Environment::default()) };
     let root = project.root.clone();
     let errors = Sink::default();
     // Without a project nothing is compiled if no target is stated; the report says so.

@@ -1,7 +1,5 @@
 //! `cubinder explain`.
 
-use std::process::ExitCode;
-
 use clap::Args;
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::rules;
@@ -18,15 +16,15 @@ pub(super) struct Arguments {
     code: Option<String>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let Some(code) = &arguments.code else {
         let lines = rules::CATALOGUE.iter().map(|rule| format!("{}  {}\n", rule.code, rule.title()));
         print(&lines.collect::<String>());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     };
     if let Some(rule) = rules::find(code) {
         print(&rule.plain());
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     }
     let help = match rules::nearest(code) {
         _ if rules::is_retired(code) => "a former release had it, and no other rule has its code".to_owned(),

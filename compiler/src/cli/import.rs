@@ -2,7 +2,6 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use cubinder_import::foreign::import::{self, Constant, FoundPlugin};
@@ -11,13 +10,12 @@ use cubinder_source::diagnostic::{Diagnostic, suggest};
 
 use super::output::print;
 
-pub(super) const LONG_ABOUT: &str = "\
-Write a manifest for kernels that another compiler made, out of what their files tell: parameters and their types, architectures, blocks, shared \
-memory, and what the code was specialized for.
-
-What files do not tell (shapes of outputs, the grid, what numbers mean) stands in the manifest in capitals, and `cubinder check` asks for each. The manifest goes to stdout, or into \
-the file that --output names, which is never overwritten. Files of code are named relative to it; they are not copied.";
-
+/// Write a manifest for kernels that another compiler made, out of what their files tell: parameters and their types, architectures, blocks, shared
+/// memory, and what the code was specialized for.
+///
+/// What files do not tell (shapes of outputs, the grid, what numbers mean) stands in the manifest in capitals, and `cubinder check` asks for each.
+/// The manifest goes to stdout, or into the file that --output names, which is never overwritten. Files of code are named relative to it; they are
+/// not copied.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -73,7 +71,7 @@ struct Output {
     output: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let (found, output) = match &arguments.from {
         From::Cubin(files) | From::Ptx(files) => {
             (import::files(&files.files, files.kernel.as_deref()), &files.output)
@@ -84,7 +82,7 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
         }
     };
     print(&written(&found?, output.output.as_deref())?);
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 /// What is wrong where neither a compiler nor a kind of file is named.

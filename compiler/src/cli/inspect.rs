@@ -1,23 +1,20 @@
 //! `cubinder inspect`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
-use cubinder_compiler::inspect::{self, Detail, InspectError};
+use cubinder_compiler::inspect::{self, InspectError, Verbosity};
 use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
 use super::output::{print, print_pretty};
 
-pub(super) const LONG_ABOUT: &str = "\
-Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, \
-rules, variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
-
-In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Kernels that TensorRT launches itself (experimental: \
-docs/how-it-works.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was \
-found and all of it is intact, 1 otherwise.";
-
+/// Show what a plugin library, a bundle, a cubin, PTX or an engine contains: plugins by their op names, what a node can say and takes, rules,
+/// variants with their guards, kernels, targets, sizes, digests, registers and shared memory.
+///
+/// In an engine (a TensorRT plan) the nodes are found by scanning; TensorRT is not needed. Kernels that TensorRT launches itself (experimental:
+/// docs/how-it-works.md) are found by their PTX, where the engine keeps it as it is. Exit code 0 where something was found and all of it is intact, 1
+/// otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The file
@@ -34,17 +31,17 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let report = read_report(&arguments.file)?;
     if arguments.json {
         print_pretty(&report, "report")?;
     } else if arguments.provenance {
         print(&inspect::provenance_text(&report));
     } else {
-        let detail = if arguments.verbose { Detail::Full } else { Detail::Short };
+        let detail = if arguments.verbose { Verbosity::Full } else { Verbosity::Short };
         print(&inspect::table(&report, detail));
     }
-    Ok(if report.damaged.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(report.damaged.is_empty())
 }
 
 fn read_report(path: &Path) -> Result<inspect::Report, Diagnostic> {

@@ -1,7 +1,6 @@
 //! `cubinder man`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use clap_mangen::Man;
@@ -10,24 +9,23 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{print, print_bytes};
 
-pub(super) const LONG_ABOUT: &str = "\
-Print the manual page of cubinder, or write the pages of cubinder and of all its commands into a folder.
-
-  cubinder man | man -l -
-  cubinder man ~/.local/share/man/man1";
-
+/// Print the manual page of cubinder, or write the pages of cubinder and of all its commands into a folder.
+///
+///   cubinder man | man -l -
+///   cubinder man ~/.local/share/man/man1
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The folder for all pages; it is made where it is missing
     folder: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<bool, Vec<Diagnostic>> {
     // Makes the full names of the commands: `cubinder-compile`.
     command.build();
     let Some(folder) = arguments.folder.as_deref() else {
         print_bytes(&page(&command)?);
-        return Ok(ExitCode::SUCCESS);
+        return Ok(true);
     };
     std::fs::create_dir_all(folder)
         .map_err(|error| atomic_file::file_error("make the folder", folder, &error))?;
@@ -47,7 +45,7 @@ pub(super) fn run(arguments: &Arguments, mut command: clap::Command) -> Result<E
     }
     atomic_file::persist_all(drafts).map_err(Diagnostic::from)?;
     pages.iter().for_each(|(place, _)| print(&format!("wrote {}\n", place.display())));
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 fn page(command: &clap::Command) -> Result<Vec<u8>, Diagnostic> {

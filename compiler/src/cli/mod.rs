@@ -40,50 +40,40 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Check manifests against their kernels, without NVRTC
-    #[command(long_about = check::LONG_ABOUT)]
+    #[command(about = "Check manifests against their kernels, without NVRTC")]
     Check(check::Arguments),
-    /// Compile plugin manifests into a TensorRT plugin library
-    #[command(long_about = compile::LONG_ABOUT)]
+    #[command(about = "Compile plugin manifests into a TensorRT plugin library")]
     Compile(compile::Arguments),
-    /// Print completions for a shell
-    #[command(long_about = completions::LONG_ABOUT)]
+    #[command(about = "Print completions for a shell")]
     Completions(completions::Arguments),
-    /// Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy
-    #[command(long_about = eval::LONG_ABOUT)]
+    #[command(
+        about = "Show the whole of a launch without a GPU: shapes, the variant, grid, block, arguments, occupancy"
+    )]
     Eval(eval::Arguments),
     /// Explain a rule by the code that its messages carry
     #[command(long_about = explain::LONG_ABOUT)]
     Explain(explain::Arguments),
-    /// Write a manifest for kernels that another compiler made
-    #[command(long_about = import::LONG_ABOUT)]
+    #[command(about = "Write a manifest for kernels that another compiler made")]
     Import(import::Arguments),
-    /// Show what a plugin library, a bundle, a cubin or an engine contains
-    #[command(long_about = inspect::LONG_ABOUT)]
+    #[command(about = "Show what a plugin library, a bundle, a cubin or an engine contains")]
     Inspect(inspect::Arguments),
-    /// Print the manual page, or write all of them into a folder
-    #[command(long_about = man::LONG_ABOUT)]
+    #[command(about = "Print the manual page, or write all of them into a folder")]
     Man(man::Arguments),
-    /// Make a plugin that is right as it stands: a manifest, a kernel and a test
-    #[command(long_about = new::LONG_ABOUT)]
+    #[command(about = "Make a plugin that is right as it stands: a manifest, a kernel and a test")]
     New(new::Arguments),
-    /// Look at the plugin nodes of an ONNX model: what TensorRT would refuse
-    #[command(long_about = onnx::LONG_ABOUT)]
+    #[command(about = "Look at the plugin nodes of an ONNX model: what TensorRT would refuse")]
     Onnx(onnx::Arguments),
-    /// Say where the files are that cubinder uses: the runtime library, the CMake package, NVRTC
-    #[command(long_about = paths::LONG_ABOUT)]
+    #[command(
+        about = "Say where the files are that cubinder uses: the runtime library, the CMake package, NVRTC"
+    )]
     Paths(paths::Arguments),
-    /// Print the JSON Schema of manifests, for editors
-    #[command(long_about = schema::LONG_ABOUT)]
+    #[command(about = "Print the JSON Schema of manifests, for editors")]
     Schema(schema::Arguments),
-    /// Run a plugin's kernels on the GPU at hand, against data or a NumPy function
-    #[command(long_about = test::LONG_ABOUT)]
+    #[command(about = "Run a plugin's kernels on the GPU at hand, against data or a NumPy function")]
     Test(test::Arguments),
-    /// Leave code out of a plugin library: keep that of some GPUs
-    #[command(long_about = thin::LONG_ABOUT)]
+    #[command(about = "Leave code out of a plugin library: keep that of some GPUs")]
     Thin(thin::Arguments),
-    /// Measure how long each variant of a plugin takes on the GPU at hand
-    #[command(long_about = tune::LONG_ABOUT)]
+    #[command(about = "Measure how long each variant of a plugin takes on the GPU at hand")]
     Tune(tune::Arguments),
 }
 
@@ -100,23 +90,24 @@ pub(crate) fn run() -> ExitCode {
 }
 
 fn perform(command: Command) -> ExitCode {
-    match command {
-        Command::Check(arguments) => check::run(&arguments),
-        Command::Compile(arguments) => compile::run(&arguments),
+    let result = match command {
+        Command::Check(arguments) => return check::run(&arguments),
+        Command::Compile(arguments) => return compile::run(&arguments),
         Command::Completions(arguments) => completions::run(&arguments, Arguments::command()),
-        Command::Eval(arguments) => eval::run(&arguments),
-        Command::Explain(arguments) => finish(explain::run(&arguments)),
-        Command::Import(arguments) => finish(import::run(&arguments)),
-        Command::Inspect(arguments) => finish(inspect::run(&arguments)),
-        Command::Man(arguments) => finish(man::run(&arguments, Arguments::command())),
-        Command::New(arguments) => finish(new::run(&arguments, &Arguments::command())),
-        Command::Onnx(arguments) => onnx::run(&arguments),
-        Command::Paths(arguments) => finish(paths::run(&arguments)),
-        Command::Schema(_) => finish(schema::run()),
-        Command::Test(arguments) => test::run(&arguments),
-        Command::Thin(arguments) => finish(thin::run(&arguments)),
-        Command::Tune(arguments) => tune::run(&arguments),
-    }
+        Command::Eval(arguments) => return eval::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Import(arguments) => import::run(&arguments),
+        Command::Inspect(arguments) => inspect::run(&arguments),
+        Command::Man(arguments) => man::run(&arguments, Arguments::command()),
+        Command::New(arguments) => new::run(&arguments, &Arguments::command()),
+        Command::Onnx(arguments) => return onnx::run(&arguments),
+        Command::Paths(arguments) => paths::run(&arguments),
+        Command::Schema(_) => schema::run(),
+        Command::Test(arguments) => return test::run(&arguments),
+        Command::Thin(arguments) => thin::run(&arguments),
+        Command::Tune(arguments) => return tune::run(&arguments),
+    };
+    finish(result, MessageFormat::Human)
 }
 
 /// Help and version are printed as clap has them; a mistake is shown as every other is, with exit code 2.

@@ -1,7 +1,6 @@
 //! `cubinder new`.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_compiler::new::{self, Plan};
@@ -10,12 +9,10 @@ use cubinder_source::diagnostic::Diagnostic;
 
 use super::output::{MessageFormat, current_folder, print, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Make a plugin that is right as it stands: a manifest, a kernel and a test.
-
-In a project (where the current folder or one above it has a cubinder.toml) the files are added to it; else a new project is made in a \
-folder called NAME. --path names the project's folder instead. Files that are there are never overwritten.";
-
+/// Make a plugin that is right as it stands: a manifest, a kernel and a test.
+///
+/// In a project (where the current folder or one above it has a cubinder.toml) the files are added to it; else a new project is made in a folder
+/// called NAME. --path names the project's folder instead. Files that are there are never overwritten.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The plugin's name: an identifier
@@ -25,7 +22,7 @@ pub(super) struct Arguments {
     path: Option<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<bool, Vec<Diagnostic>> {
     let plan = new::plan(&arguments.name, arguments.path.as_deref(), &current_folder()?)?;
     new::write(&plan)?;
     if !new::is_named(&plan, &arguments.name) {
@@ -34,7 +31,7 @@ pub(super) fn run(arguments: &Arguments, command: &clap::Command) -> Result<Exit
         show(&mut [warning], MessageFormat::Human);
     }
     print(&next(&plan, &arguments.name, command));
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 /// What was made, and what to do with it.

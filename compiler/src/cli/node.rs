@@ -66,7 +66,7 @@ impl WhichNode {
     ///
     /// # Errors
     /// Where there are none.
-    pub(super) fn of(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
+    pub(super) fn choose(&self, subjects: Vec<Subject>) -> Result<Vec<Subject>, Vec<Diagnostic>> {
         let choice = Choice { plugin: self.plugin.clone(), node: self.node };
         Ok(eval::choose(subjects, &choice)?)
     }
@@ -75,14 +75,13 @@ impl WhichNode {
     ///
     /// # Errors
     /// Where there are none, or several.
-    pub(super) fn one_of(&self, subjects: Vec<Subject>, path: &Path) -> Result<Subject, Vec<Diagnostic>> {
-        let mut chosen = self.of(subjects)?;
+    pub(super) fn choose_one(&self, subjects: Vec<Subject>, path: &Path) -> Result<Subject, Vec<Diagnostic>> {
+        let mut chosen = self.choose(subjects)?;
         match (chosen.pop(), chosen.len()) {
             (Some(subject), 0) => Ok(subject),
-            _ => Err(vec![
-                Diagnostic::error(format!("`{}` has several nodes", path.display()))
-                    .help("choose one: `--node N`"),
-            ]),
+            _ => Err(Diagnostic::error(format!("`{}` has several nodes", path.display()))
+                .help("choose one: `--node N`")
+                .into()),
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) struct Tally {
 }
 
 impl Tally {
-    pub(super) fn of(obligations: &[Obligation]) -> Tally {
+    pub(super) fn count(obligations: &[Obligation]) -> Tally {
         let is_native = |obligation: &Obligation| obligation.route == Route::Native;
         let is_all_native = !obligations.is_empty() && obligations.iter().all(is_native);
         let mut tally = Tally { is_all_native, ..Tally::default() };
@@ -90,7 +90,7 @@ fn line(obligation: &Obligation) -> String {
 
 /// Adds `proved`, `refuted`, `at_run_time`, `when_built` and `obligations` to a result.
 pub(super) fn add_json(result: &mut Value, obligations: &[Obligation]) {
-    let tally = Tally::of(obligations);
+    let tally = Tally::count(obligations);
     result["proved"] = tally.proved.into();
     result["refuted"] = tally.refuted.into();
     result["at_run_time"] = tally.at_run_time.into();
@@ -142,12 +142,6 @@ pub(super) fn failed_json(diagnostics: &[Diagnostic]) -> Value {
         "errors": count_of(diagnostics, Severity::Error),
         "warnings": count_of(diagnostics, Severity::Warning),
     })
-}
-
-/// `1 plugin`, `2 plugins`.
-pub(super) fn counted(number: u64, noun: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {noun}{plural}")
 }
 
 pub(super) fn count_of(diagnostics: &[Diagnostic], severity: Severity) -> usize {

@@ -11,16 +11,12 @@ use clap::{Args, Subcommand};
 use cubinder_onnx::Model;
 use cubinder_onnx::nodes::{Plugins, open_model};
 use cubinder_source::diagnostic::Diagnostic;
-use serde::Serialize;
 
-use super::obligations::failed_json;
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, finish};
 
-pub(super) const LONG_ABOUT: &str = "\
-Look at the plugin nodes of an ONNX model, before TensorRT does.
-
-Models are read as a stream: weights, and the files beside a model that hold them, are never read. Files beyond 2 GiB work.";
-
+/// Look at the plugin nodes of an ONNX model, before TensorRT does.
+///
+/// Models are read as a stream: weights, and the files beside a model that hold them, are never read. Files beyond 2 GiB work.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(subcommand)]
@@ -29,14 +25,11 @@ pub(super) struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Write into plugin nodes what TensorRT wants to read there
-    #[command(long_about = annotate::LONG_ABOUT)]
+    #[command(about = "Write into plugin nodes what TensorRT wants to read there")]
     Annotate(annotate::Arguments),
-    /// List the plugin nodes of a model, and say what is wrong with them
-    #[command(long_about = list::LONG_ABOUT)]
+    #[command(about = "List the plugin nodes of a model, and say what is wrong with them")]
     List(list::Arguments),
-    /// Show the plugin nodes of a model with their shapes and launches
-    #[command(long_about = shapes::LONG_ABOUT)]
+    #[command(about = "Show the plugin nodes of a model with their shapes and launches")]
     Shapes(shapes::Arguments),
 }
 
@@ -46,11 +39,7 @@ pub(super) fn run(arguments: &Arguments) -> ExitCode {
         Command::List(arguments) => (arguments.json, list::run(arguments)),
         Command::Shapes(arguments) => (arguments.json, shapes::run(arguments)),
     };
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(errors) => failed(errors, json),
-    }
+    finish(result, MessageFormat::new(json))
 }
 
 /// The model and the plugins that it is held against: what every command takes.
@@ -76,36 +65,4 @@ impl Subject {
             (Ok(_), Err(errors)) => Err(errors),
         }
     }
-}
-
-/// Messages for programs come on the stream of the report, before it.
-fn format(json: bool) -> MessageFormat {
-    if json { MessageFormat::Json } else { MessageFormat::Human }
-}
-
-fn failed(mut errors: Vec<Diagnostic>, json: bool) -> ExitCode {
-    show(&mut errors, format(json));
-    if json {
-        print(&(failed_json(&errors).to_string() + "\n"));
-    }
-    ExitCode::FAILURE
-}
-
-/// Prints what a program reads.
-fn answer(value: &impl Serialize) {
-    match serde_json::to_string(value) {
-        Ok(text) => print(&(text + "\n")),
-        Err(error) => {
-            let error = Diagnostic::error(format!("the report has no JSON form: {error}"));
-            show(&mut [error], MessageFormat::Human);
-        }
-    }
-}
-
-/// A report, after its result in one word.
-#[derive(Serialize)]
-struct Answer<'r, R> {
-    result: &'static str,
-    #[serde(flatten)]
-    report: &'r R,
 }

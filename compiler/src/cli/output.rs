@@ -6,9 +6,12 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueEnum};
+use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_manifest::library_name::check_name;
 use cubinder_source::diagnostic::{self, Colour, Diagnostic};
 use serde::Serialize;
+
+use super::obligations::failed_json;
 
 /// Who reads the messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -17,6 +20,13 @@ pub(super) enum MessageFormat {
     Human,
     /// A program: one JSON object a line, on standard output.
     Json,
+}
+
+impl MessageFormat {
+    /// The format of a command with `--json`: programs get messages on the stream of the report.
+    pub(super) fn new(json: bool) -> MessageFormat {
+        if json { MessageFormat::Json } else { MessageFormat::Human }
+    }
 }
 
 /// Who reads what a command says; it is asked for in two ways, as other commands of Cubinder have it and as cargo does.
@@ -54,12 +64,22 @@ pub(super) fn show(diagnostics: &mut [Diagnostic], format: MessageFormat) {
     }
 }
 
-/// The exit code of a command; shows its errors to people.
-pub(super) fn finish(result: Result<ExitCode, Vec<Diagnostic>>) -> ExitCode {
-    result.unwrap_or_else(|mut errors| {
-        show(&mut errors, MessageFormat::Human);
-        ExitCode::FAILURE
-    })
+/// The exit code of a command that returns whether everything is right; shows its errors.
+pub(super) fn finish(result: Result<bool, Vec<Diagnostic>>, format: MessageFormat) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(errors) => fail(errors, format),
+    }
+}
+
+/// Shows the errors of a command. For programs the result follows.
+pub(super) fn fail(mut errors: Vec<Diagnostic>, format: MessageFormat) -> ExitCode {
+    show(&mut errors, format);
+    if format == MessageFormat::Json {
+        print(&(failed_json(&errors).to_string() + "\n"));
+    }
+    ExitCode::FAILURE
 }
 
 /// The current folder.
@@ -68,12 +88,36 @@ pub(super) fn current_folder() -> Result<PathBuf, Diagnostic> {
         .map_err(|error| Diagnostic::error(format!("cannot tell which folder this is: {error}")))
 }
 
+/// The project of the manifest or `cubinder.toml` that `options` names.
+pub(super) fn open_project(options: ProjectOptions) -> Result<Option<Project>, Vec<Diagnostic>> {
+    Ok(Project::open_around(options, &current_folder()?)?.pop())
+}
+
 /// Prints JSON over several lines; `what` names it in the error.
 pub(super) fn print_pretty(value: &impl Serialize, what: &str) -> Result<(), Diagnostic> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Diagnostic::error(format!("the {what} has no JSON form: {error}")))?;
+    print_text(serde_json::to_string_pretty(value), what)
+}
+
+/// Prints a report for programs on one line, after its result in one word.
+pub(super) fn print_report(result: &'static str, report: &impl Serialize) -> Result<(), Diagnostic> {
+    #[derive(Serialize)]
+    struct Answer<'r, R> {
+        result: &'static str,
+        #[serde(flatten)]
+        report: &'r R,
+    }
+    print_text(serde_json::to_string(&Answer { result, report }), "report")
+}
+
+fn print_text(text: serde_json::Result<String>, what: &str) -> Result<(), Diagnostic> {
+    let text = text.map_err(|error| Diagnostic::error(format!("the {what} has no JSON form: {error}")))?;
     print(&(text + "\n"));
     Ok(())
+}
+
+/// The path in an environment variable.
+pub(super) fn environment_path(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
 /// Checks an option that names a folder for libraries: `-o libfoo.so` would make a folder of that name.

@@ -1,7 +1,6 @@
 //! `cubinder paths`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::{Args, ValueEnum};
 use cubinder_nvrtc::installation::Installation;
@@ -10,18 +9,17 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::reported_path::ReportedPath;
 use serde_json::{Map, Value, json};
 
-use super::output::print;
+use super::output::{environment_path, print};
 
-pub(super) const LONG_ABOUT: &str = "\
-Say where the files are that cubinder uses, as `cubinder compile` would find them here and now.
-
-With the name of one, its path alone is printed, for scripts; where it is not there, that is an error with exit code 1:
-  trtexec --loadEngine=model.plan --dynamicPlugins=\"$(cubinder paths runtime-library)\"
-  cmake -Dcubinder_DIR=$(cubinder paths cmake) ...
-
-Without a name what is not there is listed as such. With --json a path that is not there is null, and `missing` says why.";
-
+/// Say where the files are that cubinder uses, as `cubinder compile` would find them here and now.
+///
+/// With the name of one, its path alone is printed, for scripts; where it is not there, that is an error with exit code 1:
+///   trtexec --loadEngine=model.plan --dynamicPlugins="$(cubinder paths runtime-library)"
+///   cmake -Dcubinder_DIR=$(cubinder paths cmake) ...
+///
+/// Without a name what is not there is listed as such. With --json a path that is not there is null, and `missing` says why.
 #[derive(Args)]
+#[command(verbatim_doc_comment)]
 pub(super) struct Arguments {
     /// The one to print
     #[arg(value_enum)]
@@ -74,7 +72,7 @@ impl Name {
 /// Where something is, or why it is not there.
 type Found = Result<Vec<PathBuf>, Diagnostic>;
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let mut found = find();
     if let Some(name) = arguments.name {
         found.retain(|(other, _)| *other == name);
@@ -87,15 +85,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
         (Some(_), [(_, Ok(paths))]) => paths.iter().map(|path| format!("{}\n", path.display())).collect(),
         _ => table(&found),
     });
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 /// Everything, in the order of [`Name`].
 fn find() -> Vec<(Name, Found)> {
     let installation = Installation::of_this_program();
     let overrides = Overrides::from_env(None);
-    let named = std::env::var_os("CUBINDER_RUNTIME_LIBRARY").filter(|path| !path.is_empty());
-    let runtime_library = match named.map(PathBuf::from) {
+    let runtime_library = match environment_path("CUBINDER_RUNTIME_LIBRARY") {
         Some(path) if path.is_file() => Ok(path),
         Some(path) => Err(Diagnostic::error(format!(
             "`CUBINDER_RUNTIME_LIBRARY` names `{}`, which is no file",
@@ -112,23 +109,19 @@ fn find() -> Vec<(Name, Found)> {
     };
     let one = |path: PathBuf| vec![path];
     let unknown = |what: &str| Diagnostic::error(what.to_owned());
+    let program = installation.program.clone().map(one);
+    let cache = overrides.cache.map(one).ok_or_else(|| {
+        unknown("there is no cache folder")
+            .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
+    });
     vec![
-        (
-            Name::Program,
-            installation.program.clone().map(one).ok_or_else(|| unknown("the system does not tell where this program is")),
-        ),
+        (Name::Program, program.ok_or_else(|| unknown("the system does not tell where this program is"))),
         (Name::RuntimeLibrary, runtime_library.map(one)),
         (Name::Cmake, installation.cmake_package().map(one)),
         (Name::Documentation, installation.documentation().map(one)),
         (Name::Nvrtc, toolkit.map(|toolkit| one(toolkit.nvrtc))),
         (Name::Include, include),
-        (
-            Name::Cache,
-            overrides.cache.map(one).ok_or_else(|| {
-                unknown("there is no cache folder")
-                    .note("none of `CUBINDER_CACHE`, `XDG_CACHE_HOME` and `HOME` is set; a relative path counts in the first only")
-            }),
-        ),
+        (Name::Cache, cache),
     ]
 }
 

@@ -1,7 +1,6 @@
 //! `cubinder thin`.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use clap::Args;
 use cubinder_compiler::thin::{Outcome, thin};
@@ -14,17 +13,15 @@ use serde_json::{Value, json};
 
 use super::output::{check_folder, print};
 
-pub(super) const LONG_ABOUT: &str = "\
-Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
-
-For each GPU what stays is what the runtime would choose there: machine code for just that GPU, else for the highest lower minor of the same \
-major; and the PTX that it could compile, without which no other GPU can run the library. Where all plugins were compiled for the same \
-targets, the result is byte for byte what compiling for those that stay would have given.
-
-A library of ops that was compiled with --embed and its code library change together, whichever of them is named: both lie beside each other. Engines \
-that were built before keep the code library that they carry; new ones get the new one. Engines themselves cannot be thinned: build them with the \
-thinned library.";
-
+/// Make a plugin library smaller: keep the code of the GPUs that are named, and leave the rest out.
+///
+/// For each GPU what stays is what the runtime would choose there: machine code for just that GPU, else for the highest lower minor of the same
+/// major; and the PTX that it could compile, without which no other GPU can run the library. Where all plugins were compiled for the same targets,
+/// the result is byte for byte what compiling for those that stay would have given.
+///
+/// A library of ops that was compiled with --embed and its code library change together, whichever of them is named: both lie beside each other.
+/// Engines that were built before keep the code library that they carry; new ones get the new one. Engines themselves cannot be thinned: build them
+/// with the thinned library.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// The library: lib<name>.so, or lib<name>-code.so
@@ -43,12 +40,12 @@ pub(super) struct Arguments {
     json: bool,
 }
 
-pub(super) fn run(arguments: &Arguments) -> Result<ExitCode, Vec<Diagnostic>> {
+pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let Arguments { library, devices, no_ptx, output, json } = arguments;
     output.as_deref().map_or(Ok(()), check_folder)?;
     let outcome = thin(library, devices, !no_ptx, output.as_deref())?;
     print(&if *json { report_json(&outcome).to_string() + "\n" } else { report(&outcome) });
-    Ok(ExitCode::SUCCESS)
+    Ok(true)
 }
 
 /// A GPU by the name of its machine code.

@@ -19,23 +19,13 @@ pub(super) fn text<'p>(
     outputs: impl IntoIterator<Item = &'p Path>,
     inputs: impl IntoIterator<Item = &'p Path>,
 ) -> Result<Vec<u8>, Diagnostic> {
-    let names = |paths: &mut dyn Iterator<Item = &'p Path>| -> Result<Vec<Vec<u8>>, Diagnostic> {
-        paths.map(escaped).collect()
-    };
-    let outputs = names(&mut outputs.into_iter())?;
-    let inputs = names(&mut inputs.into_iter())?;
+    let outputs: Vec<Vec<u8>> = outputs.into_iter().map(escaped).collect::<Result<_, _>>()?;
+    let inputs: Vec<Vec<u8>> = inputs.into_iter().map(escaped).collect::<Result<_, _>>()?;
     let mut text = outputs.join(&b' ');
     text.push(b':');
-    for input in &inputs {
-        text.extend_from_slice(b" \\\n  ");
-        text.extend_from_slice(input);
-    }
+    text.extend(inputs.iter().flat_map(|input| [b" \\\n  ", input.as_slice()].concat()));
     text.push(b'\n');
-    for input in &inputs {
-        text.push(b'\n');
-        text.extend_from_slice(input);
-        text.extend_from_slice(b":\n");
-    }
+    text.extend(inputs.iter().flat_map(|input| [b"\n", input.as_slice(), b":\n"].concat()));
     Ok(text)
 }
 
@@ -71,7 +61,7 @@ fn escaped(path: &Path) -> Result<Vec<u8>, Diagnostic> {
 mod tests {
     use super::*;
 
-    fn of(outputs: &[&str], inputs: &[&str]) -> Result<String, String> {
+    fn rule(outputs: &[&str], inputs: &[&str]) -> Result<String, String> {
         let text = text(outputs.iter().map(Path::new), inputs.iter().map(Path::new));
         text.map(|text| String::from_utf8(text).unwrap()).map_err(|error| error.message)
     }
@@ -79,10 +69,10 @@ mod tests {
     #[test]
     fn every_input_has_a_rule_of_its_own() {
         assert_eq!(
-            of(&["./liba.so", "out/b.so"], &["k.cu", "../h.h"]).unwrap(),
+            rule(&["./liba.so", "out/b.so"], &["k.cu", "../h.h"]).unwrap(),
             "liba.so out/b.so: \\\n  k.cu \\\n  ../h.h\n\nk.cu:\n\n../h.h:\n"
         );
-        assert_eq!(of(&["a"], &[]).unwrap(), "a:\n");
+        assert_eq!(rule(&["a"], &[]).unwrap(), "a:\n");
     }
 
     #[test]
@@ -97,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_line_break_is_refused() {
-        assert_eq!(of(&["a\nb"], &[]).unwrap_err(), "\"a\\nb\" cannot stand in a depfile");
-        assert!(of(&["a"], &["b\r"]).is_err());
+        assert_eq!(rule(&["a\nb"], &[]).unwrap_err(), "\"a\\nb\" cannot stand in a depfile");
+        assert!(rule(&["a"], &["b\r"]).is_err());
     }
 }

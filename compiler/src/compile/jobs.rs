@@ -119,11 +119,6 @@ impl<'p> CompileJobs<'p> {
         Ok(all)
     }
 
-    /// The jobs of one plugin.
-    pub(super) fn of_plugin(&self, plugin: &PluginJobs<'_>) -> &[Job<'p>] {
-        self.jobs.get(plugin.jobs.clone()).unwrap_or_default()
-    }
-
     /// Adds the jobs of a plugin, and returns its units.
     fn add_units(&mut self, session: &Session, checked: &'p CheckedPlugin) -> Vec<UnitJob<'p>> {
         let CheckedPlugin { resolved: plugin, plan } = checked;

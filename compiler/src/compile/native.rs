@@ -15,14 +15,15 @@ use cubinder_launch::proof::{Domain, Greatest};
 use cubinder_manifest::resolve::{Resolved, Unit};
 use cubinder_model::{CodeObject, Digest, KernelFacts, Launch, Plugin, Target, TargetKind, Variant};
 use cubinder_nvrtc::codegen::{self, LaunchBounds};
-use cubinder_nvrtc::nvrtc::{Session, diagnostics};
+use cubinder_nvrtc::nvrtc::{CompiledKernel, Session, diagnostics};
 use cubinder_source::diagnostic::Diagnostic;
 use rayon::prelude::*;
 
 use super::jobs::{CompileJobs, Job, PluginJobs, UnitJob};
 use super::provenance;
+use super::units::launch_rules;
 use crate::check_plugins::CheckedPlugin;
-use crate::errors::{LostAttribute, NotADeviceFunction, UnreadableCode};
+use crate::errors::{LostAttribute, NotADeviceFunction, RenamedPtx};
 use crate::pack::{CompiledCode, CompiledUnit};
 use crate::project::Plan;
 
@@ -51,7 +52,7 @@ pub(super) fn replace_code(
             compiled.code = vec![precompiled(&all.project.root, plugin, unit, plan)?];
             continue;
         };
-        let launch = Launch { args: compiled.args.clone(), ..launch.clone() };
+        let launch = Launch { args: compiled.bound.args.clone(), ..launch.clone() };
         // Launches of one kernel share a kernel around it if they pack arguments equally and have equal blocks.
         let threads = largest_block(plugin, variant, &launch);
         let bounds = LaunchBounds { max_threads: Some(threads), min_blocks: None };
@@ -97,20 +98,16 @@ fn precompiled(
     let (origin, loaded) = found.ok_or_else(Vec::new)?;
     let symbol = native::own_symbol(&plugin.namespace, &plugin.name);
     let bytes = cubin::renamed(&loaded.bytes, &unit.kernel, &symbol);
-    let unreadable = |error: cubin::CubinError| {
-        vec![
-            Diagnostic::error(format!(
-                "the PTX of `{}` cannot be read with another name: {error}",
-                unit.kernel
-            ))
-            .at(unit.kernel_span.clone(), "this kernel"),
-        ]
+    let unreadable = |error: cubin::CubinError| RenamedPtx {
+        kernel: unit.kernel.clone(),
+        error: error.to_string(),
+        span: unit.kernel_span.clone(),
     };
     let mut kernels = cubin::kernels(loaded.target, &bytes).map_err(unreadable)?;
     let rules = cubin::launch_rules(loaded.target, &bytes, &symbol).map_err(unreadable)?;
     say_shared(&mut kernels, &symbol, &rules);
     let target = Target { kind: TargetKind::Native, arch: loaded.target.arch };
-    let object = CodeObject { target, digest: Digest::of(&bytes), kernels, bytes: bytes.into() };
+    let object = CodeObject { target, digest: Digest::compute(&bytes), kernels, bytes: bytes.into() };
     Ok(CompiledCode { object, symbol, origin })
 }
 
@@ -157,22 +154,17 @@ impl Task<'_> {
         let compiled = session
             .compile(&prepared, target)
             .map_err(|errors| self.not_a_device_function(diagnostics(errors)))?;
-        let mut object = compiled.object;
-        let raw = object.raw().map_err(|error| self.unreadable(target, &error))?;
-        let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
-        let rules = rules.map_err(|error| self.unreadable(target, &error))?;
-        drop(raw);
-        say_shared(&mut object.kernels, &compiled.symbol, &rules);
+        let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
+        let CompiledKernel { mut object, symbol, .. } = compiled;
+        say_shared(&mut object.kernels, &symbol, &rules);
         object.target.kind = TargetKind::Native;
-        Ok(CompiledCode { object, symbol: compiled.symbol, origin: Some(self.job.origin.clone()) })
+        Ok(CompiledCode { object, symbol, origin: Some(self.job.origin.clone()) })
     }
 
     /// What the author's kernel says of its launches.
     fn bounds(&self, session: &Session, target: Target) -> Result<LaunchBounds, Vec<Diagnostic>> {
         let compiled = session.compile(&self.job.prepared, target).map_err(diagnostics)?;
-        let raw = compiled.object.raw().map_err(|error| self.unreadable(target, &error))?;
-        let rules = cubin::launch_rules(target, &raw, &compiled.symbol);
-        let rules = rules.map_err(|error| self.unreadable(target, &error))?;
+        let rules = launch_rules(self.job.unit, &compiled, "this kernel")?;
         let lost = [
             (rules.block.is_some(), "`__block_size__`"),
             (rules.cluster.is_some(), "`__cluster_dims__`"),
@@ -181,9 +173,7 @@ impl Task<'_> {
         ];
         if let Some((_, attribute)) = lost.into_iter().find(|(is_there, _)| *is_there) {
             let Unit { kernel, kernel_span, .. } = self.job.unit;
-            return Err(vec![
-                LostAttribute { kernel: kernel.clone(), span: kernel_span.clone(), attribute }.into(),
-            ]);
+            return Err(LostAttribute { kernel: kernel.clone(), span: kernel_span.clone(), attribute }.into());
         }
         let facts = compiled.object.kernels.iter().find(|kernel| kernel.symbol == compiled.symbol);
         Ok(LaunchBounds {
@@ -191,14 +181,6 @@ impl Task<'_> {
             max_threads: facts.and_then(|facts| facts.max_threads).or(Some(self.threads)),
             min_blocks: rules.min_blocks,
         })
-    }
-
-    fn unreadable(&self, target: Target, error: &dyn std::fmt::Display) -> Vec<Diagnostic> {
-        let (target, error) = (target.to_string(), error.to_string());
-        vec![
-            UnreadableCode { target, error, span: self.job.unit.kernel_span.clone(), label: "this kernel" }
-                .into(),
-        ]
     }
 
     /// NVRTC's errors about the two kernels in one.

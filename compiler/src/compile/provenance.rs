@@ -81,7 +81,7 @@ pub(super) fn of_source(
     let tables = codegen::tables(unit, &translation.source.text).into_iter();
     for (table, file) in tables.filter_map(|table| Some((table, table.file.as_ref()?))) {
         // Its elements are the file's bytes.
-        let digest = Digest::of(&table.data);
+        let digest = Digest::compute(&table.data);
         read.push(File { path: name(&file.path, root, &[]), digest });
     }
     let headers = session.found_headers(prepared);
@@ -159,8 +159,8 @@ fn digest(path: &Path, used: &[u8]) -> Digest {
     let text = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&bytes);
     let rest = text.strip_prefix(used);
     match rest.is_some_and(|rest| rest.iter().all(|byte| *byte == 0)) {
-        true => Digest::of(&bytes),
-        false => Digest::of(used),
+        true => Digest::compute(&bytes),
+        false => Digest::compute(used),
     }
 }
 
@@ -193,10 +193,10 @@ mod tests {
         let path = folder.path().join("k.cu");
         for (bytes, used) in [("\u{feff}text", "text"), ("text", "text"), ("text\0", "text")] {
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(digest(&path, used.as_bytes()), Digest::of(bytes.as_bytes()));
+            assert_eq!(digest(&path, used.as_bytes()), Digest::compute(bytes.as_bytes()));
         }
         std::fs::write(&path, "changed since").unwrap();
-        assert_eq!(digest(&path, b"text"), Digest::of(b"text"));
-        assert_eq!(digest(&folder.path().join("none"), b"text"), Digest::of(b"text"));
+        assert_eq!(digest(&path, b"text"), Digest::compute(b"text"));
+        assert_eq!(digest(&folder.path().join("none"), b"text"), Digest::compute(b"text"));
     }
 }

@@ -8,7 +8,8 @@ use cubinder_source::diagnostic::Diagnostic;
 use crate::check_plugins::CheckedPlugin;
 use crate::project::Plan;
 
-/// Opens a session that compiles these plugins; `None` if all kernels are precompiled.
+/// Opens a session that compiles these plugins; `None` if all kernels are precompiled. Rejects an NVRTC whose code the manifests' oldest
+/// drivers cannot load.
 pub(super) fn for_plugins(
     plugins: &[CheckedPlugin],
     overrides: &Overrides,
@@ -26,16 +27,10 @@ pub(super) fn for_plugins(
     };
     let session = Session::new(toolkit, Settings::default(), cache)?;
     let session = session.in_processes_of(overrides.workers.clone());
-    check_drivers(&session, &plans)?;
-    Ok(Some(session))
-}
-
-/// Rejects an NVRTC whose code the manifests' oldest drivers cannot load.
-fn check_drivers(session: &Session, plans: &[&Plan]) -> Result<(), Vec<Diagnostic>> {
-    if plans.iter().all(|plan| plan.min_driver.is_none()) {
-        return Ok(());
+    let mut errors = Vec::new();
+    if plans.iter().any(|plan| plan.min_driver.is_some()) {
+        let release = session.release()?;
+        errors.extend(plans.iter().filter_map(|plan| plan.check_driver(release).err()));
     }
-    let release = session.release()?;
-    let errors: Vec<Diagnostic> = plans.iter().filter_map(|plan| plan.check_driver(release).err()).collect();
-    if errors.is_empty() { Ok(()) } else { Err(errors) }
+    if errors.is_empty() { Ok(Some(session)) } else { Err(errors) }
 }

@@ -50,7 +50,9 @@ impl CompileJobs<'_> {
         for plugin in &self.plugins {
             let resolved = &plugin.plugin.resolved;
             warnings.report(match self.session {
-                Some(session) => unused_names(session, resolved, self.of_plugin(plugin)),
+                Some(session) => {
+                    unused_names(session, resolved, self.jobs.get(plugin.jobs.clone()).unwrap_or_default())
+                }
                 None => resolved.unused(&BTreeSet::new()),
             });
         }
@@ -150,7 +152,7 @@ fn finish_plugin(
     }
     let compiled: Vec<check::UnitCode<'_>> = units.iter().map(facts).collect();
     let checked = check::check_compiled(resolved, &plan.targets(), plan.route.route, &compiled);
-    warnings.revise(|all| all.retain(|one| !checked.superseded.contains(one)));
+    warnings.supersede(&checked.diagnostics);
     if has_errors(&checked.diagnostics) {
         return Err(checked.diagnostics);
     }
@@ -187,17 +189,8 @@ fn finish_precompiled(
         symbol: unit.kernel.clone(),
         origin: provenance::of_foreign(root, code, file),
     });
-    Ok(compiled_unit(unit, bound, held.cluster, codes.collect()))
-}
-
-fn compiled_unit(
-    unit: &Unit,
-    bound: BoundArgs,
-    cluster: Option<[u32; 3]>,
-    code: Vec<CompiledCode>,
-) -> CompiledUnit {
-    let BoundArgs { args, read_only, number_bytes } = bound;
-    CompiledUnit { variant: unit.variant, step: unit.step, args, read_only, number_bytes, cluster, code }
+    let (cluster, code) = (held.cluster, codes.collect());
+    Ok(CompiledUnit { variant: unit.variant, step: unit.step, bound, cluster, code })
 }
 
 impl CompiledJob<'_> {
@@ -218,16 +211,14 @@ fn finish_unit(
 ) -> Result<CompiledUnit, Vec<Diagnostic>> {
     let CompiledJob { job, signatures, codes } = results;
     let plugin = &resolved.draft.plugin;
-    let mut compiled: Vec<(Target, &CompiledKernel)> = Vec::new();
+    let compiled: Vec<(Target, &CompiledKernel)> =
+        codes.iter().filter_map(|(target, result)| Some((*target, result.as_ref().ok()?))).collect();
     // Of every target, those without errors too: then it can be said where only some have one.
-    let mut failed = Vec::new();
-    for (target, result) in codes {
-        failed
-            .push((*target, result.as_ref().err().map_or_else(Vec::new, |found| explained(resolved, found))));
-        if let Ok(code) = result {
-            compiled.push((*target, code));
-        }
-    }
+    let errors = |errors: &Vec<CompileMessage>| explained(resolved, errors);
+    let failed: Vec<_> = codes
+        .iter()
+        .map(|(target, result)| (*target, result.as_ref().err().map(errors).unwrap_or_default()))
+        .collect();
     let of_code: Vec<_> = compiled.iter().map(|(target, code)| (*target, code.warnings.clone())).collect();
     warnings.report(merge_targets(&of_code));
     let failed = merge_targets(&failed);
@@ -264,7 +255,7 @@ fn finish_unit(
         origin: Some(job.origin.clone()),
     });
     let code = code.collect();
-    Ok(compiled_unit(unit, bound, cluster, code))
+    Ok(CompiledUnit { variant: unit.variant, step: unit.step, bound, cluster, code })
 }
 
 fn explained(resolved: &Resolved, errors: &[CompileMessage]) -> Vec<Diagnostic> {
@@ -312,15 +303,13 @@ fn cluster_of(unit: &Unit, rules: &[(Target, LaunchRules)]) -> Result<Option<[u3
                 false => "give it the same `__cluster_dims__` for every target",
             };
             let shown_sizes = format!("{} for `{first}`, {} for `{other}`", shown(&size), shown(another));
-            Err(vec![
-                ClustersDiffer {
-                    kernel: unit.kernel.clone(),
-                    span: unit.kernel_span.clone(),
-                    sizes: shown_sizes,
-                    help,
-                }
-                .into(),
-            ])
+            Err(ClustersDiffer {
+                kernel: unit.kernel.clone(),
+                span: unit.kernel_span.clone(),
+                sizes: shown_sizes,
+                help,
+            }
+            .into())
         }
     }
 }
@@ -330,7 +319,7 @@ fn facts(unit: &CompiledUnit) -> check::UnitCode<'_> {
     let codes = unit.code.iter().filter_map(|CompiledCode { object, symbol, .. }| {
         Some((object.target, object.kernels.iter().find(|kernel| kernel.symbol == *symbol)?))
     });
-    let CompiledUnit { args, read_only, number_bytes, cluster, .. } = unit;
+    let CompiledUnit { bound: BoundArgs { args, read_only, number_bytes }, cluster, .. } = unit;
     check::UnitCode { args, read_only, number_bytes, cluster: *cluster, codes: codes.collect() }
 }
 
@@ -346,31 +335,34 @@ fn check_code(
     let (Some(launch), Some(kernel)) =
         (launch, code.object.kernels.iter().find(|kernel| kernel.symbol == code.symbol))
     else {
-        return Err(vec![
-            Diagnostic::error(format!(
-                "the code for `{}` has no kernel `{}`",
-                code.object.target, code.symbol
-            ))
-            .at(unit.kernel_span.clone(), "compiled for this kernel"),
-        ]);
+        return Err(Diagnostic::error(format!(
+            "the code for `{}` has no kernel `{}`",
+            code.object.target, code.symbol
+        ))
+        .at(unit.kernel_span.clone(), "compiled for this kernel")
+        .into());
     };
     let target = code.object.target;
-    let rules = launch_rules(unit, code)?;
+    let rules = launch_rules(unit, code, "compiled for this kernel")?;
     let signature = signatures.iter().find(|(of, _)| of.arch == target.arch);
     let Some((_, signature)) = signature else {
-        return Err(vec![Diagnostic::error(format!("`{}` was not compiled", unit.kernel))]);
+        return Err(Diagnostic::error(format!("`{}` was not compiled", unit.kernel)).into());
     };
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })?;
     Ok(rules)
 }
 
 /// What a code object demands of the launch.
-fn launch_rules(unit: &Unit, code: &CompiledKernel) -> Result<LaunchRules, Vec<Diagnostic>> {
+pub(super) fn launch_rules(
+    unit: &Unit,
+    code: &CompiledKernel,
+    label: &'static str,
+) -> Result<LaunchRules, Diagnostic> {
     let target = code.object.target;
-    let unreadable = |error: &dyn std::fmt::Display| {
-        let (span, label) = (unit.kernel_span.clone(), "compiled for this kernel");
-        vec![UnreadableCode { target: target.to_string(), error: error.to_string(), span, label }.into()]
+    let unreadable = |error: String| {
+        let span = unit.kernel_span.clone();
+        Diagnostic::from(UnreadableCode { target: target.to_string(), error, span, label })
     };
-    let raw = code.object.raw().map_err(|error| unreadable(&error))?;
-    cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(&error))
+    let raw = code.object.raw().map_err(|error| unreadable(error.to_string()))?;
+    cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(error.to_string()))
 }

@@ -8,6 +8,7 @@ use cubinder_launch::native::is_native;
 use cubinder_library::Mode;
 use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
 use cubinder_source::diagnostic::{Diagnostic, Sink};
+use cubinder_source::path::is_same_file;
 
 use super::inputs::Inputs;
 use super::{CompiledBundle, Request, WrittenLibrary, depfile};
@@ -52,8 +53,11 @@ impl<'r> Libraries<'r> {
         let mut libraries = Vec::new();
         for (name, mode) in std::iter::once((ops_name(request), ops_mode)).chain(code) {
             let path = output.join(name);
-            let draft = library(request, bytes, mode, &path)?;
-            let bytes = draft.file().metadata().map_err(|error| file_error("read", &path, &error))?.len();
+            if is_same_file(&path, &request.runtime_library) {
+                let what = format!("`{}` is the runtime library itself", path.display());
+                return Err(Diagnostic::error(what).help("choose another name or another folder"));
+            }
+            let (draft, bytes) = draft_library(&request.runtime_library, bytes, mode, &path)?;
             libraries.push((draft, WrittenLibrary { path, mode, bytes }));
         }
         let outputs = libraries.iter().map(|(_, library)| library.path.as_path());
@@ -73,15 +77,19 @@ impl<'r> Libraries<'r> {
     }
 }
 
-fn library(request: &Request, bundle: &[u8], mode: Mode, place: &Path) -> Result<AtomicFile, Diagnostic> {
+/// Writes the library `base` with `bundle` beside `place`. Returns its size in bytes, too.
+pub(crate) fn draft_library(
+    base: &Path,
+    bundle: &[u8],
+    mode: Mode,
+    place: &Path,
+) -> Result<(AtomicFile, u64), Diagnostic> {
     if place.is_dir() {
         return Err(Diagnostic::error(format!("cannot write `{}`: it is a folder", place.display())));
     }
-    if is_same_file(place, &request.runtime_library) {
-        return Err(Diagnostic::error(format!("`{}` is the runtime library itself", place.display()))
-            .help("choose another name or another folder"));
-    }
-    Ok(cubinder_library::draft(&request.runtime_library, bundle, mode, place)?)
+    let draft = cubinder_library::draft(base, bundle, mode, place)?;
+    let bytes = draft.file().metadata().map_err(|error| file_error("read", place, &error))?.len();
+    Ok((draft, bytes))
 }
 
 /// Refuses a depfile that would take the place of a file that is read or written. Asked before anything is written.
@@ -111,13 +119,6 @@ fn depfile_draft<'r, 'o>(
     };
     let draft = write().map_err(|error| file_error("write the depfile", path, &error))?;
     Ok((draft, path))
-}
-
-fn is_same_file(first: &Path, second: &Path) -> bool {
-    match (std::fs::canonicalize(first), std::fs::canonicalize(second)) {
-        (Ok(first), Ok(second)) => first == second,
-        _ => false,
-    }
 }
 
 /// The warning about a code library that an earlier run left beside what this one wrote: its code belongs to other engines.

@@ -5,41 +5,39 @@ use std::collections::{BTreeMap, BTreeSet};
 use cubinder_model::{CodeObject, Digest, KernelFacts, Plugin, Variant};
 use serde::Serialize;
 
-/// A code object.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CodeReport {
-    /// What it is for, where that is known: `sm_89`.
-    pub target: String,
-    /// Size in bytes.
-    pub bytes: u64,
-    /// In a container: how many bytes it takes there, fewer where it is compressed.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub stored_bytes: Option<u64>,
-    /// Its digest, hexadecimal.
-    pub digest: String,
-    /// The kernels inside.
-    pub kernels: Vec<KernelReport>,
-}
+report! {
+    /// A code object.
+    CodeReport {
+        /// What it is for, where that is known: `sm_89`.
+        target: String,
+        /// Size in bytes.
+        bytes: u64,
+        /// In a container: how many bytes it takes there, fewer where it is compressed.
+        [optional] stored_bytes: Option<u64>,
+        /// Its digest, hexadecimal.
+        digest: String,
+        /// The kernels inside.
+        kernels: Vec<KernelReport>,
+    }
 
-/// A kernel in a code object; figures that only a cubin has are absent for PTX.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct KernelReport {
-    /// The symbol.
-    pub symbol: String,
-    /// In a container: how source names it in the launches that take it from here, where any does. NVRTC compiles every kernel of a
-    /// file that is no template, so an object may hold kernels that are launched from another one, or from none.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub launched_as: Vec<String>,
-    /// Registers a thread.
-    pub registers: Option<u32>,
-    /// Static shared memory a block, bytes.
-    pub shared_bytes: Option<u32>,
-    /// Stack a thread, bytes.
-    pub local_bytes: Option<u32>,
-    /// The most threads a block may have, where the kernel says so.
-    pub max_threads: Option<u32>,
-    /// Sizes of the parameters, bytes.
-    pub params: Vec<u32>,
+    /// A kernel in a code object; figures that only a cubin has are absent for PTX.
+    KernelReport {
+        /// The symbol.
+        symbol: String,
+        /// In a container: how source names it in the launches that take it from here, where any does. NVRTC compiles every kernel of a
+        /// file that is no template, so an object may hold kernels that are launched from another one, or from none.
+        [optional] launched_as: Vec<String>,
+        /// Registers a thread.
+        registers: Option<u32>,
+        /// Static shared memory a block, bytes.
+        shared_bytes: Option<u32>,
+        /// Stack a thread, bytes.
+        local_bytes: Option<u32>,
+        /// The most threads a block may have, where the kernel says so.
+        max_threads: Option<u32>,
+        /// Sizes of the parameters, bytes.
+        params: Vec<u32>,
+    }
 }
 
 /// A cubin or PTX by itself.
@@ -48,7 +46,7 @@ pub(super) fn bare(target: String, bytes: &[u8], kernels: &[KernelFacts]) -> Cod
         target,
         bytes: bytes.len() as u64,
         stored_bytes: None,
-        digest: Digest::of(bytes).to_string(),
+        digest: Digest::compute(bytes).to_string(),
         kernels: kernels.iter().map(|facts| kernel(facts, Vec::new())).collect(),
     }
 }

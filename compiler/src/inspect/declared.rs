@@ -2,15 +2,16 @@
 
 use serde_json::Value;
 
-use super::{DeclaredReport, Detail, DimsReport, LimitsReport, PluginReport, Range, VariantReport};
+use super::interface::each_once;
+use super::{DeclaredReport, DimsReport, LimitsReport, PluginReport, Range, VariantReport, Verbosity};
 
 /// The most values of a list that are told where not all is to be told.
 const SHOWN_VALUES: usize = 16;
 
 /// `attribute pads: i32[] = [1, 1], 2..=16 elements, each 0..=1024  # before and after`; of a node `pads = [1, 1]`.
-pub(super) fn attribute(declared: &DeclaredReport, detail: Detail) -> String {
+pub(super) fn attribute(declared: &DeclaredReport, detail: Verbosity) -> String {
     let DeclaredReport { name, types, .. } = declared;
-    if let (Some(value), Detail::Short) = (&declared.value, detail) {
+    if let (Some(value), Verbosity::Short) = (&declared.value, detail) {
         return format!("{name} = {}", shown(value));
     }
     let ty = types.join(" or ");
@@ -49,15 +50,12 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
     // An output in place has its input's shape, and a size is a single number.
     let is_said = declared.alias.is_some() || size.is_some();
     let shape = declared.shape.as_ref().filter(|_| !is_said).map(|shape| format!("shape {shape}"));
+    let numel = declared.limits.as_ref().and_then(|limits| limits.numel.as_ref());
     let facts = [
         (has_all && !formats.is_empty()).then(|| formats.join(" or ")),
         declared.rank.as_ref().and_then(rank),
         declared.limits.as_ref().and_then(dims),
-        declared
-            .limits
-            .as_ref()
-            .and_then(|limits| limits.numel.as_ref())
-            .map(|numel| format!("numel {numel}")),
+        numel.map(|numel| format!("numel {numel}")),
         values,
         declared.alias.as_ref().map(|alias| format!("in the memory of {alias}")),
         size,
@@ -69,15 +67,7 @@ pub(super) fn tensor(declared: &DeclaredReport, variants: &[VariantReport]) -> S
 /// Each type and format that a tensor has together in some row, once: `f16 hwc8`.
 fn pairs(tensor: &str, variants: &[VariantReport]) -> Vec<String> {
     let rows = variants.iter().flat_map(|variant| &variant.tensors);
-    let its = rows.filter(|row| row.name == tensor);
-    let mut once: Vec<String> = Vec::new();
-    for row in its {
-        let pair = format!("{} {}", row.ty, row.format);
-        if !once.contains(&pair) {
-            once.push(pair);
-        }
-    }
-    once
+    each_once(rows.filter(|row| row.name == tensor).map(|row| format!("{} {}", row.ty, row.format)))
 }
 
 /// The ONNX node that makes the parser take the plugin, in the terms of `onnx.helper.make_node`; of attributes, the kinds.
@@ -152,8 +142,8 @@ fn joined<const N: usize>(facts: [Option<String>; N]) -> String {
 }
 
 /// Values with commas between them; the first of many.
-fn list(values: &[Value], detail: Detail) -> String {
-    let most = if detail == Detail::Full { values.len() } else { SHOWN_VALUES };
+fn list(values: &[Value], detail: Verbosity) -> String {
+    let most = if detail == Verbosity::Full { values.len() } else { SHOWN_VALUES };
     let mut words: Vec<String> = values.iter().take(most).map(shown).collect();
     if values.len() > most {
         words.push(format!("and {} more", values.len() - most));

@@ -6,74 +6,57 @@ use cubinder_model::{Attribute, Output, Plugin, ShapeLimits};
 use cubinder_node::eval::value_json;
 use serde::Serialize;
 
-/// An attribute or a tensor as the manifest declares it. What the manifest leaves open is not there.
-#[derive(Debug, Clone, PartialEq, Serialize, Default)]
-pub struct DeclaredReport {
-    /// `attribute`, `input` or `output`.
-    pub role: &'static str,
-    /// Its name.
-    pub name: String,
-    /// The type of an attribute; the element types that a tensor can have.
-    pub types: Vec<&'static str>,
-    /// The kind of the ONNX node's attribute: `INT`, `FLOATS` ...
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub onnx: Option<&'static str>,
-    /// The formats that a tensor can have, where it has others than row major ones.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub formats: Vec<&'static str>,
-    /// What the attribute is, for a node.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub value: Option<serde_json::Value>,
-    /// What an attribute is where the node does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub default: Option<serde_json::Value>,
-    /// How many elements a list may have, or how many bytes a string or `bytes`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub length: Option<Range>,
-    /// The least and the greatest number; of a list, for each element.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub range: Option<Range>,
-    /// The only values; of a list, for each element.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub one_of: Vec<serde_json::Value>,
-    /// The values for which there is code: each has variants of its own.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub specialize: Vec<serde_json::Value>,
-    /// How many dimensions an input may have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub rank: Option<Range>,
-    /// What the shape of a tensor may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub limits: Option<LimitsReport>,
-    /// What a shape input may hold: its values are known when shapes are, and it is no memory of the device.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub values: Option<Range>,
-    /// The shape of an output, as an expression.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub shape: Option<String>,
-    /// The input whose memory an output shares.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub alias: Option<String>,
-    /// Of an output that holds a size, which the kernels find: the most that it can be and what TensorRT tunes for, as expressions.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub size: Option<SizeReport>,
-    /// Whether only the kernels find the shape of an output.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub depends_on_data: bool,
-    /// What the author says about it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub doc: String,
-}
+report! {
+    /// An attribute or a tensor as the manifest declares it. What the manifest leaves open is not there.
+    #[derive(Default)]
+    DeclaredReport {
+        /// `attribute`, `input` or `output`.
+        role: &'static str,
+        /// Its name.
+        name: String,
+        /// The type of an attribute; the element types that a tensor can have.
+        types: Vec<&'static str>,
+        /// The kind of the ONNX node's attribute: `INT`, `FLOATS` ...
+        [optional] onnx: Option<&'static str>,
+        /// The formats that a tensor can have, where it has others than row major ones.
+        [optional] formats: Vec<&'static str>,
+        /// What the attribute is, for a node.
+        [optional] value: Option<serde_json::Value>,
+        /// What an attribute is where the node does not say.
+        [optional] default: Option<serde_json::Value>,
+        /// How many elements a list may have, or how many bytes a string or `bytes`.
+        [optional] length: Option<Range>,
+        /// The least and the greatest number; of a list, for each element.
+        [optional] range: Option<Range>,
+        /// The only values; of a list, for each element.
+        [optional] one_of: Vec<serde_json::Value>,
+        /// The values for which there is code: each has variants of its own.
+        [optional] specialize: Vec<serde_json::Value>,
+        /// How many dimensions an input may have.
+        [optional] rank: Option<Range>,
+        /// What the shape of a tensor may be.
+        [optional] limits: Option<LimitsReport>,
+        /// What a shape input may hold: its values are known when shapes are, and it is no memory of the device.
+        [optional] values: Option<Range>,
+        /// The shape of an output, as an expression.
+        [optional] shape: Option<String>,
+        /// The input whose memory an output shares.
+        [optional] alias: Option<String>,
+        /// Of an output that holds a size, which the kernels find: the most that it can be and what TensorRT tunes for, as expressions.
+        [optional] size: Option<SizeReport>,
+        /// Whether only the kernels find the shape of an output.
+        [optional] depends_on_data: bool,
+        /// What the author says about it.
+        [optional] doc: String,
+    }
 
-/// Numbers from one to another, both included; an end that is open is not there.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Range {
-    /// The least.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub min: Option<serde_json::Value>,
-    /// The greatest.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub max: Option<serde_json::Value>,
+    /// Numbers from one to another, both included; an end that is open is not there.
+    Range {
+        /// The least.
+        [optional] min: Option<serde_json::Value>,
+        /// The greatest.
+        [optional] max: Option<serde_json::Value>,
+    }
 }
 
 impl Range {
@@ -112,15 +95,14 @@ impl std::fmt::Display for Range {
     }
 }
 
-/// What a shape may be.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LimitsReport {
-    /// What every dimension may be, or each of them from the first on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub dims: Option<DimsReport>,
-    /// How many elements there may be.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub numel: Option<Range>,
+report! {
+    /// What a shape may be.
+    LimitsReport {
+        /// What every dimension may be, or each of them from the first on.
+        [optional] dims: Option<DimsReport>,
+        /// How many elements there may be.
+        [optional] numel: Option<Range>,
+    }
 }
 
 /// What dimensions may be.
@@ -133,13 +115,14 @@ pub enum DimsReport {
     Each(Vec<Range>),
 }
 
-/// A size that depends on data.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct SizeReport {
-    /// The most that it can be.
-    pub upper: String,
-    /// What TensorRT tunes for.
-    pub opt: String,
+report! {
+    /// A size that depends on data.
+    SizeReport {
+        /// The most that it can be.
+        upper: String,
+        /// What TensorRT tunes for.
+        opt: String,
+    }
 }
 
 /// Attributes, inputs and outputs in the manifest's order; `values` are a node's attributes, none for a whole plugin.
@@ -228,7 +211,8 @@ fn limits(limits: &ShapeLimits) -> Option<LimitsReport> {
     (dims.is_some() || numel.is_some()).then_some(LimitsReport { dims, numel })
 }
 
-fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+/// The items, each where it comes first.
+pub(super) fn each_once<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut once: Vec<T> = Vec::new();
     for item in items {
         if !once.contains(&item) {

@@ -3,6 +3,27 @@
 //! Owns the report ([`Report`]) and how it is shown to people ([`table`]); programs take it as JSON. Never runs or loads
 //! what it reads: every reader behind it treats the bytes as hostile.
 
+/// Declares parts of the report. JSON leaves a field out that is `[optional]` and has the default value of its type.
+macro_rules! report {
+    ($(
+        $(#[$meta:meta])*
+        $name:ident { $($(#[$attribute:meta])* $([$optional:ident])? $field:ident: $ty:ty,)* }
+    )*) => {$(
+        $(#[$meta])*
+        #[derive(Debug, Clone, PartialEq, Serialize)]
+        pub struct $name {
+            $(
+                $(#[$attribute])*
+                $(
+                    #[doc = concat!("\n\nIn JSON: ", stringify!($optional), ".")]
+                    #[serde(skip_serializing_if = "crate::inspect::is_default")]
+                )?
+                pub $field: $ty,
+            )*
+        }
+    )*};
+}
+
 mod code;
 mod declared;
 mod interface;
@@ -20,8 +41,8 @@ use cubinder_expr::print;
 use cubinder_model::container::{self, Container, LocatedContainer};
 use cubinder_model::core_name;
 use cubinder_model::slot::Mode;
-use cubinder_model::validate::validate_attributes;
-use cubinder_model::{CodeObject, Digest, NodeReference, Plugin};
+use cubinder_model::{CodeObject, Digest, Plugin};
+use cubinder_node::eval::referred_plugin;
 use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
 
@@ -38,41 +59,42 @@ pub use variants::{RowTensor, VariantReport};
 
 /// How much of the report is told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Detail {
+pub enum Verbosity {
     /// What most people want to know.
     Short,
     /// Everything: each row's types, formats, guard, grids, blocks and arguments, and kernels that nothing launches.
     Full,
 }
 
-/// Everything that was found in one file.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Report {
-    /// The file, as the user named it.
-    pub file: ReportedPath,
-    /// What the file is.
-    pub kind: FileKind,
-    /// Its size in bytes.
-    pub bytes: u64,
-    /// For a library: what it is for, in words ([`Mode::title`]).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub library: Option<String>,
-    /// For a library that runs engines: the name that it registers, under which nodes ask for it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub registers: Option<String>,
-    /// For a library of ops: the name that the nodes of engines ask for which are built with it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub engines_ask_for: Option<String>,
-    /// The containers, in order of place; copies of one container are one entry.
-    pub containers: Vec<ContainerReport>,
-    /// For a cubin or a PTX text: the kernels.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub code: Option<CodeReport>,
-    /// For an engine: the kernels that TensorRT launches itself.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub native: Vec<NativeReport>,
-    /// Places that look like a container and are none.
-    pub damaged: Vec<Damaged>,
+report! {
+    /// Everything that was found in one file.
+    #[derive(Default)]
+    Report {
+        /// The file, as the user named it.
+        file: ReportedPath,
+        /// What the file is.
+        kind: FileKind,
+        /// Its size in bytes.
+        bytes: u64,
+        /// For a library: what it is for, in words ([`Mode::title`]).
+        [optional] library: Option<String>,
+        /// For a library that runs engines: the name that it registers, under which nodes ask for it.
+        [optional] registers: Option<String>,
+        /// For a library of ops: the name that the nodes of engines ask for which are built with it.
+        [optional] engines_ask_for: Option<String>,
+        /// The containers, in order of place; copies of one container are one entry.
+        containers: Vec<ContainerReport>,
+        /// For a cubin or a PTX text: the kernels.
+        [optional] code: Option<CodeReport>,
+        /// For an engine: the kernels that TensorRT launches itself.
+        [optional] native: Vec<NativeReport>,
+        /// Places that look like a container and are none.
+        damaged: Vec<Damaged>,
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
 /// What a file is.
@@ -92,106 +114,90 @@ pub enum FileKind {
     Engine,
 }
 
-/// A container and where it stands.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct ContainerReport {
-    /// `bundle`, `node` or `node reference`.
-    pub kind: &'static str,
-    /// Where each copy begins, bytes from the start of the file.
-    pub offsets: Vec<u64>,
-    /// Size of one copy, bytes.
-    pub bytes: u64,
-    /// Its digest, hexadecimal.
-    pub digest: String,
-    /// What made it; a reference does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub producer: Option<String>,
-    /// What made it, as the record behind it says; not there where it has none that this version knows.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub provenance: Option<ProvenanceReport>,
-    /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub refers_to: Option<String>,
-    /// For a node and a reference: the name of the creator that has to be loaded before the engine.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub asks_for: Option<String>,
-    /// For a node: the ranks of its inputs, where the build knew them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub input_ranks: Option<Vec<u8>>,
-    /// For a node: the workspace that the engine reserves for it, bytes, where a build has said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub workspace_bytes: Option<u64>,
-    /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
-    pub plugins: Vec<PluginReport>,
-    /// The code objects.
-    pub code: Vec<CodeReport>,
-}
+report! {
+    /// A container and where it stands.
+    #[derive(Default)]
+    ContainerReport {
+        /// `bundle`, `node` or `node reference`.
+        kind: &'static str,
+        /// Where each copy begins, bytes from the start of the file.
+        offsets: Vec<u64>,
+        /// Size of one copy, bytes.
+        bytes: u64,
+        /// Its digest, hexadecimal.
+        digest: String,
+        /// What made it; a reference does not say.
+        [optional] producer: Option<String>,
+        /// What made it, as the record behind it says; not there where it has none that this version knows.
+        [optional] provenance: Option<ProvenanceReport>,
+        /// For a reference: the first 8 bytes of the digest of the bundle that it needs, hexadecimal.
+        [optional] refers_to: Option<String>,
+        /// For a node and a reference: the name of the creator that has to be loaded before the engine.
+        [optional] asks_for: Option<String>,
+        /// For a node: the ranks of its inputs, where the build knew them.
+        [optional] input_ranks: Option<Vec<u8>>,
+        /// For a node: the workspace that the engine reserves for it, bytes, where a build has said.
+        [optional] workspace_bytes: Option<u64>,
+        /// The plugins, by their own op names; of a reference, only where the bundle is in the same file.
+        plugins: Vec<PluginReport>,
+        /// The code objects.
+        code: Vec<CodeReport>,
+    }
 
-/// A plugin, or a node of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct PluginReport {
-    /// The op type.
-    pub name: String,
-    /// The plugin namespace.
-    pub namespace: String,
-    /// The plugin version.
-    pub version: String,
-    /// What the author says about it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub summary: String,
-    /// What a node of it can say and takes; of a node, with what is left of that.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub interface: Vec<DeclaredReport>,
-    /// What must hold of every node; in a node, what its attributes and ranks have not decided.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub require: Vec<RequireReport>,
-    /// The attributes on which the time of a node depends; where there is no such list, all of them, and a node does not say.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub timing: Option<Vec<String>>,
-    /// On which GPUs its variants were measured.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub tuning: Vec<TuningReport>,
-    /// Names and values, for a node.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attributes: Vec<(String, String)>,
-    /// The table of variants.
-    pub variants: Vec<VariantReport>,
-    /// Whether TensorRT launches its kernels itself.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub native: bool,
-}
+    /// A plugin, or a node of it.
+    PluginReport {
+        /// The op type.
+        name: String,
+        /// The plugin namespace.
+        namespace: String,
+        /// The plugin version.
+        version: String,
+        /// What the author says about it.
+        [optional] summary: String,
+        /// What a node of it can say and takes; of a node, with what is left of that.
+        [optional] interface: Vec<DeclaredReport>,
+        /// What must hold of every node; in a node, what its attributes and ranks have not decided.
+        [optional] require: Vec<RequireReport>,
+        /// The attributes on which the time of a node depends; where there is no such list, all of them, and a node does not say.
+        [optional] timing: Option<Vec<String>>,
+        /// On which GPUs its variants were measured.
+        [optional] tuning: Vec<TuningReport>,
+        /// Names and values, for a node.
+        [optional] attributes: Vec<(String, String)>,
+        /// The table of variants.
+        variants: Vec<VariantReport>,
+        /// Whether TensorRT launches its kernels itself.
+        [optional] native: bool,
+    }
 
-/// What was measured on GPUs of one kind.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TuningReport {
-    /// What the GPU is called; a node does not say.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub name: String,
-    /// Its compute capability.
-    pub capability: String,
-    /// How many multiprocessors it has.
-    pub sms: u32,
-    /// For how many nodes the variants were measured.
-    pub points: usize,
-}
+    /// What was measured on GPUs of one kind.
+    TuningReport {
+        /// What the GPU is called; a node does not say.
+        [optional] name: String,
+        /// Its compute capability.
+        capability: String,
+        /// How many multiprocessors it has.
+        sms: u32,
+        /// For how many nodes the variants were measured.
+        points: usize,
+    }
 
-/// A rule that every node must meet.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RequireReport {
-    /// What must hold.
-    #[serde(flatten)]
-    pub condition: ConditionReport,
-    /// What the author tells the person whose node breaks it.
-    pub message: String,
-}
+    /// A rule that every node must meet.
+    RequireReport {
+        /// What must hold.
+        #[serde(flatten)]
+        condition: ConditionReport,
+        /// What the author tells the person whose node breaks it.
+        message: String,
+    }
 
-/// A place that has the magic bytes of a container and is none that this version reads.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Damaged {
-    /// Bytes from the start of the file.
-    pub offset: u64,
-    /// What is wrong.
-    pub error: String,
+    /// A place that has the magic bytes of a container and is none that this version reads.
+    Damaged {
+        /// Bytes from the start of the file.
+        offset: u64,
+        /// What is wrong.
+        error: String,
+    }
 }
 
 /// Why there is nothing to report.
@@ -239,18 +245,17 @@ pub fn help(path: &Path, bytes: &[u8]) -> Option<&'static str> {
 /// # Errors
 /// Where it is none of the things that can be inspected, or a damaged one.
 pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectError> {
-    let mut report =
-        Report { file: ReportedPath::from(&file), bytes: bytes.len() as u64, ..Report::default() };
-    match first_guess(bytes) {
+    let (file_name, kind) = (ReportedPath::from(&file), first_guess(bytes));
+    let mut report = Report { file: file_name, kind, bytes: bytes.len() as u64, ..Report::default() };
+    let unreadable = |error: cubin::CubinError| InspectError::Code(error.to_string());
+    match kind {
         FileKind::Cubin => {
-            let facts = cubin::read(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
-            report.kind = FileKind::Cubin;
+            let facts = cubin::read(bytes).map_err(unreadable)?;
             report.code = Some(code::bare(format!("sm_{}", facts.arch), bytes, &facts.kernels));
             return Ok(report);
         }
         FileKind::Ptx => {
-            let facts = cubin::read_ptx(bytes).map_err(|error| InspectError::Code(error.to_string()))?;
-            report.kind = FileKind::Ptx;
+            let facts = cubin::read_ptx(bytes).map_err(unreadable)?;
             // `.target sm_80` in PTX is what everything here calls `compute_80`.
             let target = facts.target.replacen("sm_", "compute_", 1);
             report.code = Some(code::bare(target, bytes, &facts.kernels));
@@ -259,18 +264,18 @@ pub fn inspect(file: impl AsRef<Path>, bytes: &[u8]) -> Result<Report, InspectEr
         FileKind::Library => {
             let attached = cubinder_library::read_bytes(file.as_ref(), bytes)
                 .map_err(|error| InspectError::Library(error.problem.to_string()))?;
-            report.kind = FileKind::Library;
             let mode = attached.map(|attached| attached.mode);
             let bundle = collect(bytes, &mut report);
             let title = |mode: Mode| mode.title(table::is_all_native(&report));
             report.library = Some(mode.map_or("runs engines, no bundle", title).to_owned());
             name_cores(mode, bundle, &mut report);
         }
-        FileKind::Bundle => report.kind = FileKind::Bundle,
-        FileKind::Engine => report.native = native::kernels(bytes),
-    }
-    if report.kind != FileKind::Library {
-        collect(bytes, &mut report);
+        FileKind::Bundle | FileKind::Engine => {
+            if kind == FileKind::Engine {
+                report.native = native::kernels(bytes);
+            }
+            collect(bytes, &mut report);
+        }
     }
     match (report.containers.first(), report.damaged.first()) {
         (None, Some(damaged)) => {
@@ -366,27 +371,13 @@ fn add(
     let mut container = container_report(found);
     container.provenance = record;
     if let Container::NodeReference(reference) = &found.container {
-        container.plugins.extend(referred(reference, all)?);
+        let found = referred_plugin(reference, all).map_err(|error| format!("malformed: {error}"))?;
+        container.plugins.extend(
+            found.map(|(plugin, bundle)| plugin_report(&plugin, &reference.attributes, &bundle.code)),
+        );
     }
     report.containers.push(container);
     Ok(())
-}
-
-/// The plugin that a reference names, with the node's attributes and the variants of its types; `None` where its bundle is
-/// not in the file.
-fn referred(reference: &NodeReference, all: &[LocatedContainer]) -> Result<Option<PluginReport>, String> {
-    let bundle = all.iter().find_map(|found| match &found.container {
-        Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
-        _ => None,
-    });
-    let Some(bundle) = bundle else { return Ok(None) };
-    let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
-        format!("malformed: it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
-    })?;
-    validate_attributes(plugin, &reference.attributes).map_err(|error| format!("malformed: {error}"))?;
-    let mut plugin = plugin.clone();
-    plugin.keep_row(reference.row).map_err(|error| format!("malformed: {error}"))?;
-    Ok(Some(plugin_report(&plugin, &reference.attributes, &bundle.code)))
 }
 
 fn container_report(found: &LocatedContainer) -> ContainerReport {

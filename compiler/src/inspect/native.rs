@@ -39,7 +39,7 @@ pub(super) fn kernels(bytes: &[u8]) -> Vec<NativeReport> {
         // PTX of other compilers may have more kernels.
         let named = facts.kernels.iter().find_map(|kernel| Some((kernel, op_of_symbol(&kernel.symbol)?)));
         let Some((kernel, op)) = named else { continue };
-        let digest = Digest::of(text);
+        let digest = Digest::compute(text);
         let entry = found.entry(digest).or_insert_with(|| NativeReport {
             op,
             symbol: kernel.symbol.clone(),

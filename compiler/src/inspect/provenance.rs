@@ -6,85 +6,75 @@ use serde::Serialize;
 
 use super::{ContainerReport, Report};
 
-/// What made a bundle or a node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ProvenanceReport {
-    /// Cubinder's version.
-    pub cubinder: String,
-    /// The version of the format of the bundle or node.
-    pub format: u32,
-    /// What compiled text; not there where nothing was compiled.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub compiler: Option<CompilerReport>,
-    /// The manifests, one for each plugin.
-    pub manifests: Vec<FileReport>,
-    /// The files of tuning.
-    pub tuning: Vec<FileReport>,
-    /// What code was made from.
-    pub origins: Vec<OriginReport>,
-}
+report! {
+    /// What made a bundle or a node.
+    ProvenanceReport {
+        /// Cubinder's version.
+        cubinder: String,
+        /// The version of the format of the bundle or node.
+        format: u32,
+        /// What compiled text; not there where nothing was compiled.
+        [optional] compiler: Option<CompilerReport>,
+        /// The manifests, one for each plugin.
+        manifests: Vec<FileReport>,
+        /// The files of tuning.
+        tuning: Vec<FileReport>,
+        /// What code was made from.
+        origins: Vec<OriginReport>,
+    }
 
-/// A compiler.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct CompilerReport {
-    /// Its name and version.
-    pub name: String,
-    /// Of its library, hexadecimal.
-    pub identity: String,
-}
+    /// A compiler.
+    CompilerReport {
+        /// Its name and version.
+        name: String,
+        /// Of its library, hexadecimal.
+        identity: String,
+    }
 
-/// A file that was read.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct FileReport {
-    /// From the project's folder on.
-    pub path: String,
-    /// BLAKE3 of its bytes, hexadecimal.
-    pub digest: String,
-}
+    /// A file that was read.
+    #[derive(Default)]
+    FileReport {
+        /// From the project's folder on.
+        path: String,
+        /// BLAKE3 of its bytes, hexadecimal.
+        digest: String,
+    }
 
-/// What some code was made from.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct OriginReport {
-    /// The source, or the file of code.
-    #[serde(flatten)]
-    pub file: FileReport,
-    /// `source` or `imported`.
-    pub kind: &'static str,
-    /// Of code that was imported: what made it, as far as the manifest says it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub made_by: Option<String>,
-    /// Of a source: the options, as they were given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub options: Option<Vec<String>>,
-    /// Of a source: the files that it brings with it; a node does not list them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read: Option<Vec<FileReport>>,
-    /// Of a source: how many they are.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_count: Option<u32>,
-    /// Of a source: one digest for all of them, hexadecimal, the same in a bundle and in nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_digest: Option<String>,
-    /// Of a source: how many headers of CUDA it includes, with what these include.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub headers_count: Option<u32>,
-    /// Of a source that includes such: one digest for all of them, hexadecimal.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub headers_digest: Option<String>,
-    /// Of a source: whether it includes more, under names that only the preprocessor could tell.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reads_more: Option<bool>,
-    /// The code.
-    pub code: Vec<MadeCode>,
-}
+    /// What some code was made from.
+    #[derive(Default)]
+    OriginReport {
+        /// The source, or the file of code.
+        #[serde(flatten)]
+        file: FileReport,
+        /// `source` or `imported`.
+        kind: &'static str,
+        /// Of code that was imported: what made it, as far as the manifest says it.
+        [optional] made_by: Option<String>,
+        /// Of a source: the options, as they were given.
+        [optional] options: Option<Vec<String>>,
+        /// Of a source: the files that it brings with it; a node does not list them.
+        [optional] read: Option<Vec<FileReport>>,
+        /// Of a source: how many they are.
+        [optional] read_count: Option<u32>,
+        /// Of a source: one digest for all of them, hexadecimal, the same in a bundle and in nodes.
+        [optional] read_digest: Option<String>,
+        /// Of a source: how many headers of CUDA it includes, with what these include.
+        [optional] headers_count: Option<u32>,
+        /// Of a source that includes such: one digest for all of them, hexadecimal.
+        [optional] headers_digest: Option<String>,
+        /// Of a source: whether it includes more, under names that only the preprocessor could tell.
+        [optional] reads_more: Option<bool>,
+        /// The code.
+        code: Vec<MadeCode>,
+    }
 
-/// A code object.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct MadeCode {
-    /// What it was compiled for.
-    pub target: String,
-    /// BLAKE3 of the code, hexadecimal.
-    pub digest: String,
+    /// A code object.
+    MadeCode {
+        /// What it was compiled for.
+        target: String,
+        /// BLAKE3 of the code, hexadecimal.
+        digest: String,
+    }
 }
 
 /// The report on what stands behind the container with the digest `of` and this code.

@@ -5,37 +5,35 @@ use cubinder_model::{Arg, ArgValue, Guard, Launch, Memory, Plugin, Step, Variant
 use cubinder_node::eval::arg_type;
 use serde::Serialize;
 
-/// A scratch buffer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ScratchReport {
-    /// Its name.
-    pub name: String,
-    /// Its size in bytes, as an expression.
-    pub bytes: String,
-}
+report! {
+    /// A scratch buffer.
+    ScratchReport {
+        /// Its name.
+        name: String,
+        /// Its size in bytes, as an expression.
+        bytes: String,
+    }
 
-/// A condition.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ConditionReport {
-    /// As its author wrote it.
-    pub text: String,
-    /// What it comes to for one variant: constants, types, formats and the manifest's functions are put in.
-    pub means: String,
-}
+    /// A condition.
+    ConditionReport {
+        /// As its author wrote it.
+        text: String,
+        /// What it comes to for one variant: constants, types, formats and the manifest's functions are put in.
+        means: String,
+    }
 
-/// One step.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct StepReport {
-    /// Its condition.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub when: Option<ConditionReport>,
-    /// What it does.
-    #[serde(flatten)]
-    pub work: WorkReport,
+    /// One step.
+    StepReport {
+        /// Its condition.
+        [optional] when: Option<ConditionReport>,
+        /// What it does.
+        #[serde(flatten)]
+        work: WorkReport,
+    }
 }
 
 /// What a step does.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "step", rename_all = "snake_case")]
 pub enum WorkReport {
     /// A kernel is launched.
@@ -49,38 +47,37 @@ pub enum WorkReport {
     },
 }
 
-/// A launch; all numbers are expressions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LaunchReport {
-    /// The kernel as source names it.
-    pub kernel: String,
-    /// Blocks in x, y and z.
-    pub grid: [String; 3],
-    /// Threads of a block in x, y and z.
-    pub block: [String; 3],
-    /// Dynamic shared memory, bytes.
-    pub shared_bytes: String,
-    /// Blocks of a cluster in x, y and z.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cluster: Option<[String; 3]>,
-    /// Whether all blocks run at once.
-    pub cooperative: bool,
-    /// Whether it may begin before the step before it has ended.
-    pub programmatic: bool,
-    /// The arguments in the kernel's order.
-    pub args: Vec<ArgReport>,
-}
+report! {
+    /// A launch; all numbers are expressions.
+    LaunchReport {
+        /// The kernel as source names it.
+        kernel: String,
+        /// Blocks in x, y and z.
+        grid: [String; 3],
+        /// Threads of a block in x, y and z.
+        block: [String; 3],
+        /// Dynamic shared memory, bytes.
+        shared_bytes: String,
+        /// Blocks of a cluster in x, y and z.
+        [optional] cluster: Option<[String; 3]>,
+        /// Whether all blocks run at once.
+        cooperative: bool,
+        /// Whether it may begin before the step before it has ended.
+        programmatic: bool,
+        /// The arguments in the kernel's order.
+        args: Vec<ArgReport>,
+    }
 
-/// An argument of a kernel.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ArgReport {
-    /// The kernel's parameter.
-    pub name: String,
-    /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
-    #[serde(rename = "type")]
-    pub ty: String,
-    /// The tensor or scratch buffer, or an expression.
-    pub value: String,
+    /// An argument of a kernel.
+    ArgReport {
+        /// The kernel's parameter.
+        name: String,
+        /// `tensor`, `scratch`, or the kernel's type: `i32`, `i64[4]`.
+        #[serde(rename = "type")]
+        ty: String,
+        /// The tensor or scratch buffer, or an expression.
+        value: String,
+    }
 }
 
 /// The scratch buffers of a variant.
@@ -94,7 +91,7 @@ pub(super) fn scratch(plugin: &Plugin, variant: &Variant) -> Vec<ScratchReport> 
 
 /// The steps of a variant.
 pub(super) fn steps(plugin: &Plugin, variant: &Variant) -> Vec<StepReport> {
-    variant.steps.iter().map(|step| one(plugin, variant, step)).collect()
+    variant.steps.iter().map(|step| step_report(plugin, variant, step)).collect()
 }
 
 /// A guard or the condition of a step.
@@ -107,7 +104,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn one(plugin: &Plugin, variant: &Variant, step: &Step) -> StepReport {
+fn step_report(plugin: &Plugin, variant: &Variant, step: &Step) -> StepReport {
     let work = match &step.work {
         Work::Launch(it) => WorkReport::Launch(Box::new(launch(plugin, variant, it))),
         Work::Fill(fill) => {
@@ -146,7 +143,7 @@ fn arg(plugin: &Plugin, variant: &Variant, arg: &Arg) -> ArgReport {
 fn memory(plugin: &Plugin, variant: &Variant, memory: Memory) -> String {
     match memory {
         Memory::Output(index) => {
-            plugin.outputs.get(index as usize).map_or_else(|| "?".to_owned(), |output| output.name.clone())
+            plugin.tensor_name(plugin.inputs.len() + index as usize).unwrap_or("?").to_owned()
         }
         Memory::Scratch(index) => scratch_name(variant, index),
     }

@@ -6,17 +6,18 @@ use std::fmt::Write as _;
 use cubinder_model::core_name;
 use cubinder_source::columns::{Align, columns};
 use cubinder_source::diagnostic::harmless;
+use cubinder_source::words::{counted, size};
 
 use super::declared::{attribute, needs, onnx_node, tensor};
 use super::steps::{details, is_plain, line};
 use super::{
-    CodeReport, ContainerReport, Detail, FileKind, KernelReport, PluginReport, Report, TuningReport,
-    VariantReport,
+    CodeReport, ContainerReport, FileKind, KernelReport, PluginReport, Report, TuningReport, VariantReport,
+    Verbosity,
 };
 
 /// The report as a table; ends with a line end. Control characters of the file never reach the terminal.
 #[must_use]
-pub fn table(report: &Report, detail: Detail) -> String {
+pub fn table(report: &Report, detail: Verbosity) -> String {
     let mut text = String::new();
     let _ = writeln!(text, "{}: {}, {}", report.file, title(report), size(report.bytes));
     if let Some(name) = &report.registers {
@@ -63,8 +64,7 @@ fn title(report: &Report) -> String {
         (FileKind::Ptx, _) => "PTX".to_owned(),
         (FileKind::Engine, _) => {
             let nodes = report.containers.iter().filter(|container| container.kind != "bundle").count();
-            let nodes = nodes + report.native.len();
-            format!("engine with {nodes} distinct Cubinder node{}", if nodes == 1 { "" } else { "s" })
+            format!("engine with {}", counted(nodes + report.native.len(), "distinct Cubinder node"))
         }
     }
 }
@@ -83,7 +83,7 @@ fn places(offsets: &[u64]) -> String {
     }
 }
 
-fn container_table(container: &ContainerReport, has_ops: bool, detail: Detail) -> String {
+fn container_table(container: &ContainerReport, has_ops: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let copies = places(&container.offsets);
     let _ = writeln!(
@@ -141,7 +141,7 @@ fn built(container: &ContainerReport) -> Option<String> {
 }
 
 /// A plugin; one that nodes are made of (`is_op`) with the ONNX node, which an engine has no use for.
-fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
+fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Verbosity) -> String {
     let mut text = String::new();
     let name = qualified(&plugin.namespace, &plugin.name);
     let summary = if plugin.summary.is_empty() { String::new() } else { format!(": {}", plugin.summary) };
@@ -166,11 +166,11 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
     }
     for rule in &plugin.require {
         let _ = writeln!(text, "    requires {}: {}", rule.condition.text, rule.message);
-        if detail == Detail::Full && rule.condition.means != rule.condition.text {
+        if detail == Verbosity::Full && rule.condition.means != rule.condition.text {
             let _ = writeln!(text, "      which is {}", rule.condition.means);
         }
     }
-    if let (Detail::Full, Some(timing)) = (detail, &plugin.timing) {
+    if let (Verbosity::Full, Some(timing)) = (detail, &plugin.timing) {
         let timing = if timing.is_empty() { "no attribute".to_owned() } else { timing.join(", ") };
         let _ = writeln!(text, "    its time depends on {timing}");
     }
@@ -178,8 +178,7 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
         let TuningReport { name, capability, sms, points } = device;
         let name = if name.is_empty() { "a GPU" } else { name };
         let kind = format!("compute capability {capability}, {sms} multiprocessors");
-        let plural = if *points == 1 { "node" } else { "nodes" };
-        let _ = writeln!(text, "    tuned for {name} ({kind}): {points} {plural} measured");
+        let _ = writeln!(text, "    tuned for {name} ({kind}): {} measured", counted(*points, "node"));
     }
     let alike = |a: &VariantReport, b: &VariantReport| {
         a.id == b.id && a.guard.as_ref().map(|it| &it.text) == b.guard.as_ref().map(|it| &it.text)
@@ -191,7 +190,7 @@ fn plugin_table(plugin: &PluginReport, is_op: bool, detail: Detail) -> String {
 }
 
 /// Rows of one id: what they share is said once.
-fn variants_table(rows: &[VariantReport], detail: Detail) -> String {
+fn variants_table(rows: &[VariantReport], detail: Verbosity) -> String {
     let mut text = String::new();
     let Some(first) = rows.first() else { return text };
     let described = |row: &VariantReport| {
@@ -214,9 +213,9 @@ fn variants_table(rows: &[VariantReport], detail: Detail) -> String {
 }
 
 /// What is to be said of a row below its first line.
-fn row_table(row: &VariantReport, indent: &str, detail: Detail) -> String {
+fn row_table(row: &VariantReport, indent: &str, detail: Verbosity) -> String {
     let mut text = String::new();
-    if detail == Detail::Full {
+    if detail == Verbosity::Full {
         if let Some(guard) = row.guard.as_ref().filter(|guard| guard.means != guard.text) {
             let _ = writeln!(text, "{indent}here: where {}", guard.means);
         }
@@ -226,12 +225,12 @@ fn row_table(row: &VariantReport, indent: &str, detail: Detail) -> String {
     for scratch in &row.scratch {
         let _ = writeln!(text, "{indent}scratch {}: {} bytes", scratch.name, scratch.bytes);
     }
-    if detail == Detail::Short && is_plain(&row.steps) {
+    if detail == Verbosity::Short && is_plain(&row.steps) {
         return text;
     }
     for (index, step) in row.steps.iter().enumerate() {
         let _ = writeln!(text, "{indent}step {}: {}", index + 1, line(step));
-        if detail == Detail::Full {
+        if detail == Verbosity::Full {
             for fact in details(step) {
                 let _ = writeln!(text, "{indent}  {fact}");
             }
@@ -247,14 +246,14 @@ fn qualified(namespace: &str, name: &str) -> String {
 
 /// The kernels of a container's code, where they are launched from. NVRTC compiles every kernel of a file that is no template, so
 /// others may lie beside them: those are counted, and listed where all is to be told.
-fn code_table(code: &[CodeReport], detail: Detail) -> String {
+fn code_table(code: &[CodeReport], detail: Verbosity) -> String {
     let mut rows = Vec::new();
     let mut others: BTreeMap<&str, usize> = BTreeMap::new();
     for object in code {
         for kernel in &object.kernels {
             if !kernel.launched_as.is_empty() {
                 rows.push(row(kernel.launched_as.join(" or "), object, kernel));
-            } else if detail == Detail::Full {
+            } else if detail == Verbosity::Full {
                 rows.push(row(format!("(not launched) {}", kernel.symbol), object, kernel));
             } else {
                 *others.entry(&kernel.symbol).or_default() += 1;
@@ -263,7 +262,7 @@ fn code_table(code: &[CodeReport], detail: Detail) -> String {
     }
     let mut text = if rows.is_empty() { String::new() } else { kernels(rows) };
     for (symbol, count) in others {
-        let objects = if count == 1 { "1 code object".to_owned() } else { format!("{count} code objects") };
+        let objects = counted(count, "code object");
         let _ = writeln!(text, "  `{symbol}` lies in {objects} from which nothing launches it");
     }
     text
@@ -285,21 +284,6 @@ fn row(name: String, code: &CodeReport, kernel: &KernelReport) -> [String; 8] {
 
 fn short(digest: &str) -> &str {
     digest.get(..16).unwrap_or(digest)
-}
-
-/// A size for people: at most three digits before the unit.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["KiB", "MiB", "GiB", "TiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
 }
 
 /// The kernels under their headings; numbers are aligned right.

@@ -1,6 +1,6 @@
 //! What is said of bundles and references that no file has to hold.
 
-use cubinder_model::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node};
+use cubinder_model::{Bundle, CodeBytes, CodeRef, Digest, KernelFacts, Node, NodeReference};
 
 use super::*;
 
@@ -18,14 +18,16 @@ fn reference(bundle: Digest, plugin: u32) -> Vec<u8> {
 
 #[test]
 fn a_reference_without_its_bundle_says_where_its_code_is() {
-    let report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    let report = inspect("node", &reference(Digest::compute(b"elsewhere"), 0)).unwrap();
     assert_eq!(report.containers[0].plugins, []);
     assert!(report.damaged.is_empty());
-    let line =
-        format!("its code lies in bundle {}, which is not in this file", Digest::of(b"elsewhere").short());
-    let shown = table(&report, Detail::Short);
+    let line = format!(
+        "its code lies in bundle {}, which is not in this file",
+        Digest::compute(b"elsewhere").short()
+    );
+    let shown = table(&report, Verbosity::Short);
     assert!(shown.contains(&line), "{shown}");
-    let asked = format!("Kernel-{}", Digest::of(b"elsewhere").short());
+    let asked = format!("Kernel-{}", Digest::compute(b"elsewhere").short());
     let line =
         format!("asks for `{asked}`: load the `lib<name>-code.so` that registers `{asked}`, unless the plan");
     assert!(shown.contains(&line), "{shown}");
@@ -50,9 +52,9 @@ fn a_node_with_its_code_says_that_the_generic_library_has_to_be_loaded() {
     }))
     .unwrap();
     found.container = Container::Node(node);
-    let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    let mut report = inspect("node", &reference(Digest::compute(b"elsewhere"), 0)).unwrap();
     report.containers = vec![container_report(&found)];
-    let shown = table(&report, Detail::Short);
+    let shown = table(&report, Verbosity::Short);
     assert!(shown.contains("\n  asks for `Kernel2`: load `libcubinder.so` before the engine\n"), "{shown}");
     assert!(!shown.contains("ONNX node"), "an engine is built: {shown}");
     assert!(
@@ -75,7 +77,7 @@ fn bundle_of(manifest: &str) -> Report {
     let mut found = container::read(&container::write_bundle(&bundle)).unwrap();
     bundle.plugins.push(bundle_plugin(manifest));
     found.container = Container::Bundle(bundle);
-    let mut report = inspect("node", &reference(Digest::of(b"elsewhere"), 0)).unwrap();
+    let mut report = inspect("node", &reference(Digest::compute(b"elsewhere"), 0)).unwrap();
     report.kind = FileKind::Bundle;
     report.containers = vec![container_report(&found)];
     report
@@ -133,8 +135,8 @@ fn a_bundle_shows_what_its_plugins_take() {
         let lines = shown.lines().skip_while(|line| !line.contains(" plugin "));
         lines.take_while(|line| !line.contains("digest")).collect::<Vec<_>>().join("\n")
     };
-    insta::assert_snapshot!("short", lines(Detail::Short));
-    insta::assert_snapshot!("full", lines(Detail::Full));
+    insta::assert_snapshot!("short", lines(Verbosity::Short));
+    insta::assert_snapshot!("full", lines(Verbosity::Full));
     let json = serde_json::to_value(&report.containers[0].plugins).unwrap();
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&json).unwrap());
 }
@@ -153,7 +155,7 @@ fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
     };
     let object = |bytes: &str, symbols: &[&str]| CodeObject {
         target: "sm_90".parse().unwrap(),
-        digest: Digest::of(bytes.as_bytes()),
+        digest: Digest::compute(bytes.as_bytes()),
         kernels: symbols.iter().map(|symbol| facts(symbol)).collect(),
         bytes: CodeBytes::pack(bytes.into()),
     };
@@ -171,12 +173,12 @@ fn of_the_kernels_in_a_code_object_those_that_are_launched_are_listed() {
         launch.code = vec![CodeRef { target: "sm_90".parse().unwrap(), code, symbol: symbol.to_owned() }];
     }
     report.containers[0].code = code::of_container(&code, &[plugin]);
-    let shown = table(&report, Detail::Short);
+    let shown = table(&report, Verbosity::Short);
     let (_, rows) = shown.split_once("digest\n").unwrap();
     let names: Vec<_> = rows.lines().map(|row| row.trim_start().split("  ").next().unwrap()).collect();
     let other = |symbol: &str| format!("`{symbol}` lies in 1 code object from which nothing launches it");
     assert_eq!(names, ["k<float>", "plain", &other("_Z1kId"), &other("plain")]);
-    let shown = table(&report, Detail::Full);
+    let shown = table(&report, Verbosity::Full);
     let (_, rows) = shown.split_once("digest\n").unwrap();
     let names: Vec<_> = rows.lines().map(|row| row.trim_start().split("  ").next().unwrap()).collect();
     assert_eq!(names, ["k<float>", "(not launched) plain", "plain", "(not launched) _Z1kId"]);
@@ -198,7 +200,7 @@ fn a_reference_to_a_plugin_that_the_bundle_lacks_is_damage() {
 fn control_characters_do_not_reach_the_terminal() {
     let producer = "\u{1b}[2Jred\0\u{9b}31m".to_owned();
     let bundle = container::write_bundle(&Bundle { producer, plugins: vec![], code: vec![] });
-    let text = table(&inspect("bundle", &bundle).unwrap(), Detail::Full);
+    let text = table(&inspect("bundle", &bundle).unwrap(), Verbosity::Full);
     assert!(text.contains("made by \\u{1b}[2Jred\\u{0}\\u{9b}31m\n"), "{text:?}");
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "{text:?}");
 }

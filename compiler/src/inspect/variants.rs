@@ -8,42 +8,39 @@ use serde::Serialize;
 
 use super::steps::{self, ConditionReport, ScratchReport, StepReport};
 
-/// One row of the table of variants.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct VariantReport {
-    /// The tactic id.
-    pub id: i32,
-    /// Types, formats and constants.
-    pub label: String,
-    /// Type and format of each tensor, in the order of inputs and outputs.
-    pub tensors: Vec<RowTensor>,
-    /// The attributes for which it was compiled, with their values.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub specialized: BTreeMap<String, serde_json::Value>,
-    /// When it may run; where there is none, always.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub guard: Option<ConditionReport>,
-    /// The kernels that it launches, as source names them.
-    pub kernels: Vec<String>,
-    /// The memory that its steps share.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub scratch: Vec<ScratchReport>,
-    /// Its steps in order.
-    pub steps: Vec<StepReport>,
-    /// Target and digest of each code object that it uses.
-    pub code: Vec<(String, String)>,
-}
+report! {
+    /// One row of the table of variants.
+    VariantReport {
+        /// The tactic id.
+        id: i32,
+        /// Types, formats and constants.
+        label: String,
+        /// Type and format of each tensor, in the order of inputs and outputs.
+        tensors: Vec<RowTensor>,
+        /// The attributes for which it was compiled, with their values.
+        [optional] specialized: BTreeMap<String, serde_json::Value>,
+        /// When it may run; where there is none, always.
+        [optional] guard: Option<ConditionReport>,
+        /// The kernels that it launches, as source names them.
+        kernels: Vec<String>,
+        /// The memory that its steps share.
+        [optional] scratch: Vec<ScratchReport>,
+        /// Its steps in order.
+        steps: Vec<StepReport>,
+        /// Target and digest of each code object that it uses.
+        code: Vec<(String, String)>,
+    }
 
-/// A tensor as one row has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RowTensor {
-    /// Its name.
-    pub name: String,
-    /// The type of its elements.
-    #[serde(rename = "type")]
-    pub ty: &'static str,
-    /// How it lies in memory.
-    pub format: &'static str,
+    /// A tensor as one row has it.
+    RowTensor {
+        /// Its name.
+        name: String,
+        /// The type of its elements.
+        #[serde(rename = "type")]
+        ty: &'static str,
+        /// How it lies in memory.
+        format: &'static str,
+    }
 }
 
 pub(super) fn variant(plugin: &Plugin, variant: &Variant, code: &[CodeObject]) -> VariantReport {

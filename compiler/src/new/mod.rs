@@ -9,6 +9,7 @@ use cubinder_manifest::config::{self, FILE_NAME};
 use cubinder_manifest::manifest::toml_reader::is_identifier;
 use cubinder_source::atomic_file::{self, AtomicFile, file_error, parent_folder};
 use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path::is_same_file;
 use cubinder_source::source;
 
 /// The longest name: it is part of the names of files and of symbols.
@@ -120,11 +121,7 @@ pub fn is_named(plan: &Plan, name: &str) -> bool {
     let config = config::load(&plan.folder.join(FILE_NAME));
     let paths = config.and_then(|config| config.manifest_paths()).unwrap_or_default();
     let manifest = plan.folder.join("manifests").join(format!("{name}.toml"));
-    let same = |path: &PathBuf| match (std::fs::canonicalize(path), std::fs::canonicalize(&manifest)) {
-        (Ok(path), Ok(manifest)) => path == manifest,
-        _ => false,
-    };
-    paths.iter().any(same)
+    paths.iter().any(|path| is_same_file(path, &manifest))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use cubinder_nvrtc::toolkit::drivers::{self, Release};
 use cubinder_source::diagnostic::{Diagnostic, Span};
 
 use super::Plan;
-use crate::errors::{DriverTooOld, NotADriver, UnknownRelease};
+use crate::errors::{DriverTooOld, NotADriver};
 
 impl Plan {
     /// Whether the oldest driver that the manifest names loads what an NVRTC of this release makes.
@@ -42,10 +42,12 @@ impl Plan {
             ways.push("raise `min_driver`".to_owned());
         }
         let (span, help) = (span.clone(), ways.join("; or "));
-        Err(match is_unknown {
-            true => UnknownRelease { major, minor, span, from_cubins, from_ptx, help }.into(),
-            false => DriverTooOld { driver: *driver, major, minor, span, from_cubins, from_ptx, help }.into(),
-        })
+        let unknown = is_unknown.then_some("this version of cubinder was made before that release");
+        let finding = match is_unknown {
+            true => "it is not known which drivers load".to_owned(),
+            false => format!("driver {driver} does not load"),
+        };
+        Err(DriverTooOld { finding, major, minor, span, from_cubins, from_ptx, unknown, help }.into())
     }
 }
 

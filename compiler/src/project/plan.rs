@@ -1,5 +1,6 @@
 //! How the kernels of a manifest are compiled.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use cubinder_code_object::block_limits::max_shared_bytes;
@@ -7,6 +8,8 @@ use cubinder_manifest::manifest::{DriverVersion, Route};
 use cubinder_model::{Arch, ArchSuffix, Target, TargetKind};
 use cubinder_nvrtc::nvrtc::Settings;
 use cubinder_source::diagnostic::{Diagnostic, Span};
+
+use crate::errors::UnknownTarget;
 
 /// How the kernels of one manifest are compiled.
 #[derive(Debug, Clone, PartialEq)]
@@ -59,13 +62,8 @@ impl Plan {
     pub fn architectures(&self) -> Vec<Target> {
         // Without a suffix it may be another architecture than any that is asked for.
         let native = self.lowest_ptx().filter(|_| self.route.route == Route::Native);
-        let mut found: Vec<Target> = Vec::new();
-        for target in self.targets().into_iter().chain(native) {
-            if found.iter().all(|known| known.arch != target.arch) {
-                found.push(target);
-            }
-        }
-        found
+        let mut seen = BTreeSet::new();
+        self.targets().into_iter().chain(native).filter(|target| seen.insert(target.arch)).collect()
     }
 
     /// What to compile for.
@@ -78,14 +76,8 @@ impl Plan {
     #[must_use]
     pub fn unknown_targets(&self) -> Vec<Diagnostic> {
         let unknown = self.targets.iter().filter(|planned| max_shared_bytes(planned.target.arch).is_none());
-        let warning = |planned: &PlannedTarget| {
-            let warning =
-                Diagnostic::warning(format!("this version of cubinder does not know `{}`", planned.target))
-                    .note("its limits are not known, so nothing is held against them; whether NVRTC compiles for it shows when it is compiled");
-            match &planned.span {
-                Some(span) => warning.at(span.clone(), "asked for here"),
-                None => warning,
-            }
+        let warning = |PlannedTarget { target, span }: &PlannedTarget| {
+            UnknownTarget { target: target.to_string(), span: span.clone() }.into()
         };
         unknown.map(warning).collect()
     }

@@ -1,9 +1,12 @@
 //! What a manifest is compiled for.
 
+use std::collections::BTreeSet;
+
 use cubinder_manifest::manifest::{CodeKind, Located};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Target, TargetKind};
 use cubinder_source::diagnostic::{Diagnostic, Sink, Span};
+use cubinder_source::words::quoted;
 
 use super::{Plan, PlannedTarget, Project};
 use crate::errors::{CodeWithoutTarget, NoTarget, NothingLeft, NothingToChooseFrom, TargetNotConfigured};
@@ -17,19 +20,13 @@ impl Project {
         &self,
         plans: impl Iterator<Item = &'p Plan>,
     ) -> Result<(), Vec<Diagnostic>> {
-        let mut configured: Vec<Target> = Vec::new();
-        for plan in plans {
-            let all = plan.targets.iter().map(|planned| planned.target).chain(plan.left_out.iter().copied());
-            configured.extend(all);
-        }
-        configured.sort_unstable();
-        configured.dedup();
+        let configured: BTreeSet<Target> =
+            plans.flat_map(|plan| plan.targets().into_iter().chain(plan.left_out.iter().copied())).collect();
         let unknown = self.options.only.iter().filter(|target| !configured.contains(target));
-        let errors: Vec<Diagnostic> = unknown
-            .map(|target| {
-                TargetNotConfigured { target: target.to_string(), configured: listed(&configured) }.into()
-            })
-            .collect();
+        let error = |target: &Target| {
+            TargetNotConfigured { target: target.to_string(), configured: quoted(&configured) }.into()
+        };
+        let errors: Vec<Diagnostic> = unknown.map(error).collect();
         if errors.is_empty() { Ok(()) } else { Err(errors) }
     }
 
@@ -62,22 +59,13 @@ impl Project {
         } else {
             Vec::new()
         };
-        let mut once: Vec<PlannedTarget> = Vec::new();
-        for planned in targets {
-            if once.iter().all(|known| known.target != planned.target) {
-                once.push(planned);
-            }
-        }
-        once
+        let mut seen = BTreeSet::new();
+        targets.into_iter().filter(|planned| seen.insert(planned.target)).collect()
     }
 }
 
-fn listed(targets: &[Target]) -> String {
-    targets.iter().map(|target| format!("`{target}`")).collect::<Vec<_>>().join(", ")
-}
-
 pub(super) fn nothing_left(plugin: &Resolved, only: &[Target], left_out: &[Target]) -> Diagnostic {
-    NothingLeft { only: joined(only), span: plugin.name_span.clone(), left_out: listed(left_out) }.into()
+    NothingLeft { only: joined(only), span: plugin.name_span.clone(), left_out: quoted(left_out) }.into()
 }
 
 pub(super) fn no_target(only: &[Target]) -> Diagnostic {
@@ -104,10 +92,10 @@ fn of_kinds(targets: Vec<PlannedTarget>, plugin: &Resolved, errors: &Sink) -> Ve
                 CodeKind::Cubin => ("machine code", "sm_89"),
                 CodeKind::Ptx => ("PTX", "compute_80"),
             };
-            let all: Vec<Target> = targets.iter().map(|planned| planned.target).collect();
+            let all = quoted(targets.iter().map(|planned| planned.target));
             let span = Span::new(&plugin.source, kind.range.clone());
             let of_targets = place_of_all(&targets);
-            CodeWithoutTarget { kind: name, example, span, targets: listed(&all), of_targets }.into()
+            CodeWithoutTarget { kind: name, example, span, targets: all, of_targets }.into()
         });
     errors.report(missing);
     let is_asked = |planned: &PlannedTarget| code.iter().any(|kind| is_of(kind.value, planned));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use cubinder_compiler::check_plugins::{self, Plans};
+use cubinder_compiler::check_plugins::{self, Purpose};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_source::diagnostic::{Colour, Diagnostic, Sink, render};
 use cubinder_source::source;
@@ -189,7 +189,8 @@ fn six_mistakes_of_six_stages_are_six_messages_in_order_of_place() {
 /// The warnings before a compile.
 fn for_compile(project: &Project) -> Result<Vec<Diagnostic>, Vec<Diagnostic>> {
     let warnings = Sink::default();
-    Plans::for_compile(project).check(&source::text, &warnings).map(|_| warnings.into_diagnostics())
+    let plans = check_plugins::resolve_manifests(project, project.read_manifests()).plan(Purpose::Compile);
+    plans.check(&source::text, &warnings).map(|_| warnings.into_diagnostics())
 }
 
 /// Whether both can be made, and none hides the other.

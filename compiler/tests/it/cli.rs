@@ -539,6 +539,21 @@ fn parameters_beyond_every_limit_are_an_error_and_no_crash() {
     }
 }
 
+/// What a phase warned about before another one fails is shown with the error.
+#[test]
+fn a_compile_that_fails_shows_earlier_warnings() {
+    let project = Project::without_tools();
+    project.edit("manifests/scale.toml", "block = [", "when = \"x.shape[-1] > 4\"\nblock = [");
+    let library = project.path("libcubinder.so");
+    fs::write(&library, "any").unwrap();
+    let mut command = project.command(&["compile", "--nvrtc", "/nowhere"]);
+    let run = support::Run::of(command.env("CUBINDER_RUNTIME_LIBRARY", library).output().unwrap());
+    run.assert_refused("no NVRTC");
+    for message in ["error: ", "/nowhere", "warning[C0306]"] {
+        assert!(run.stderr.contains(message), "{message}: {}", run.stderr);
+    }
+}
+
 #[test]
 fn missing_tools_are_named() {
     let project = Project::without_tools();

@@ -83,7 +83,7 @@ fn int(value: i64) -> Expr {
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: vec![KernelFacts {
             symbol: "window".to_owned(),
             registers: Some(16),
@@ -204,7 +204,7 @@ fn written() -> [(&'static str, Vec<u8>); 3] {
 /// What an engine with these parts says of itself, and how its nodes would run.
 fn shown(bytes: &[u8]) -> String {
     let mut text = match inspect::inspect("file", bytes) {
-        Ok(report) => inspect::table(&report, inspect::Detail::Full),
+        Ok(report) => inspect::table(&report, inspect::Verbosity::Full),
         Err(error) => return format!("{error}\n"),
     };
     let subjects =

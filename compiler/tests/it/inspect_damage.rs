@@ -1,6 +1,6 @@
 //! Every byte of a small bundle and of a small plan's fields, changed, and every truncation: `inspect` tells of it.
 
-use cubinder_compiler::inspect::{Detail, inspect, table};
+use cubinder_compiler::inspect::{Verbosity, inspect, table};
 use cubinder_manifest::resolve;
 use cubinder_model::container::{read, write_bundle, write_node, write_node_reference};
 use cubinder_model::{
@@ -19,7 +19,7 @@ launches = [{ source = \"k.cu\", kernel = \"k\", grid = [1], block = [1], args =
 fn code() -> Vec<CodeObject> {
     let object = |target: &str, bytes: Vec<u8>| CodeObject {
         target: target.parse().unwrap(),
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: vec![KernelFacts {
             symbol: "k".to_owned(),
             registers: Some(8),
@@ -79,7 +79,7 @@ fn reference() -> Vec<u8> {
 /// Whether `inspect` tells of damage: it refuses the file, or names a place.
 fn tells(bytes: &[u8]) -> bool {
     inspect("file", bytes).map_or(true, |report| {
-        assert!(!table(&report, Detail::Full).is_empty());
+        assert!(!table(&report, Verbosity::Full).is_empty());
         !report.damaged.is_empty()
     })
 }

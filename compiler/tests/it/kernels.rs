@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use cubinder_compiler::compile::{CompiledBundle, Request, bundle, compile};
+use cubinder_compiler::compile::{CompiledBundle, Request, compile, compile_bundle};
 use cubinder_compiler::project::{Project, ProjectOptions};
 use cubinder_nvrtc::toolkit::Overrides;
 use cubinder_source::diagnostic::{Colour, render};
@@ -86,7 +86,7 @@ fn made(case: &Case, options: &[&str]) -> Result<CompiledBundle, String> {
         ..ProjectOptions::default()
     };
     let project = Project::open(asked, folder.path()).unwrap();
-    bundle(&project, &Overrides::from_env(None), false, &ProgressBar::hidden())
+    compile_bundle(&project, &Overrides::from_env(None), false, &ProgressBar::hidden())
         .map_err(|errors| render(&errors, Colour::Plain))
 }
 

@@ -50,14 +50,14 @@ fn sources_headers_tables_and_options_are_named_with_their_digests() {
     let text = told(&project, "build/libscale.so");
     assert!(!text.contains(&project.outer("").display().to_string()) && !text.contains("unused"), "{text}");
     let has = |line: String| assert!(text.lines().any(|found| found == line), "{line}\n{text}");
-    let digest = |file: &str| Digest::of(&project.read(file));
+    let digest = |file: &str| Digest::compute(&project.read(file));
     has(format!("  manifest manifests/scale.toml {}", digest("manifests/scale.toml")));
     has(format!("  source kernels/scale.cu {}", digest("kernels/scale.cu")));
     has("    options --use_fast_math -DMODE=4".to_owned());
     for file in ["include/own.cuh", "include/deeper.cuh", "manifests/window.bin"] {
         has(format!("    read {file} {}", digest(file)));
     }
-    has(format!("    read <lib/far.cuh> {}", Digest::of(b"// far\n")));
+    has(format!("    read <lib/far.cuh> {}", Digest::compute(b"// far\n")));
     assert!(
         text.contains(&format!("  cubinder {}, format 2\n  NVRTC 1", env!("CARGO_PKG_VERSION"))),
         "{text}"
@@ -118,7 +118,7 @@ fn imported_code_is_named_with_its_files() {
     compile("sm_80,sm_90", "all");
     let text = told(&project, "all/libcode.so");
     for file in ["scale.sm_80.cubin", "scale.sm_90.cubin"] {
-        let digest = Digest::of(&project.read(&format!("code/{file}")));
+        let digest = Digest::compute(&project.read(&format!("code/{file}")));
         assert!(
             text.contains(&format!("imported code/{file} {digest}\n    by NVRTC 13.0\n    code sm_")),
             "{text}"
@@ -145,7 +145,7 @@ fn what_says_nothing_is_told_so_and_works_as_before() {
         let sealed = {
             let mut hashed = newer[..16].to_vec();
             hashed.extend(&newer[24..]);
-            Digest::of(&hashed).shortened().0
+            Digest::compute(&hashed).shortened().0
         };
         newer[16..24].copy_from_slice(&sealed);
         for (file, contents) in [("old", bytes.clone()), ("newer", [bytes.clone(), newer].concat())] {
@@ -154,7 +154,7 @@ fn what_says_nothing_is_told_so_and_works_as_before() {
             assert!(text.contains("it does not say what made it"), "{name} {file}: {text}");
             project.run(&["inspect", file]).assert_ok();
         }
-        let other = provenance::write(&provenance::Provenance::default(), Digest::of(b"other"));
+        let other = provenance::write(&provenance::Provenance::default(), Digest::compute(b"other"));
         project.write("wrong", [bytes, other].concat());
         let run = project.run(&["inspect", "--provenance", "wrong"]);
         assert_eq!(run.code, Some(1), "{}", run.stdout);

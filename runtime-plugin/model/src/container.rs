@@ -350,7 +350,7 @@ impl<'a> Body<'a> {
             let packed = length.and_then(|length| CodeBytes::packed(hold(code), length));
             return Ok((packed.ok_or("a code object is compressed that would not be")?, end));
         }
-        if Digest::of(code) != entry.digest {
+        if Digest::compute(code) != entry.digest {
             return Err("a code object does not have its digest");
         }
         Ok((CodeBytes::plain(hold(code)), end))

@@ -9,7 +9,7 @@ pub struct Digest(pub [u8; 32]);
 impl Digest {
     /// The digest of `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Digest {
+    pub fn compute(bytes: &[u8]) -> Digest {
         Digest(*blake3::hash(bytes).as_bytes())
     }
 

@@ -3,10 +3,12 @@
 
 use std::cmp::Reverse;
 
+use serde::{Deserialize, Serialize};
+
 use crate::code::{Arch, ArchSuffix, Target, TargetKind};
 
 /// What a device can run, such as 9.0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ComputeCapability {
     /// Its major number.
     pub major: u8,

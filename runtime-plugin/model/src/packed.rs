@@ -124,7 +124,7 @@ impl CodeBytes {
         let Some(length) = self.unpacked else { return Ok(Cow::Borrowed(self.stored())) };
         let room = zeroed(length).ok_or(BadCode::Memory { bytes: length })?;
         let raw = inflate(self.stored(), room).ok_or(BadCode::Packed { expected: length })?;
-        if Digest::of(&raw) == digest { Ok(Cow::Owned(raw)) } else { Err(BadCode::Digest) }
+        if Digest::compute(&raw) == digest { Ok(Cow::Owned(raw)) } else { Err(BadCode::Digest) }
     }
 }
 
@@ -194,7 +194,7 @@ mod tests {
         let bytes = CodeBytes::pack(text.clone());
         assert!(bytes.is_packed() && bytes.stored().len() * 3 < text.len(), "{bytes:?}");
         assert_eq!(bytes.unpacked_length(), text.len());
-        assert_eq!(*bytes.unpack(Digest::of(&text)).unwrap(), *text);
+        assert_eq!(*bytes.unpack(Digest::compute(&text)).unwrap(), *text);
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             let length = bytes.is_packed().then(|| bytes.unpacked_length());
             let again = CodeBytes::from_stored(bytes.stored().to_vec(), length).unwrap();
             assert_eq!(again, bytes);
-            assert_eq!(*again.unpack(Digest::of(&raw)).unwrap(), *raw);
+            assert_eq!(*again.unpack(Digest::compute(&raw)).unwrap(), *raw);
         }
         assert_eq!(CodeBytes::from_stored(b"code".to_vec(), Some(4)), None, "it is not smaller");
         assert_eq!(CodeBytes::from_stored(b"code".to_vec(), Some(4 * MAX_RATIO + 1)), None, "a bomb");
@@ -215,7 +215,7 @@ mod tests {
         for raw in [Vec::new(), b"code".to_vec(), vec![0; 1 << 20]] {
             let bytes = CodeBytes::pack(raw.clone());
             assert!(!bytes.is_packed());
-            assert_eq!(*bytes.unpack(Digest::of(&raw)).unwrap(), *raw);
+            assert_eq!(*bytes.unpack(Digest::compute(&raw)).unwrap(), *raw);
         }
     }
 
@@ -226,7 +226,7 @@ mod tests {
         assert_eq!(packed(&bomb, usize::MAX), None);
         let claimed = bomb.len() * MAX_RATIO;
         let bytes = packed(&bomb, claimed).unwrap();
-        assert_eq!(bytes.unpack(Digest::of(b"")), Err(BadCode::Packed { expected: claimed }));
+        assert_eq!(bytes.unpack(Digest::compute(b"")), Err(BadCode::Packed { expected: claimed }));
     }
 
     /// An allocation that fails ends the process, unless it is one that may fail.
@@ -262,7 +262,7 @@ mod tests {
     fn a_stream_of_another_length_or_with_more_behind_it_is_refused() {
         let raw = [b"the same words, ".repeat(40), b"and others".to_vec()].concat();
         let good = CodeBytes::pack(raw.clone());
-        let digest = Digest::of(&raw);
+        let digest = Digest::compute(&raw);
         let refused = |stored: &[u8], length| packed(stored, length).unwrap().unpack(digest).unwrap_err();
         for length in [raw.len() - 1, raw.len() + 1] {
             assert_eq!(refused(good.stored(), length), BadCode::Packed { expected: length });
@@ -274,7 +274,7 @@ mod tests {
         for cut in 16..good.stored().len() {
             assert_eq!(refused(&good.stored()[..cut], raw.len()), BadCode::Packed { expected: raw.len() });
         }
-        assert_eq!(good.unpack(Digest::of(b"other")), Err(BadCode::Digest));
+        assert_eq!(good.unpack(Digest::compute(b"other")), Err(BadCode::Digest));
     }
 
     proptest! {
@@ -282,13 +282,13 @@ mod tests {
         fn packing_loses_nothing(raw in proptest::collection::vec(0_u8..4, 0..2000)) {
             let bytes = CodeBytes::pack(raw.clone());
             prop_assert_eq!(bytes.unpacked_length(), raw.len());
-            prop_assert_eq!(&*bytes.unpack(Digest::of(&raw)).unwrap(), &*raw);
+            prop_assert_eq!(&*bytes.unpack(Digest::compute(&raw)).unwrap(), &*raw);
         }
 
         #[test]
         fn garbage_is_refused(stored in proptest::collection::vec(any::<u8>(), 1..300), ratio in 2_usize..64) {
             let bytes = packed(&stored, stored.len() * ratio).unwrap();
-            prop_assert!(bytes.unpack(Digest::of(b"")).is_err());
+            prop_assert!(bytes.unpack(Digest::compute(b"")).is_err());
         }
     }
 }

@@ -149,7 +149,7 @@ impl Read {
     pub fn together(&self) -> (u32, Digest) {
         match self {
             Read::Files(files) => {
-                (u32::try_from(files.len()).unwrap_or(u32::MAX), Digest::of(&encode(files)))
+                (u32::try_from(files.len()).unwrap_or(u32::MAX), Digest::compute(&encode(files)))
             }
             Read::Together(count, digest) => (*count, *digest),
         }
@@ -205,9 +205,9 @@ impl Provenance {
 
     /// The record of some of the code objects `all` that it is of.
     #[must_use]
-    pub fn of_some(&self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
+    pub fn retain_code(self, all: &[CodeObject], some: &[CodeObject]) -> Provenance {
         let Provenance { origins, code, .. } = self.of_code(&places(all), some);
-        Provenance { origins, code, ..self.clone() }
+        Provenance { origins, code, ..self }
     }
 
     /// The origins of `some` of the code objects, whose places are `places`.

@@ -6,7 +6,7 @@ use crate::container::tests::node;
 use crate::model::TunedDevice;
 
 fn file(path: &str) -> File {
-    File { path: path.to_owned(), digest: Digest::of(path.as_bytes()) }
+    File { path: path.to_owned(), digest: Digest::compute(path.as_bytes()) }
 }
 
 fn source(path: &str, read: &[&str]) -> Origin {
@@ -24,11 +24,11 @@ fn code(number: u8) -> CodeObject {
     let arch = Arch { major: 9, minor: 0, suffix: ArchSuffix::None };
     let bytes = vec![number; 8];
     let target = Target { kind: TargetKind::Cubin, arch };
-    CodeObject { target, digest: Digest::of(&bytes), kernels: Vec::new(), bytes: bytes.into() }
+    CodeObject { target, digest: Digest::compute(&bytes), kernels: Vec::new(), bytes: bytes.into() }
 }
 
 fn provenance(codes: &[&[Origin]]) -> Provenance {
-    let compiler = Compiler { name: "NVRTC 13.0".to_owned(), identity: Digest::of(b"nvrtc") };
+    let compiler = Compiler { name: "NVRTC 13.0".to_owned(), identity: Digest::compute(b"nvrtc") };
     let mut made = Provenance {
         cubinder: "0.1.0".to_owned(),
         compiler: Some(compiler),
@@ -46,7 +46,7 @@ fn record() -> Provenance {
 }
 
 fn container() -> Digest {
-    Digest::of(b"container")
+    Digest::compute(b"container")
 }
 
 /// Writes a digest that is right over the section's bytes.
@@ -84,7 +84,7 @@ fn a_changed_bit_is_damage_and_no_reader_of_containers_takes_it_for_one() {
 
 #[test]
 fn a_record_belongs_to_one_container() {
-    let error = find(&write(&record(), Digest::of(b"other")), container()).unwrap_err();
+    let error = find(&write(&record(), Digest::compute(b"other")), container()).unwrap_err();
     assert_eq!(error, "it is of another bundle or node");
 }
 
@@ -117,7 +117,7 @@ fn some_of_the_code_has_the_record_that_it_would_have_alone() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let (a, b) = (source("a.cu", &["a.cuh", "b.cuh"]), source("b.cu", &[]));
     let some = [all[1].clone(), all[2].clone()];
-    assert_eq!(record().of_some(&all, &some), provenance(&[&[b, a], &[imported()]]));
+    assert_eq!(record().retain_code(&all, &some), provenance(&[&[b, a], &[imported()]]));
 }
 
 #[test]
@@ -125,8 +125,9 @@ fn a_node_has_what_its_code_was_made_from() {
     let all: Vec<CodeObject> = (0..4).map(code).collect();
     let of_code =
         |codes: &[usize]| Node { code: codes.iter().map(|it| all[*it].clone()).collect(), ..node() };
-    let whole =
-        |sections: &[u8], of: &[u8], all: &[CodeObject]| ContainerRecord::find(sections, Digest::of(of), all);
+    let whole = |sections: &[u8], of: &[u8], all: &[CodeObject]| {
+        ContainerRecord::find(sections, Digest::compute(of), all)
+    };
     let found = whole(&write(&record(), container()), b"container", &all).unwrap();
     let made = found.of_node(1, &of_code(&[0, 2]));
     assert_eq!(made.manifests, [file("two.toml")]);
@@ -138,8 +139,8 @@ fn a_node_has_what_its_code_was_made_from() {
     assert_eq!((made.compiler, made.origins), (None, vec![imported()]));
     // As an engine is written that was read.
     let node = of_code(&[0, 3]);
-    let first = found.behind_node(0, &node, Digest::of(b"node"));
-    let again = whole(&first, b"node", &node.code).unwrap().behind_node(0, &node, Digest::of(b"node"));
+    let first = found.behind_node(0, &node, Digest::compute(b"node"));
+    let again = whole(&first, b"node", &node.code).unwrap().behind_node(0, &node, Digest::compute(b"node"));
     assert!(!first.is_empty());
     assert_eq!(first, again);
     assert!(first.len() < 512, "{} bytes", first.len());

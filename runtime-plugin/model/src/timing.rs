@@ -57,7 +57,7 @@ pub fn digest(node: &Node, attributes: Option<&[u32]>) -> Digest {
         attributes: (0..).zip(&node.attributes).filter(|(index, _)| depends(index)).collect(),
         code: node.code.iter().map(|code| (code.target, code.digest)).collect(),
     };
-    Digest::of(&encode(&depends))
+    Digest::compute(&encode(&depends))
 }
 
 /// What decides which variants of a plugin are tactics of a node, beside its attributes: a variant is one where its guard is proved for

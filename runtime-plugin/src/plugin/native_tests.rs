@@ -51,8 +51,12 @@ fn declaring(mut model: Model, shared_bytes: Option<u32>) -> Result<NativePlugin
         max_threads: None,
         params: Vec::new(),
     };
-    let code =
-        CodeObject { target, digest: Digest::of(PTX), kernels: vec![kernel], bytes: PTX.to_vec().into() };
+    let code = CodeObject {
+        target,
+        digest: Digest::compute(PTX),
+        kernels: vec![kernel],
+        bytes: PTX.to_vec().into(),
+    };
     let attributes = vec![Value::Int(3)];
     let node = Node {
         workspace_bytes: None,

@@ -158,7 +158,7 @@ fn played(variants: &[(Option<&str>, &str)], cooperative: bool) -> NodeData {
     };
     let code = CodeObject {
         target: "compute_80".parse().unwrap(),
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: vec![kernel],
         bytes: bytes.into(),
     };

@@ -487,7 +487,7 @@ fn an_empty_tensor_has_no_elements_whatever_else_is_large() {
 
 /// Puts right the digest of a container that was changed on purpose.
 fn seal(bytes: &mut [u8]) {
-    let digest = Digest::of(&[&bytes[..32], &bytes[64..]].concat());
+    let digest = Digest::compute(&[&bytes[..32], &bytes[64..]].concat());
     bytes[32..64].copy_from_slice(&digest.0);
 }
 
@@ -498,7 +498,7 @@ fn sealed_damage_of_an_engine_is_answered() {
     guarded.inputs[0].limits = limits(Interval::ANY_SIZE, vec![], Interval { min: 0, max: 1 << 40 });
     let code = vec![CodeObject {
         target: "sm_89".parse().unwrap(),
-        digest: Digest::of(b"code"),
+        digest: Digest::compute(b"code"),
         kernels: vec![KernelFacts {
             symbol: "k".to_owned(),
             registers: None,

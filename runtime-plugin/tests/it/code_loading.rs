@@ -16,7 +16,7 @@ impl Carried {
             TargetKind::Ptx | TargetKind::Native => target.to_string().into_bytes(),
         };
         let targets = targets.split_whitespace().map(|text| text.parse::<Target>().unwrap());
-        let stored = |target, bytes: Vec<u8>| (target, Digest::of(&bytes), CodeBytes::from(bytes));
+        let stored = |target, bytes: Vec<u8>| (target, Digest::compute(&bytes), CodeBytes::from(bytes));
         Carried(targets.map(|target| stored(target, bytes(target))).collect())
     }
 
@@ -467,7 +467,7 @@ fn packed(target: &str) -> Carried {
     for (_, digest, bytes) in &mut carried.0 {
         // The driver reads the label up to the first NUL.
         let long = [bytes.stored(), &[0; 512]].concat();
-        *digest = Digest::of(&long);
+        *digest = Digest::compute(&long);
         *bytes = CodeBytes::pack(long);
         assert!(bytes.is_packed());
     }
@@ -512,7 +512,7 @@ fn candidates_are_what_the_model_lists() {
     };
     let object = |target: &str, kernels: &[KernelFacts]| {
         let bytes = target.as_bytes().to_vec();
-        let (target, digest) = (target.parse().unwrap(), Digest::of(&bytes));
+        let (target, digest) = (target.parse().unwrap(), Digest::compute(&bytes));
         CodeObject { target, digest, kernels: kernels.to_vec(), bytes: bytes.into() }
     };
     let code = [object("sm_80", &[]), object("compute_80", std::slice::from_ref(&facts))];

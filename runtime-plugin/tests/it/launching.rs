@@ -22,7 +22,7 @@ fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params, ..Device::default() });
     let bytes = cubin("sm_86");
     let target = "sm_86".parse().unwrap();
-    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let (digest, bytes) = (Digest::compute(&bytes), CodeBytes::from(bytes));
     let candidate = Candidate { target, digest, bytes: &bytes, symbol: "kernel", facts: None };
     match CodeTable::new().load(&mock.driver, "circ_pad<float, 4>", &[candidate]) {
         Ok(Loading::Loaded(kernel)) => (mock, kernel),
@@ -379,7 +379,7 @@ fn a_record_says_what_it_launches() {
         let (begin, rest) = text.split_once(" (").unwrap();
         assert_eq!(begin, "launch `circ_pad<float, 4>` from the code for sm_86");
         let (digest, rest) = rest.split_once(") with ").unwrap();
-        assert_eq!(digest, Digest::of(&cubin("sm_86")).short());
+        assert_eq!(digest, Digest::compute(&cubin("sm_86")).short());
         ((record.description().cluster, record.description().cooperative), rest.to_owned())
     };
     let plain = "grid [1, 1, 1], block [256, 1, 1]";

@@ -38,7 +38,7 @@ fn loaded(device: Device, target: &str) -> (Mock, LoadedKernel) {
         false => cubin("code"),
     };
     let target = target.parse().unwrap();
-    let (digest, bytes) = (Digest::of(&bytes), CodeBytes::from(bytes));
+    let (digest, bytes) = (Digest::compute(&bytes), CodeBytes::from(bytes));
     let candidate = Candidate { target, digest, bytes: &bytes, symbol: "k", facts: None };
     match CodeTable::new().load(&mock.driver, "k", &[candidate]) {
         Ok(Loading::Loaded(kernel)) => (mock, kernel),

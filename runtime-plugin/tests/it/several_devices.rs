@@ -18,7 +18,7 @@ impl Carried {
                 TargetKind::Cubin => cubin(text),
                 TargetKind::Ptx | TargetKind::Native => text.as_bytes().to_vec(),
             };
-            (target, Digest::of(&bytes), CodeBytes::from(bytes))
+            (target, Digest::compute(&bytes), CodeBytes::from(bytes))
         };
         Carried(targets.split_whitespace().map(stored).collect())
     }

@@ -59,7 +59,7 @@ fn code() -> CodeObject {
     let bytes = b".version 7.0\n.target sm_80\n.address_size 64\n".to_vec();
     CodeObject {
         target: "compute_80".parse().unwrap(),
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: (1..=MOST_ARRAYS).map(kernel).collect(),
         bytes: bytes.into(),
     }

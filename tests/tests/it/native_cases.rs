@@ -74,7 +74,7 @@ fn cases_of_the_native_route_fit_the_libraries_of_all_routes() {
 /// A report of `cubinder test`: of each run the name of the case, the variant, the bytes that it left, and the kinds of its faults.
 fn report(runs: &[(&str, i32, &[u8], &[&str])]) -> Value {
     let case = |(name, id, bytes, kinds): &(&str, i32, &[u8], &[&str])| {
-        let digests = [cubinder_model::Digest::of(bytes).to_string()];
+        let digests = [cubinder_model::Digest::compute(bytes).to_string()];
         // What did not come to an end has no result.
         let digests = if kinds.contains(&"crash") { &[][..] } else { &digests[..] };
         let faults: Vec<Value> = kinds.iter().map(|kind| json!({"kind": kind})).collect();

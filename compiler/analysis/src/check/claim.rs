@@ -1,6 +1,6 @@
 //! Claims about expressions: what must hold in which cases, and how to fix what a case refutes.
 //!
-//! Reports are [`super::report`]'s, proofs [`super::settle`]'s.
+//! Reports are [`super::report`]'s, proofs [`super::verdicts`]'s.
 
 use cubinder_expr::{Expr, Interval};
 use cubinder_launch::proof::{Case, Domain, Verdict};

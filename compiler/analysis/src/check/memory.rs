@@ -7,6 +7,7 @@ use cubinder_expr::{BinaryOp, Expr, Node, NodeId, Value};
 use cubinder_launch::proof::{Domain, Verdict};
 use cubinder_model::{Fill, Memory, Plugin, Work};
 
+use super::UnitCode;
 use super::claim::StepId;
 use super::draft_view::DraftView;
 use super::errors::{
@@ -16,7 +17,6 @@ use super::errors::{
 use super::formula::{divides, is_positive, joined};
 use super::remedy::ROUND_UP;
 use super::witness::{describe, value};
-use super::{CheckedDraft, UnitCode};
 use crate::diagnostic::{Code, Diagnostic, Span};
 use crate::manifest::{FillDecl, Route, Text, WorkDecl};
 use crate::resolve::ArgDraftValue;
@@ -56,24 +56,22 @@ impl Finding {
 /// Outputs that nothing writes, or nothing for some cases; before the kernels are known. `inexpressible` are those whose shape is wrong:
 /// then nothing is said of cases.
 pub(super) fn outputs(view: &DraftView<'_>, inexpressible: &[usize]) -> Vec<Diagnostic> {
-    let found = unwritten_outputs(view).into_iter();
-    let reported = found.filter(|it| inexpressible.is_empty() || it.problem != Problem::MayStayUnwritten);
-    reported.map(|finding| finding.diagnostic).collect()
-}
-
-fn unwritten_outputs(view: &DraftView<'_>) -> Vec<Finding> {
     if !is_known(view) {
         return Vec::new();
     }
-    merged(view, |row| {
+    let found = merged(view, |row| {
         let accesses = accesses(view, row, None);
         let outputs = 0..view.plugin.outputs.len();
         outputs.filter_map(|output| unwritten(view, row, &accesses, output)).collect()
-    })
+    });
+    let reported =
+        found.into_iter().filter(|it| inexpressible.is_empty() || it.problem != Problem::MayStayUnwritten);
+    reported.map(|finding| finding.diagnostic).collect()
 }
 
-/// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it.
-pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>], checked: &mut CheckedDraft) {
+/// The same of outputs that a kernel only reads, for all rows, and memory that is read before anything wrote it. What [`outputs`] found about the
+/// same outputs is superseded.
+pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>]) -> Vec<Diagnostic> {
     let rows = 0..view.plugin.variants.len();
     let of_rows: Vec<Vec<Access>> = rows.map(|row| accesses(view, row, Some(compiled))).collect();
     let is_read = |output: &usize| {
@@ -91,13 +89,7 @@ pub(super) fn compiled(view: &DraftView<'_>, compiled: &[UnitCode<'_>], checked:
         let scratch = 0..view.variant(row).map_or(0, |variant| variant.scratch.len());
         outputs.chain(scratch.filter_map(|index| unwritten_scratch(view, row, accesses, index))).collect()
     });
-    let is_output = |finding: &Finding| matches!(finding.memory, Memory::Output(_));
-    if found.iter().any(is_output) {
-        let earlier = unwritten_outputs(view).into_iter();
-        let superseded = earlier.filter(|earlier| found.iter().any(|it| it.memory == earlier.memory));
-        checked.superseded.extend(superseded.map(|finding| finding.diagnostic));
-    }
-    checked.diagnostics.extend(found.into_iter().map(|finding| finding.diagnostic));
+    found.into_iter().map(|finding| finding.diagnostic).collect()
 }
 
 /// Whether all that writes is known: what is wrong otherwise may be meant for any output.
@@ -425,9 +417,13 @@ fn merged(view: &DraftView<'_>, of_row: impl Fn(usize) -> Vec<Finding>) -> Vec<F
             }
         }
     }
-    let note = |(_, found, rows): (_, Finding, Vec<usize>)| Finding {
-        diagnostic: view.note_rows(found.diagnostic, &rows),
-        ..found
+    let note = |(_, found, rows): (_, Finding, Vec<usize>)| {
+        let mut diagnostic = view.note_rows(found.diagnostic, &rows);
+        if let Memory::Output(index) = found.memory {
+            let decl = view.resolved.manifest.outputs.get(index as usize);
+            diagnostic.subject = decl.map(|decl| Span::new(&view.resolved.source, decl.name.range.clone()));
+        }
+        Finding { diagnostic, ..found }
     };
     all.into_iter().map(note).collect()
 }

@@ -30,13 +30,13 @@ mod report;
 mod require_is_constant;
 mod route;
 mod scratch;
-mod settle;
 mod syntax;
 mod timing;
 mod unreachable_variant;
 mod unsatisfiable;
 mod value;
 mod variant_without_guard;
+mod verdicts;
 mod volume;
 mod witness;
 
@@ -61,8 +61,6 @@ pub struct CheckedDraft {
     pub diagnostics: Vec<Diagnostic>,
     /// Everything that must hold for every launch, in order of place.
     pub obligations: Vec<Obligation>,
-    /// Diagnostics of [`check`] that those of [`check_compiled`] replace, knowing more.
-    pub superseded: Vec<Diagnostic>,
 }
 
 /// Something that must hold for every launch of a plugin. What is not proved a plugin library checks when shapes are known, and
@@ -137,7 +135,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     }
     let (of_shapes, claims): (Vec<Claim>, Vec<Claim>) =
         claims.into_iter().partition(|claim| claim.term.when == When::BeforeOutputs);
-    settle::settle(&view, of_shapes, &mut checked);
+    verdicts::decide(&view, of_shapes, &mut checked);
     checked.diagnostics.extend(inexact_attribute::check(&view));
     checked.diagnostics.extend(fill::check(&view));
     checked.diagnostics.extend(scratch::check(&view));
@@ -158,7 +156,7 @@ fn check_within(resolved: &Resolved, targets: &[Target], route: Route, pools: &P
     let always = guard_never_fails::check(&view, &never, &mut rules);
     rules.extend(unreachable_variant::check(&view));
     rules.extend(variant_without_guard::check(&view, &never, &always));
-    settle::settle(&view, claims, &mut checked);
+    verdicts::decide(&view, claims, &mut checked);
     checked.diagnostics.extend(rules);
     finish(checked)
 }
@@ -193,8 +191,8 @@ pub fn check_compiled(
     let mut claims = arguments::claims(&view, compiled);
     claims.extend(code_limits::claims(&view, compiled));
     claims.extend(scratch::whole_numbers(&view, compiled));
-    settle::settle(&view, claims, &mut checked);
-    memory::compiled(&view, compiled, &mut checked);
+    verdicts::decide(&view, claims, &mut checked);
+    checked.diagnostics.extend(memory::compiled(&view, compiled));
     finish(checked)
 }
 

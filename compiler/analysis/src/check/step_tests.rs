@@ -3,10 +3,12 @@
 use std::fmt::Write as _;
 
 use super::draft_view::Pools;
-use super::{CheckedDraft, Verdict, check_within};
+use super::{CheckedDraft, UnitCode, Verdict, check_compiled, check_within};
+use crate::diagnostic::{Diagnostic, supersede};
 use crate::manifest::Route;
 use crate::resolve::Resolved;
-use crate::test_support::resolved;
+use crate::rules;
+use crate::test_support::{Sample, resolved};
 
 /// How many steps a check took, and what came of it.
 fn spent(resolved: &Resolved) -> (usize, CheckedDraft) {
@@ -96,4 +98,28 @@ fn what_steps_do_not_suffice_for_is_open() {
     }
     let none = check_within(&manifest, &[], Route::Plugin, &Pools::with_steps(0, 0, 0));
     assert!(none.obligations.iter().all(|obligation| !matches!(obligation.verdict, Verdict::Refuted(_))));
+}
+
+/// What a check reports about an output, the check of the compiled kernels replaces, whatever the steps sufficed for.
+#[test]
+fn findings_about_compiled_kernels_replace_those_of_a_check_without_steps() {
+    let launch = "block = [256]\nwhen = \"x.shape[-1] > 4\"";
+    let manifest = resolved("m.toml", &Sample { launch, ..Sample::PLAIN }.text());
+    let read_only = ["x".to_owned(), "y".to_owned()];
+    let compiled =
+        UnitCode { args: &[], read_only: &read_only, number_bytes: &[], cluster: None, codes: Vec::new() };
+    let later = check_compiled(&manifest, &[], Route::Plugin, &[compiled]).diagnostics;
+    let about_output = |found: &[Diagnostic]| -> Vec<String> {
+        let found = found.iter().filter(|found| found.code == Some(rules::UNWRITTEN_OUTPUT));
+        found.map(|found| format!("{:?}", found.primary.as_ref().map(|label| &label.text))).collect()
+    };
+    let mut labels = Vec::new();
+    for pools in [Pools::new(), Pools::with_steps(0, 0, 0)] {
+        let mut found = check_within(&manifest, &[], Route::Plugin, &pools).diagnostics;
+        labels.extend(about_output(&found));
+        supersede(&mut found, &later);
+        assert_eq!(about_output(&found), [""; 0]);
+    }
+    assert!(labels.len() == 2 && labels[0] != labels[1], "{labels:?}");
+    assert_eq!(about_output(&later).len(), 1);
 }

@@ -33,5 +33,6 @@ pub use report::{
 pub use resolved::{ResolvedQuery, resolve_query, slices};
 pub use subject::{
     Choice, Origin as SubjectOrigin, Subject, Subjects, choose, compiled, manifest, open, read_subjects,
+    referred_plugin,
 };
 pub use table::table;

@@ -9,7 +9,7 @@ use cubinder_expr::Value;
 use cubinder_launch::native::is_native;
 use cubinder_model::container::{self, Container, LocatedContainer};
 use cubinder_model::validate::{validate_attributes, validate_ranks};
-use cubinder_model::{CodeObject, Plugin};
+use cubinder_model::{Bundle, CodeObject, NodeReference, Plugin};
 
 use crate::diagnostic::{Diagnostic, Source, suggest};
 use crate::errors::{NoEngine, NoSuchNode, NoSuchPlugin, SeveralPlugins};
@@ -207,20 +207,10 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
             Ok(of_node(node.plugin.clone(), &node.code, &node.attributes, node.input_ranks.as_ref()))
         }
         Container::NodeReference(reference) => {
-            let bundle = all.iter().find_map(|found| match &found.container {
-                Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
-                _ => None,
-            });
-            let bundle = bundle.ok_or_else(|| {
+            let (plugin, bundle) = referred_plugin(reference, all)?.ok_or_else(|| {
                 format!("its code lies in bundle {}, which is not in this file", reference.bundle)
             })?;
-            let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
-                format!("it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
-            })?;
-            validate_attributes(plugin, &reference.attributes)?;
-            validate_ranks(plugin, reference.input_ranks.as_deref())?;
-            let mut plugin = plugin.clone();
-            plugin.keep_row(reference.row)?;
+            validate_ranks(&plugin, reference.input_ranks.as_deref())?;
             Ok(of_node(plugin, &bundle.code, &reference.attributes, reference.input_ranks.as_ref()))
         }
     }
@@ -229,6 +219,28 @@ fn node(found: &LocatedContainer, all: &[LocatedContainer]) -> Result<Subject, S
 fn of_node(plugin: Plugin, code: &[CodeObject], attributes: &[Value], ranks: Option<&Vec<u8>>) -> Subject {
     let (attributes, input_ranks) = (Some(attributes.to_vec()), ranks.cloned());
     Subject { attributes, input_ranks, ..Subject::new(plugin, Origin::Compiled(code.into())) }
+}
+
+/// The plugin that a reference names, with the variants of its types, and its bundle; `None` if the bundle is not among the containers.
+///
+/// # Errors
+/// If the reference does not fit the bundle.
+pub fn referred_plugin<'a>(
+    reference: &NodeReference,
+    all: &'a [LocatedContainer],
+) -> Result<Option<(Plugin, &'a Bundle)>, String> {
+    let bundle = all.iter().find_map(|found| match &found.container {
+        Container::Bundle(bundle) if found.digest.shortened() == reference.bundle => Some(bundle),
+        _ => None,
+    });
+    let Some(bundle) = bundle else { return Ok(None) };
+    let plugin = bundle.plugins.get(reference.plugin as usize).ok_or_else(|| {
+        format!("it names plugin {} of a bundle of {}", reference.plugin, bundle.plugins.len())
+    })?;
+    validate_attributes(plugin, &reference.attributes)?;
+    let mut plugin = plugin.clone();
+    plugin.keep_row(reference.row)?;
+    Ok(Some((plugin, bundle)))
 }
 
 /// Those of the subjects that were chosen.

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use cubinder_expr::Value;
 use cubinder_launch::shape_text;
+use cubinder_source::words::{counted, size};
 
 use super::guard::Reason;
 use super::report::{
@@ -97,7 +98,7 @@ fn tensor(tensor: &TensorReport) -> Vec<String> {
         true => "depends on data",
         false => "2^64 elements or more",
     };
-    let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| count(n, "element"));
+    let elements = tensor.elements.map_or_else(|| unknown.to_owned(), |n| counted(n, "element"));
     let held = tensor.values.iter().map(|values| {
         let shown = values.iter().take(SHOWN).map(i64::to_string).collect::<Vec<_>>().join(", ");
         let more = if values.len() > SHOWN { ", ..." } else { "" };
@@ -170,14 +171,14 @@ fn launch(launch: &LaunchReport, tensors: &[TensorReport]) -> String {
         rows.push(vec!["nothing".to_owned(), why_nothing(launch, tensors)]);
     } else if let (Some(grid), Some(block)) = (launch.grid, launch.block) {
         let threads: u64 = block.into_iter().map(u64::from).product();
-        rows.push(vec!["grid".to_owned(), extents(grid), count(launch.blocks, "block")]);
-        let all = format!("{} a block, {} in all", count(threads, "thread"), launch.threads);
+        rows.push(vec!["grid".to_owned(), extents(grid), counted(launch.blocks, "block")]);
+        let all = format!("{} a block, {} in all", counted(threads, "thread"), launch.threads);
         rows.push(vec!["block".to_owned(), extents(block), all]);
         rows.push(vec!["shared".to_owned(), size(launch.shared_bytes.into()), "dynamic, a block".to_owned()]);
     }
     if let Some(cluster) = launch.cluster {
         let blocks: u64 = cluster.into_iter().map(u64::from).product();
-        rows.push(vec!["cluster".to_owned(), extents(cluster), count(blocks, "block")]);
+        rows.push(vec!["cluster".to_owned(), extents(cluster), counted(blocks, "block")]);
     }
     if launch.cooperative {
         rows.push(vec!["cooperative".to_owned(), "all blocks run at once".to_owned()]);
@@ -222,12 +223,12 @@ fn occupancy(report: &OccupancyReport) -> Vec<String> {
         if report.code == report.arch { String::new() } else { format!(" (code for {})", report.code) };
     vec![
         format!("{}{code}", report.arch),
-        format!("{} a multiprocessor", count(found.blocks.into(), "block")),
+        format!("{} a multiprocessor", counted(found.blocks, "block")),
         format!("{} of {} warps", found.warps, found.most_warps),
         format!("limited by {}", limits.join(", ")),
         format!(
             "{}, {} static shared",
-            count(report.registers.into(), "register"),
+            counted(report.registers, "register"),
             size(report.static_shared_bytes.into())
         ),
     ]
@@ -246,26 +247,6 @@ fn value(value: &Value) -> String {
         }
         other => other.to_string(),
     }
-}
-
-fn count(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
-/// A size for people: at most three digits before the unit.
-fn size(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
-    if bytes < 1024 {
-        return format!("{bytes} B");
-    }
-    let mut value = bytes as f64 / 1024.0;
-    let mut unit = 0;
-    while value >= 1024.0 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
 }
 
 #[cfg(test)]

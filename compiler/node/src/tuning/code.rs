@@ -12,7 +12,7 @@ use super::{File, Point};
 use crate::eval::{Subject, SubjectOrigin, resolve_query};
 
 /// Points whose variants have other code by now.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct OutdatedMeasurement {
     /// The plugin, with its namespace.
     pub plugin: String,
@@ -43,7 +43,7 @@ pub fn code_of(
         }
         text.push('\n');
     }
-    Digest::of(text.as_bytes()).short()
+    Digest::compute(text.as_bytes()).short()
 }
 
 /// What a device tries first.

@@ -65,7 +65,7 @@ impl Files {
             Ok(bytes) => {
                 let text = String::from_utf8_lossy(&bytes);
                 let (includes, pasting) = (scan(&bytes), Pasting::scan(&bytes));
-                let digest = Digest::of(&bytes);
+                let digest = Digest::compute(&bytes);
                 FileState::File(Arc::new(Facts { digest, includes, pasting, names: names_taken(&text) }))
             }
             Err(place) => place,
@@ -112,7 +112,7 @@ pub(crate) fn is_absent(path: &Path) -> bool {
 
 /// The digest of the file that is there now, if one is.
 fn digest_of(path: &Path) -> Option<Digest> {
-    read(path).ok().map(|bytes| Digest::of(&bytes))
+    read(path).ok().map(|bytes| Digest::compute(&bytes))
 }
 
 fn scan(text: impl AsRef<[u8]>) -> Vec<Kind> {

@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn what_is_put_is_got() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let (one, two) = (Digest::compute(b"one"), Digest::compute(b"two"));
         let cache = Cache::open(folder.path());
         assert_eq!(cache.get(&one), None);
         cache.put(&one, b"value");
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn an_entry_under_another_name_is_a_miss() {
         let folder = tempfile::tempdir().unwrap();
-        let (one, two) = (Digest::of(b"one"), Digest::of(b"two"));
+        let (one, two) = (Digest::compute(b"one"), Digest::compute(b"two"));
         let cache = Cache::open(folder.path());
         cache.put(&one, b"value");
         let to = cache.path(&two).unwrap();
@@ -172,18 +172,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("code"), "a file where the folder should be").unwrap();
         let cache = Cache::open(folder.path());
-        cache.put(&Digest::of(b"one"), b"value");
-        cache.put(&Digest::of(b"two"), b"value");
+        cache.put(&Digest::compute(b"one"), b"value");
+        cache.put(&Digest::compute(b"two"), b"value");
         let warning = cache.take_warning().unwrap();
         assert!(warning.message.starts_with("compiled code cannot be kept: "), "{}", warning.message);
         assert_eq!(cache.take_warning(), None);
-        assert_eq!(cache.get(&Digest::of(b"one")), None);
+        assert_eq!(cache.get(&Digest::compute(b"one")), None);
     }
 
     #[test]
     fn many_writers_leave_one_whole_entry() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Digest::of(b"key");
+        let key = Digest::compute(b"key");
         let values: Vec<Vec<u8>> = (0..8_u8).map(|n| vec![n; 100_000]).collect();
         std::thread::scope(|scope| {
             for value in &values {
@@ -202,7 +202,7 @@ mod tests {
 
     /// A cache with one value, `a value`; its key, and the file that has it.
     fn with_one_entry(folder: &Path) -> (Cache, Digest, PathBuf) {
-        let key = Digest::of(b"key");
+        let key = Digest::compute(b"key");
         let cache = Cache::open(folder);
         cache.put(&key, b"a value");
         let place = cache.path(&key).unwrap();
@@ -270,7 +270,7 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_is_taken_away() {
         let folder = tempfile::tempdir().unwrap();
-        let key = Digest::of(b"key");
+        let key = Digest::compute(b"key");
         let place = Cache::open(folder.path()).path(&key).unwrap();
         std::fs::create_dir_all(place.parent().unwrap()).unwrap();
         std::fs::write(place.with_file_name(".cubinder-AbC123.tmp"), "half").unwrap();
@@ -283,7 +283,7 @@ mod tests {
         #[test]
         fn a_damaged_entry_is_a_miss_and_is_replaced(value: Vec<u8>, at: prop::sample::Index, cut: bool) {
             let folder = tempfile::tempdir().unwrap();
-            let key = Digest::of(b"key");
+            let key = Digest::compute(b"key");
             let cache = Cache::open(folder.path());
             cache.put(&key, &value);
             let place = cache.path(&key).unwrap();

@@ -125,7 +125,7 @@ fn without_optimizer(options: &[String]) -> Vec<String> {
 
 /// A number that only the text decides.
 fn seed(unit: &TranslationUnit) -> String {
-    let [a, b, c, d, ..] = Digest::of(unit.text.as_bytes()).0;
+    let [a, b, c, d, ..] = Digest::compute(unit.text.as_bytes()).0;
     format!("0x{:08x}", u32::from_le_bytes([a, b, c, d]))
 }
 

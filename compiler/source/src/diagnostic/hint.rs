@@ -1,5 +1,7 @@
 //! Where to read more: one line behind all messages, for people.
 
+use std::collections::BTreeSet;
+
 use super::{Code, Diagnostic, Severity};
 
 /// How many rules are named.
@@ -10,12 +12,9 @@ const SHOWN: usize = 3;
 #[must_use]
 pub fn explain_hint(diagnostics: &[Diagnostic]) -> Option<String> {
     let severity = if super::has_errors(diagnostics) { Severity::Error } else { Severity::Warning };
-    let mut codes: Vec<Code> = Vec::new();
-    for code in diagnostics.iter().filter(|found| found.severity == severity).filter_map(|found| found.code) {
-        if !codes.contains(&code) {
-            codes.push(code);
-        }
-    }
+    let mut seen = BTreeSet::new();
+    let codes = diagnostics.iter().filter(|found| found.severity == severity).filter_map(|found| found.code);
+    let codes: Vec<Code> = codes.filter(|code| seen.insert(*code)).collect();
     let first = codes.first()?;
     let named: Vec<&str> = codes.iter().take(SHOWN).map(|code| code.0).collect();
     let named = match named.as_slice() {

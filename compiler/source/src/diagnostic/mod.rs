@@ -114,6 +114,8 @@ pub struct Diagnostic {
     pub notes: Vec<String>,
     /// How to mend it.
     pub help: Option<String>,
+    /// The declaration that it judges, if a check that knows more judges that again ([`Sink::supersede`]). It is not shown.
+    pub subject: Option<Span>,
 }
 
 impl Diagnostic {
@@ -128,6 +130,7 @@ impl Diagnostic {
             related: Vec::new(),
             notes: Vec::new(),
             help: None,
+            subject: None,
         }
     }
 
@@ -148,6 +151,13 @@ impl Diagnostic {
     #[must_use]
     pub fn at(mut self, span: Span, text: impl Into<String>) -> Diagnostic {
         self.primary = Some(Label { span, text: text.into() });
+        self
+    }
+
+    /// Names the declaration that it judges.
+    #[must_use]
+    pub fn subject(mut self, subject: Span) -> Diagnostic {
+        self.subject = Some(subject);
         self
     }
 
@@ -209,6 +219,14 @@ pub fn dedup(diagnostics: &mut Vec<Diagnostic>) {
         }
     }
     *diagnostics = kept;
+}
+
+/// Removes the diagnostics whose subject is that of one of `found`, which comes from a check that knows more.
+pub fn supersede(diagnostics: &mut Vec<Diagnostic>, found: &[Diagnostic]) {
+    let is_judged_again = |earlier: &Diagnostic| {
+        earlier.subject.is_some() && found.iter().any(|it| it.subject == earlier.subject)
+    };
+    diagnostics.retain(|earlier| !is_judged_again(earlier));
 }
 
 /// Whether any of them is an error.

@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 
-use super::{Diagnostic, dedup, has_errors};
+use super::{Diagnostic, dedup, has_errors, supersede};
 
 /// The diagnostics of a run, which phases report beside their results.
 ///
@@ -16,11 +16,9 @@ impl Sink {
         self.0.borrow_mut().extend(found);
     }
 
-    /// Changes what was reported.
-    pub fn revise(&self, change: impl FnOnce(&mut Vec<Diagnostic>)) {
-        let mut all = self.0.take();
-        change(&mut all);
-        self.0.replace(all);
+    /// Removes what was reported about the subjects of `found`.
+    pub fn supersede(&self, found: &[Diagnostic]) {
+        supersede(&mut self.0.borrow_mut(), found);
     }
 
     /// Whether nothing was reported.
@@ -49,20 +47,24 @@ impl Sink {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Source, Span};
     use super::*;
 
     #[test]
-    fn warnings_are_kept_once_in_order_and_can_be_revised() {
+    fn warnings_are_kept_once_in_order_and_can_be_superseded() {
         let sink = Sink::default();
         let warning = Diagnostic::warning;
-        sink.report([warning("one"), warning("two"), warning("one")]);
+        let source = Source::new("m.toml", "x y");
+        let about = |range| Span::new(&source, range);
+        sink.report([warning("one"), warning("two").subject(about(0..1)), warning("one")]);
+        sink.report([warning("three").subject(about(2..3))]);
         // An iterator that reports, too.
         sink.report((0..1).map(|_| {
             sink.report([warning("inner")]);
             warning("outer")
         }));
-        sink.revise(|all| all.retain(|found| found.message != "two"));
+        sink.supersede(&[warning("otherwise").subject(about(0..1)), warning("one")]);
         let messages: Vec<String> = sink.into_diagnostics().into_iter().map(|found| found.message).collect();
-        assert_eq!(messages, ["one", "inner", "outer"]);
+        assert_eq!(messages, ["one", "three", "inner", "outer"]);
     }
 }

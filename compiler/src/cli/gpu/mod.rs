@@ -19,7 +19,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::source;
 
 use super::node::WhichNode;
-pub(super) use stopped::{Messages, NO_GPU, Stopped};
+pub(super) use stopped::{Messages, Stopped};
 
 /// What is to be run, before anything is compiled.
 pub(super) struct Opened {
@@ -39,7 +39,7 @@ impl Opened {
         if on.is_some() && subjects.len() > 1 && which.is_open() {
             of_same_plugin(&mut subjects, named);
         }
-        let subject = which.one_of(subjects, &path)?;
+        let subject = which.choose_one(subjects, &path)?;
         Ok(Opened { path, subject, cases })
     }
 }
@@ -63,6 +63,6 @@ fn cases_of(path: &Path) -> Result<Option<Cases>, Vec<Diagnostic>> {
     if Kind::detect(&source.text) == Some(Kind::Manifest) {
         return Ok(None);
     }
-    file_kind::expect(Kind::Cases, path, &source.text).map_err(|error| vec![error])?;
+    file_kind::expect(Kind::Cases, path, &source.text)?;
     cases::read(&source).map(Some)
 }

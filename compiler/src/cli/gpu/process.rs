@@ -8,13 +8,13 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use cubinder_gpu::DeviceInfo;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
-
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Stopped;
-use super::protocol::{Gpu, Greeting, send};
+use super::protocol::{Greeting, send};
 
 /// How long a process that has nothing more to do may take to end. The driver gives memory back, and Python ends.
 const GRACE: Duration = Duration::from_secs(5);
@@ -46,7 +46,10 @@ pub(in crate::cli) enum Lost {
 
 impl Process {
     /// Starts a process with the command line of this one.
-    pub(in crate::cli) fn start(purpose: &'static str, timeout: Duration) -> Result<(Process, Gpu), Stopped> {
+    pub(in crate::cli) fn start(
+        purpose: &'static str,
+        timeout: Duration,
+    ) -> Result<(Process, DeviceInfo), Stopped> {
         let program = std::env::current_exe()
             .map_err(|error| Stopped::failed(format!("cannot tell which program this is: {error}")))?;
         // The command's name comes first: nothing goes before it.
@@ -107,10 +110,7 @@ impl Process {
     /// Ends it after an event was lost; returns what happened.
     pub(in crate::cli) fn end_after(&mut self, lost: Lost, timeout: Duration) -> String {
         match lost {
-            Lost::Silent => {
-                self.end("");
-                format!("nothing came of it in {} s", timeout.as_secs())
-            }
+            Lost::Silent => self.end(&format!("nothing came of it in {} s", timeout.as_secs())),
             Lost::Ended => self.end(&format!("the process that {} ended", self.purpose)),
             Lost::Garbled(why) => self.end(&why),
         }

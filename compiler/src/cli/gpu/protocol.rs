@@ -3,39 +3,16 @@
 use std::io::{Read, Write};
 use std::path::Path;
 
-use cubinder_launch::Device;
+use cubinder_gpu::DeviceInfo;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::Messages;
 
-/// The device, for people and for what depends on it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(in crate::cli) struct Gpu {
-    pub(in crate::cli) name: String,
-    /// `9.0`.
-    pub(in crate::cli) capability: String,
-    pub(in crate::cli) sms: i64,
-    pub(in crate::cli) shared_bytes: i64,
-    /// `90`, as expressions see it.
-    pub(in crate::cli) number: i64,
-    /// The newest CUDA that the driver knows: `13.0`.
-    pub(in crate::cli) driver: String,
-    /// The same as the driver says it: 13000.
-    pub(in crate::cli) driver_number: i32,
-}
-
-impl Gpu {
-    /// What expressions can know of it.
-    pub(in crate::cli) fn facts(&self) -> Device {
-        Device { sms: self.sms, shared_bytes: self.shared_bytes, capability: self.number }
-    }
-
-    /// The first line of a report about `path`.
-    pub(in crate::cli) fn heading(&self, path: &Path) -> String {
-        let Gpu { name, capability, driver, .. } = self;
-        format!("{} on {name} ({capability}, driver for CUDA {driver})\n", path.display())
-    }
+/// The first line of a report about `path`.
+pub(in crate::cli) fn heading(gpu: &DeviceInfo, path: &Path) -> String {
+    let DeviceInfo { name, capability, .. } = gpu;
+    format!("{} on {name} ({capability}, driver for CUDA {})\n", path.display(), gpu.driver_cuda())
 }
 
 /// What the process says first, one line of JSON.
@@ -43,7 +20,7 @@ impl Gpu {
 #[serde(rename_all = "snake_case")]
 pub(in crate::cli) enum Greeting {
     /// It is ready.
-    Ready(Gpu),
+    Ready(DeviceInfo),
     /// There is no GPU, and why.
     NoGpu(String),
     /// It cannot run anything.

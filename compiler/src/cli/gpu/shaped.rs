@@ -113,7 +113,7 @@ impl<'a> Shaped<'a> {
     ) -> Result<Array, String> {
         let ty = self.ty(tensor);
         let seed = data::seed_of(trial.seed, &input.name);
-        match given(trial, input) {
+        match trial_data(trial, input) {
             Some(InputData::File(file)) => {
                 let found = file.shape()?;
                 if found != shape {
@@ -133,7 +133,7 @@ impl<'a> Shaped<'a> {
 }
 
 /// The data of an input that a trial gives.
-pub(in crate::cli) fn given<'t>(trial: &'t Trial, input: &Input) -> Option<&'t InputData> {
+pub(in crate::cli) fn trial_data<'t>(trial: &'t Trial, input: &Input) -> Option<&'t InputData> {
     trial.inputs.iter().find(|(name, _)| *name == input.name).map(|(_, data)| data)
 }
 

@@ -4,12 +4,12 @@ use std::process::ExitCode;
 
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, to_json_lines};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
-use crate::cli::obligations::failed_json;
-use crate::cli::output::{MessageFormat, print, show};
+use crate::cli::output::{MessageFormat, fail, print, show};
 
 /// The exit code if there is no GPU.
-pub(in crate::cli) const NO_GPU: u8 = 3;
+const NO_GPU: u8 = 3;
 
 /// Why there is no report.
 pub(in crate::cli) enum Stopped {
@@ -60,22 +60,32 @@ impl Stopped {
         }
     }
 
-    /// Reports it, as JSON if `json` says so. The command itself reports that there is no GPU.
-    pub(in crate::cli) fn report(self, json: bool, no_gpu: impl FnOnce(&str) -> ExitCode) -> ExitCode {
+    /// Reports it, as JSON if `json` says so. `verb` is what the command does on a GPU; `allowed` is its `--allow-no-gpu`, if it has that.
+    pub(in crate::cli) fn report(self, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode {
         match self {
-            Stopped::Mistaken(mut errors) => {
-                show(&mut errors, if json { MessageFormat::Json } else { MessageFormat::Human });
-                if json {
-                    print(&(failed_json(&errors).to_string() + "\n"));
-                }
-            }
+            Stopped::Mistaken(errors) => return fail(errors, MessageFormat::new(json)),
             Stopped::Failed(messages) if json => {
                 print(&messages.json);
                 print("{\"result\":\"failed\"}\n");
             }
             Stopped::Failed(messages) => eprint!("{}", messages.human),
-            Stopped::NoGpu(why) => return no_gpu(&why),
+            Stopped::NoGpu(why) => return no_gpu(&why, json, verb, allowed),
         }
         ExitCode::FAILURE
     }
+}
+
+fn no_gpu(why: &str, json: bool, verb: &str, allowed: Option<bool>) -> ExitCode {
+    if json {
+        let mut result = json!({"result": "no_gpu", "why": why});
+        allowed.into_iter().for_each(|allowed| result["allowed"] = allowed.into());
+        print(&(result.to_string() + "\n"));
+    } else if allowed == Some(true) {
+        eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
+    } else {
+        let error = Diagnostic::error(format!("there is no GPU to {verb} on")).note(why);
+        let help = allowed.map(|_| "`--allow-no-gpu` makes that no error".to_owned());
+        show(&mut [Diagnostic { help, ..error }], MessageFormat::Human);
+    }
+    if allowed == Some(true) { ExitCode::SUCCESS } else { ExitCode::from(NO_GPU) }
 }

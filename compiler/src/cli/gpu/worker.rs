@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use cubinder_compiler::compile;
-use cubinder_compiler::project::{Project, ProjectOptions};
+use cubinder_compiler::compile::{CompiledBundle, compile_bundle};
+use cubinder_compiler::project::ProjectOptions;
 use cubinder_gpu::{Context, DeviceInfo, Driver};
 use cubinder_manifest::resolve::Resolved;
 use cubinder_model::{Arch, ArchSuffix, CodeObject, Target, TargetKind, fit};
@@ -22,8 +22,9 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::Serialize;
 
 use super::Opened;
-use super::protocol::{Gpu, Greeting};
+use super::protocol::Greeting;
 use crate::cli::nvrtc;
+use crate::cli::output::open_project;
 
 /// Opens the device and compiles what `open` returns for it; `asked` is how its project is opened, but for manifests and targets.
 ///
@@ -90,19 +91,6 @@ impl Events {
     }
 }
 
-pub(in crate::cli) fn gpu(device: &DeviceInfo) -> Gpu {
-    let facts = device.facts();
-    Gpu {
-        name: device.name.clone(),
-        capability: device.capability.to_string(),
-        sms: facts.sms,
-        shared_bytes: facts.shared_bytes,
-        number: facts.capability,
-        driver: format!("{}.{}", device.driver / 1000, device.driver % 1000 / 10),
-        driver_number: device.driver,
-    }
-}
-
 /// What was opened, with code for the device.
 fn compiled(
     opened: &Opened,
@@ -116,7 +104,7 @@ fn compiled(
     let bundle = compile_for(nvrtc.map(Path::to_owned), &opened.path, &opened.subject, device, asked)?.bundle;
     let code: Vec<CodeObject> = bundle.code;
     let plugin = bundle.plugins.into_iter().next();
-    let plugin = plugin.ok_or_else(|| vec![Diagnostic::error("nothing was compiled")])?;
+    let plugin = plugin.ok_or_else(|| Diagnostic::error("nothing was compiled"))?;
     Ok(Subject { plugin, origin: SubjectOrigin::Compiled(code.into()), ..opened.subject.clone() })
 }
 
@@ -127,19 +115,16 @@ fn compile_for(
     subject: &Subject,
     device: &DeviceInfo,
     asked: &ProjectOptions,
-) -> Result<compile::CompiledBundle, Vec<Diagnostic>> {
-    let here = std::env::current_dir()
-        .map_err(|error| vec![Diagnostic::error(format!("cannot tell which folder this is: {error}"))])?;
+) -> Result<CompiledBundle, Vec<Diagnostic>> {
     let open = |targets: Vec<Target>| {
         let asked = ProjectOptions { manifests: vec![path.to_owned()], targets, ..asked.clone() };
-        let project = Project::open_around(asked, &here)?.pop();
-        project.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
+        open_project(asked)?.ok_or_else(|| vec![Diagnostic::error("there is no manifest")])
     };
     let overrides = nvrtc::overrides(nvrtc);
     let targets: Vec<Target> = match &subject.origin {
         // Where all code is there already, it is for the GPUs that it is for.
         SubjectOrigin::Manifest(resolved) if is_all_there(resolved) => {
-            return compile::bundle(&open(Vec::new())?, &overrides, true, &ProgressBar::hidden());
+            return compile_bundle(&open(Vec::new())?, &overrides, true, &ProgressBar::hidden());
         }
         SubjectOrigin::Manifest(resolved) => {
             open(Vec::new())?.plan(resolved, false, &Sink::default()).targets()
@@ -156,7 +141,7 @@ fn compile_for(
         true => error.note(format!("`{target}` is the GPU at hand")),
         false => error,
     };
-    let compiled = compile::bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());
+    let compiled = compile_bundle(&open(vec![target])?, &overrides, true, &ProgressBar::hidden());
     compiled.map_err(|errors| errors.into_iter().map(explained).collect())
 }
 

@@ -5,27 +5,26 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use cubinder_onnx::nodes::{self, Annotated, AnnotationScope, Import, Mapping, NodeChanges, open_model};
 use cubinder_source::diagnostic::Diagnostic;
+use cubinder_source::path::is_same_file;
 use cubinder_source::reported_path::ReportedPath;
 use serde::Serialize;
 
-use super::{Subject, answer, format};
-use crate::cli::output::{print, show};
+use super::Subject;
+use crate::cli::output::{MessageFormat, print, print_report, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Write into the plugin nodes of an ONNX model what TensorRT wants to read there: plugin_namespace, plugin_version, aot, \
-tensorrt_plugin_shape_input_indices, the domain, and the defaults of attributes that a node does not say. The domain is added to the operator \
-sets that the model says it uses.
-
-Only what is missing changes, and what a plugin's own node says wrong. A node that says another namespace, domain or version than the plugin's may be another's: \
-it is reported, and stays as it is without --map or --force. Everything else comes out byte for byte, weights included; a model without plugin nodes is copied. The output \
-may be the model itself: it is replaced when all of it is written.
-
-A default that TensorRT's parser would change on its way (integers beyond 32 bits, floats that single precision does not hold) is not written: the \
-plugin has it anyway.
-
-Exit code 0 where every plugin node is right afterwards, as far as `cubinder onnx list` can tell; 1 otherwise. The output is written then too, and it is said \
-what is left to do.";
-
+/// Write into the plugin nodes of an ONNX model what TensorRT wants to read there: plugin_namespace, plugin_version, aot,
+/// tensorrt_plugin_shape_input_indices, the domain, and the defaults of attributes that a node does not say. The domain is added to the operator sets
+/// that the model says it uses.
+///
+/// Only what is missing changes, and what a plugin's own node says wrong. A node that says another namespace, domain or version than the plugin's may
+/// be another's: it is reported, and stays as it is without --map or --force. Everything else comes out byte for byte, weights included; a model
+/// without plugin nodes is copied. The output may be the model itself: it is replaced when all of it is written.
+///
+/// A default that TensorRT's parser would change on its way (integers beyond 32 bits, floats that single precision does not hold) is not written: the
+/// plugin has it anyway.
+///
+/// Exit code 0 where every plugin node is right afterwards, as far as `cubinder onnx list` can tell; 1 otherwise. The output is written then too, and
+/// it is said what is left to do.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -61,14 +60,14 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     let from = &arguments.subject.model;
     let report = match &arguments.output {
         Some(output) => {
-            not_over_plugins(output, &arguments.subject.plugins).map_err(|error| vec![error])?;
+            not_over_plugins(output, &arguments.subject.plugins)?;
             diagnostics.extend(nodes::weights_left_behind(&model, from, output));
-            nodes::write(from, &annotated.edits, output).map_err(|error| vec![error])?;
-            let written = open_model(output).map_err(|error| vec![error])?;
+            nodes::write(from, &annotated.edits, output)?;
+            let written = open_model(output)?;
             nodes::list(output, &written, &plugins)
         }
         None => {
-            let changed = nodes::changed(from, &annotated.edits).map_err(|error| vec![error])?;
+            let changed = nodes::changed(from, &annotated.edits)?;
             nodes::list(from, &changed, &plugins)
         }
     };
@@ -76,21 +75,20 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
     if !arguments.json {
         print(&nodes::diff(&annotated, arguments.output.is_some()));
     }
-    show(&mut diagnostics, format(arguments.json));
+    show(&mut diagnostics, MessageFormat::new(arguments.json));
     let wrong = report.is_wrong();
     if arguments.json {
         let result = if wrong { "wrong" } else { "annotated" };
         let Annotated { nodes, imports, .. } = &annotated;
-        answer(&Answer { result, output: arguments.output.as_ref().map(ReportedPath::from), nodes, imports });
+        let output = arguments.output.as_ref().map(ReportedPath::from);
+        print_report(result, &Changes { output, nodes, imports })?;
     }
     Ok(!wrong)
 }
 
 /// That the output is none of the files that the plugins come from.
 fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic> {
-    let Ok(place) = std::fs::canonicalize(output) else { return Ok(()) };
-    let is_same = |plugin: &&PathBuf| std::fs::canonicalize(plugin).is_ok_and(|plugin| plugin == place);
-    match plugins.iter().find(is_same) {
+    match plugins.iter().find(|plugin| is_same_file(plugin, output)) {
         Some(plugin) => Err(Diagnostic::error(format!(
             "`--output {}` would replace `{}`, which `--plugins` names",
             output.display(),
@@ -100,10 +98,9 @@ fn not_over_plugins(output: &Path, plugins: &[PathBuf]) -> Result<(), Diagnostic
     }
 }
 
-/// The changes, and in a word what came of it.
+/// The changes.
 #[derive(Serialize)]
-struct Answer<'r> {
-    result: &'static str,
+struct Changes<'r> {
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<ReportedPath>,
     nodes: &'r [NodeChanges],

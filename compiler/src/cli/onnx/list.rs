@@ -4,18 +4,16 @@ use clap::Args;
 use cubinder_onnx::nodes;
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::{Answer, Subject, answer, format};
-use crate::cli::output::{print, show};
+use super::Subject;
+use crate::cli::output::{MessageFormat, print, print_report, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-List the plugin nodes of an ONNX model with their tensors, and say what is wrong with them: what TensorRT would refuse, and what it would do \
-otherwise than the model says, without a word.
-
-A node is for a plugin where the ONNX standard has no such operator. Types and shapes are those that the model says, and what follows from them; what is \
-not known is shown as `?` and not checked. `onnx.shape_inference` and `--dynamic-shapes` of exporters say more.
-
-Exit code 0 where TensorRT takes every node as far as can be told, 1 otherwise. Warnings leave it at 0.";
-
+/// List the plugin nodes of an ONNX model with their tensors, and say what is wrong with them: what TensorRT would refuse, and what it would do
+/// otherwise than the model says, without a word.
+///
+/// A node is for a plugin where the ONNX standard has no such operator. Types and shapes are those that the model says, and what follows from them;
+/// what is not known is shown as `?` and not checked. `onnx.shape_inference` and `--dynamic-shapes` of exporters say more.
+///
+/// Exit code 0 where TensorRT takes every node as far as can be told, 1 otherwise. Warnings leave it at 0.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -38,11 +36,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
             print("\n");
         }
     }
-    show(&mut diagnostics, format(arguments.json));
+    show(&mut diagnostics, MessageFormat::new(arguments.json));
     let wrong = report.is_wrong();
     if arguments.json {
         let result = if wrong { "wrong" } else { "listed" };
-        answer(&Answer { result, report: &report });
+        print_report(result, &report)?;
     }
     Ok(!wrong)
 }

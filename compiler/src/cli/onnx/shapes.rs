@@ -7,19 +7,17 @@ use cubinder_node::query::{Part, Query};
 use cubinder_onnx::nodes::{self, NetworkShapes};
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::{Answer, Subject, answer, format};
+use super::Subject;
 use crate::cli::eval::arch;
-use crate::cli::output::{print, show};
+use crate::cli::output::{MessageFormat, print, print_report, show};
 
-pub(super) const LONG_ABOUT: &str = "\
-Show the plugin nodes of an ONNX model with their shapes and launches, without a GPU: `cubinder eval` for a whole model.
-
-Names of dimensions are bound by the shapes that are given for the network's inputs, or by --dim. The rest follows: through plugins as they compute their \
-outputs' shapes, and through the ONNX operators whose shapes are simple. Where that does not suffice it is said which tensor is not known; its shape \
-can be given with --shape too.
-
-Exit code 0 where every plugin node can be launched, 1 otherwise.";
-
+/// Show the plugin nodes of an ONNX model with their shapes and launches, without a GPU: `cubinder eval` for a whole model.
+///
+/// Names of dimensions are bound by the shapes that are given for the network's inputs, or by --dim. The rest follows: through plugins as they
+/// compute their outputs' shapes, and through the ONNX operators whose shapes are simple. Where that does not suffice it is said which tensor is not
+/// known; its shape can be given with --shape too.
+///
+/// Exit code 0 where every plugin node can be launched, 1 otherwise.
 #[derive(Args)]
 pub(super) struct Arguments {
     #[command(flatten)]
@@ -63,11 +61,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
         values: std::mem::take(&mut query.values),
         dims: NetworkShapes::dims(&arguments.dims)?,
     };
-    let arch = arch(arguments.arch).map_err(|error| vec![error])?;
+    let arch = arch(arguments.arch)?;
     let compiler = Compiler::new(Environment { arch, ..Environment::default() });
     let mut report = nodes::shapes(&arguments.subject.model, &model, &plugins, &given, &query, &compiler)?;
     if let Some(name) = &arguments.node {
-        nodes::only(&mut report, &model, name).map_err(|error| vec![error])?;
+        nodes::only(&mut report, &model, name)?;
     }
     let mut diagnostics = plugins.warnings;
     diagnostics.extend(report.diagnostics());
@@ -77,11 +75,11 @@ pub(super) fn run(arguments: &Arguments) -> Result<bool, Vec<Diagnostic>> {
             print("\n");
         }
     }
-    show(&mut diagnostics, format(arguments.json));
+    show(&mut diagnostics, MessageFormat::new(arguments.json));
     let is_right = report.is_right();
     if arguments.json {
         let result = if is_right { "evaluated" } else { "wrong" };
-        answer(&Answer { result, report: &report });
+        print_report(result, &report)?;
     }
     Ok(is_right)
 }

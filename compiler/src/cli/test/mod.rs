@@ -23,26 +23,24 @@ use cubinder_node::query::Query;
 use cubinder_node::trial::{self, FunctionRef, Trial};
 use cubinder_source::diagnostic::Diagnostic;
 
-use super::gpu::{NO_GPU, Opened, Stopped};
+use super::gpu::{Opened, Stopped};
 use super::node::{NodeArguments, WhichNode};
-use super::output::{MessageFormat, print, show};
+use super::output::{MessageFormat, finish};
 use report::{Case, Report};
 use supervise::Supervisor;
 
-pub(super) const LONG_ABOUT: &str = "\
-Run a plugin's kernels on the GPU at hand and hold what they write against what is expected.
-
-FILE is a file of cases (docs/cases.md), a manifest, a plugin library, a bundle or an engine. Cases say shapes, what inputs hold (NumPy's \
-files, numbers, or random numbers from a seed) and what is expected: NumPy's files, or a function in Python. A node without cases is \
-given by --shape, --attr and --type, and --random N makes shapes that the manifest allows; the first that fails is made as small as \
-possible. A manifest is compiled for the GPU at hand alone.
-
-Each variant that may run is run, with the worst addresses that its guard allows, twice. Found are: elements that are wrong or not written, \
-what is written outside of a buffer or to an input, results that change from run to run, sizes that are none, kernels that the driver \
-stops. Where nothing says what is right, variants are held against each other. docs/testing.md says more.
-
-Exit code 0 where everything is right, 1 where something is not, 3 where there is no GPU.";
-
+/// Run a plugin's kernels on the GPU at hand and hold what they write against what is expected.
+///
+/// FILE is a file of cases (docs/cases.md), a manifest, a plugin library, a bundle or an engine. Cases say shapes, what inputs hold (NumPy's files,
+/// numbers, or random numbers from a seed) and what is expected: NumPy's files, or a function in Python. A node without cases is given by --shape,
+/// --attr and --type, and --random N makes shapes that the manifest allows; the first that fails is made as small as possible. A manifest is compiled
+/// for the GPU at hand alone.
+///
+/// Each variant that may run is run, with the worst addresses that its guard allows, twice. Found are: elements that are wrong or not written, what
+/// is written outside of a buffer or to an input, results that change from run to run, sizes that are none, kernels that the driver stops. Where
+/// nothing says what is right, variants are held against each other. docs/testing.md says more.
+///
+/// Exit code 0 where everything is right, 1 where something is not, 3 where there is no GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// A file of cases, a manifest, a plugin library, a bundle or an engine
@@ -96,46 +94,19 @@ pub(super) struct Arguments {
     worker: bool,
 }
 
-impl Arguments {
-    fn open(&self) -> Result<Opened, Vec<Diagnostic>> {
-        Opened::open(&self.file, self.on.as_deref(), &self.which)
-    }
-}
-
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
     match perform(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(stopped) => stopped.report(arguments.json, |why| no_gpu(arguments, why)),
+        Ok(is_right) => finish(Ok(is_right), MessageFormat::Human),
+        Err(stopped) => stopped.report(arguments.json, "test", Some(arguments.allow_no_gpu)),
     }
-}
-
-fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
-    if arguments.json {
-        let result = serde_json::json!({"result": "no_gpu", "why": why, "allowed": arguments.allow_no_gpu});
-        print(&(result.to_string() + "\n"));
-    }
-    if arguments.allow_no_gpu {
-        if !arguments.json {
-            eprintln!("skipped: nothing was tested, because there is no GPU: {why}");
-        }
-        return ExitCode::SUCCESS;
-    }
-    let error = Diagnostic::error("there is no GPU to test on")
-        .note(why.to_owned())
-        .help("`--allow-no-gpu` makes that no error");
-    if !arguments.json {
-        show(&mut [error], MessageFormat::Human);
-    }
-    ExitCode::from(NO_GPU)
 }
 
 /// Whether everything is right.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
-    let tested = arguments.open()?;
+    let tested = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
     let base = base(arguments, &tested)?;
     let listed = listed(arguments, &tested, &base)?;
     let mut supervisor = match Supervisor::start(Duration::from_secs(arguments.timeout.max(1))) {
@@ -233,12 +204,11 @@ fn listed<'c>(
         return Ok(vec![Listed { case: None, name, trial }]);
     };
     if is_given {
-        return Err(vec![
-            Diagnostic::error(
-                "`--shape`, `--attr` and `--type` describe a node, and the file's cases describe theirs",
-            )
-            .help(format!("give the manifest or library itself: `{}`", tested.path.display())),
-        ]);
+        return Err(Diagnostic::error(
+            "`--shape`, `--attr` and `--type` describe a node, and the file's cases describe theirs",
+        )
+        .help(format!("give the manifest or library itself: `{}`", tested.path.display()))
+        .into());
     }
     let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let mut list = Vec::new();
@@ -255,10 +225,9 @@ fn listed<'c>(
     }
     if list.is_empty() {
         let part = arguments.case.clone().unwrap_or_default();
-        return Err(vec![
-            Diagnostic::error(format!("no case's name contains `{part}`"))
-                .note(format!("the cases are {}", cases.names())),
-        ]);
+        return Err(Diagnostic::error(format!("no case's name contains `{part}`"))
+            .note(format!("the cases are {}", cases.names()))
+            .into());
     }
     Ok(list)
 }

@@ -29,7 +29,7 @@ pub(super) enum NodeError {
 }
 
 fn wrong(text: String) -> NodeError {
-    NodeError::Wrong(Fault { kind: Kind::Data, tensor: None, text, elements: None, addresses: None })
+    NodeError::Wrong(Fault::new(Kind::Data, text))
 }
 
 impl<'a> Node<'a> {

@@ -66,6 +66,13 @@ pub(super) struct Fault {
     pub(super) addresses: Option<String>,
 }
 
+impl Fault {
+    /// A fault that is about no tensor and no addresses.
+    pub(super) fn new(kind: Kind, text: String) -> Fault {
+        Fault { kind, tensor: None, text, elements: None, addresses: None }
+    }
+}
+
 /// What kind of mistake it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

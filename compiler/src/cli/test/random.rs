@@ -37,19 +37,21 @@ pub(super) fn run(
             continue;
         };
         let outcome = supervisor.run(&trial(tested, base, &drawn, &name, seed), None);
-        if kinds(&outcome).contains(&Some(Kind::GpuLost)) {
-            // Nothing of it was run, so these sizes say nothing.
-            report.add(Case { name, outcome, expects_refusal: false, found: None });
+        // If the GPU is lost nothing was run, so these sizes say nothing.
+        let is_lost = kinds(&outcome).contains(&Some(Kind::GpuLost));
+        let is_found = outcome.is_wrong() && !is_lost;
+        let (sizes, outcome) = match is_found {
+            true => shrink(tested, base, device, (drawn, outcome), (&name, seed), supervisor),
+            false => (drawn, outcome),
+        };
+        let found = (!is_lost).then(|| text(tested, &sizes));
+        report.add(Case { name, outcome, expects_refusal: false, found });
+        if is_found {
+            report.note("the first that fails ends the random ones".to_owned());
+        }
+        if is_found || is_lost {
             break;
         }
-        if !outcome.is_wrong() {
-            report.add(Case { name, outcome, expects_refusal: false, found: Some(text(tested, &drawn)) });
-            continue;
-        }
-        let (smallest, outcome) = shrink(tested, base, device, (drawn, outcome), (&name, seed), supervisor);
-        report.add(Case { name, outcome, expects_refusal: false, found: Some(text(tested, &smallest)) });
-        report.note("the first that fails ends the random ones".to_owned());
-        break;
     }
     if without == several {
         report.fail(format!(

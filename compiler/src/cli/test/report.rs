@@ -1,5 +1,6 @@
 //! What is shown, to people as it comes and to programs at the end.
 
+use cubinder_gpu::DeviceInfo;
 use cubinder_node::trial::Mismatch;
 use cubinder_source::columns::{Align, columns};
 use cubinder_source::diagnostic::harmless;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 use super::protocol::{Fault, VariantResult};
 use super::supervise::Outcome;
 use super::{Arguments, Opened};
-use crate::cli::gpu::protocol::Gpu;
+use crate::cli::gpu::protocol::heading;
 use crate::cli::output::print;
 
 /// A case and what came of it.
@@ -32,7 +33,7 @@ impl Case {
 pub(super) struct Report<'a> {
     json: bool,
     tested: &'a Opened,
-    gpu: Gpu,
+    gpu: DeviceInfo,
     cases: Vec<Case>,
     notes: Vec<String>,
     /// What is wrong with the whole.
@@ -40,7 +41,7 @@ pub(super) struct Report<'a> {
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(arguments: &Arguments, tested: &'a Opened, gpu: Gpu) -> Report<'a> {
+    pub(super) fn new(arguments: &Arguments, tested: &'a Opened, gpu: DeviceInfo) -> Report<'a> {
         Report {
             json: arguments.json,
             tested,
@@ -52,7 +53,7 @@ impl<'a> Report<'a> {
     }
 
     pub(super) fn begin(&self) {
-        self.show(&self.gpu.heading(&self.tested.path));
+        self.show(&heading(&self.gpu, &self.tested.path));
     }
 
     pub(super) fn add(&mut self, case: Case) {
@@ -110,7 +111,7 @@ impl<'a> Report<'a> {
             let report = json!({
                 "result": result,
                 "file": ReportedPath::from(&self.tested.path),
-                "gpu": self.gpu,
+                "gpu": gpu_json(&self.gpu),
                 "passed": right,
                 "failed": wrong,
                 "not_held_against_anything": unheld,
@@ -128,6 +129,18 @@ impl<'a> Report<'a> {
             print(&harmless(text, false));
         }
     }
+}
+
+fn gpu_json(gpu: &DeviceInfo) -> Value {
+    json!({
+        "name": gpu.name,
+        "capability": gpu.capability.to_string(),
+        "sms": gpu.sms,
+        "shared_bytes": gpu.shared_bytes,
+        "number": gpu.facts().capability,
+        "driver": gpu.driver_cuda(),
+        "driver_number": gpu.driver,
+    })
 }
 
 fn case_json(case: &Case, unheld: &[&str]) -> Value {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use cubinder_gpu::DeviceInfo;
 use cubinder_node::trial::Trial;
 
 use super::protocol::{Event, Fault, Job, Kind, VariantResult};
 use crate::cli::gpu::Stopped;
 use crate::cli::gpu::process::{Lost, Process};
-use crate::cli::gpu::protocol::Gpu;
 
 /// The results of a trial.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -51,7 +51,7 @@ const PURPOSE: &str = "runs kernels";
 pub(super) struct Supervisor {
     timeout: Duration,
     process: Option<Process>,
-    gpu: Gpu,
+    gpu: DeviceInfo,
     /// Why no other process could be started: nothing is run any more.
     lost: Option<String>,
 }
@@ -63,7 +63,7 @@ impl Supervisor {
         Ok(Supervisor { timeout, process: Some(process), gpu, lost: None })
     }
 
-    pub(super) fn gpu(&self) -> &Gpu {
+    pub(super) fn gpu(&self) -> &DeviceInfo {
         &self.gpu
     }
 
@@ -118,21 +118,24 @@ impl Supervisor {
                 }
             };
             match state.take(event) {
-                Ok(Next::More) => {}
-                Ok(Next::Done) => {
-                    self.process = Some(process);
-                    return Ended::Done;
+                Ok(None) => {}
+                Ok(Some(ended)) => {
+                    if ended == Ended::Done {
+                        self.process = Some(process);
+                    }
+                    return ended;
                 }
-                Ok(Next::Broken(variant)) => return Ended::Lost(variant),
                 Err(why) => return state.lost(Kind::Crash, process.end(why)),
             }
         }
     }
 }
 
+/// How a job ended.
+#[derive(Debug, PartialEq)]
 enum Ended {
     Done,
-    /// The process is lost; this variant was running.
+    /// The process is lost, or nothing can be run in it any more; this variant was running.
     Lost(Option<i32>),
 }
 
@@ -143,21 +146,12 @@ struct JobState<'o> {
     under_way: Option<i32>,
 }
 
-/// What comes after an event.
-#[derive(Debug, PartialEq)]
-enum Next {
-    More,
-    Done,
-    /// Nothing can be run in the process any more, after what came of this variant.
-    Broken(Option<i32>),
-}
-
 impl JobState<'_> {
-    /// Takes the next event of a job.
+    /// Takes the next event of a job. Returns how the job ended, if it did.
     ///
     /// # Errors
     /// If it cannot come now: then another one was lost, and the state is unknown.
-    fn take(&mut self, event: Event) -> Result<Next, &'static str> {
+    fn take(&mut self, event: Event) -> Result<Option<Ended>, &'static str> {
         match (event, self.under_way) {
             (Event::Starts(variant), None) => self.under_way = Some(variant),
             (Event::Unfit(id), Some(variant)) if id == variant => self.under_way = None,
@@ -166,15 +160,15 @@ impl JobState<'_> {
                 let is_broken = ran.is_broken;
                 self.outcome.add(ran);
                 if is_broken {
-                    return Ok(Next::Broken(variant));
+                    return Ok(Some(Ended::Lost(variant)));
                 }
             }
             (Event::Refused(why), None) => self.outcome.refused = Some(why),
             (Event::Differs(list), None) => self.outcome.differs = list,
-            (Event::Done, None) => return Ok(Next::Done),
+            (Event::Done, None) => return Ok(Some(Ended::Done)),
             _ => return Err("the process that runs kernels skipped something that it has to say"),
         }
-        Ok(Next::More)
+        Ok(None)
     }
 
     fn lost(&mut self, kind: Kind, text: String) -> Ended {
@@ -184,7 +178,7 @@ impl JobState<'_> {
 }
 
 fn lost(variant: Option<i32>, kind: Kind, text: String) -> VariantResult {
-    let fault = Fault { kind, tensor: None, text, elements: None, addresses: None };
+    let fault = Fault::new(kind, text);
     VariantResult {
         id: variant.unwrap_or(0),
         faults: vec![fault],
@@ -197,10 +191,10 @@ fn lost(variant: Option<i32>, kind: Kind, text: String) -> VariantResult {
 mod tests {
     use super::*;
 
-    fn after(events: Vec<Event>) -> Result<(Next, Vec<i32>), &'static str> {
+    fn after(events: Vec<Event>) -> Result<(Option<Ended>, Vec<i32>), &'static str> {
         let mut outcome = Outcome::default();
         let mut state = JobState { outcome: &mut outcome, under_way: None };
-        let mut next = Next::More;
+        let mut next = None;
         for event in events {
             next = state.take(event)?;
         }
@@ -224,23 +218,20 @@ mod tests {
                 Event::Done,
             ]
         };
-        assert_eq!(after(whole()), Ok((Next::Done, vec![1, 3])));
+        assert_eq!(after(whole()), Ok((Some(Ended::Done), vec![1, 3])));
         for left_out in 0..whole().len() - 1 {
             let mut events = whole();
             events.remove(left_out);
             assert!(after(events).is_err(), "without event {left_out}");
         }
         assert!(after(vec![ran(1)]).is_err());
-        assert_eq!(after(vec![ran(0), Event::Done]), Ok((Next::Done, vec![0])));
+        assert_eq!(after(vec![ran(0), Event::Done]), Ok((Some(Ended::Done), vec![0])));
         let broken = Event::Ran(VariantResult { id: 4, is_broken: true, ..VariantResult::default() });
-        assert_eq!(after(vec![Event::Starts(4), broken]), Ok((Next::Broken(Some(4)), vec![4])));
+        assert_eq!(after(vec![Event::Starts(4), broken]), Ok((Some(Ended::Lost(Some(4))), vec![4])));
     }
 
     #[test]
     fn a_variant_that_runs_again_counts_once() {
-        assert_eq!(
-            after(vec![Event::Starts(1), ran(1), Event::Starts(1), ran(1)]),
-            Ok((Next::More, vec![1]))
-        );
+        assert_eq!(after(vec![Event::Starts(1), ran(1), Event::Starts(1), ran(1)]), Ok((None, vec![1])));
     }
 }

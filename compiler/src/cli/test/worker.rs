@@ -17,17 +17,20 @@ use super::protocol::{Event, Job, VariantResult};
 use super::{Arguments, run};
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::{Greeting, receive};
-use crate::cli::gpu::worker::{Events, begin, gpu, objects};
+use crate::cli::gpu::worker::{Events, begin, objects};
+use crate::cli::output::environment_path;
 
 /// Runs jobs until there are no more, or until nothing can be run any more.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let nvrtc = arguments.nvrtc.as_deref();
-    let begun = begin(arguments.device, nvrtc, &ProjectOptions::default(), || arguments.open());
+    let begun = begin(arguments.device, nvrtc, &ProjectOptions::default(), || {
+        Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)
+    });
     let (events, context, opened) = match begun {
         Ok(begun) => begun,
         Err(code) => return code,
     };
-    events.say(&Greeting::Ready(gpu(context.device())));
+    events.say(&Greeting::Ready(context.device().clone()));
     Worker::new(arguments, (&context, events), &opened).serve();
     ExitCode::SUCCESS
 }
@@ -149,7 +152,6 @@ impl<'w> Worker<'w> {
 
 /// The Python that runs references.
 fn python(arguments: &Arguments) -> PathBuf {
-    let of_environment =
-        || std::env::var_os("CUBINDER_PYTHON").filter(|path| !path.is_empty()).map(PathBuf::from);
-    arguments.python.clone().or_else(of_environment).unwrap_or_else(|| PathBuf::from("python3"))
+    let named = arguments.python.clone().or_else(|| environment_path("CUBINDER_PYTHON"));
+    named.unwrap_or_else(|| PathBuf::from("python3"))
 }

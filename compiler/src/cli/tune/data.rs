@@ -6,7 +6,7 @@ use cubinder_launch::tensor_bytes;
 use cubinder_model::Input;
 use cubinder_node::trial::{InputData, Trial, layout};
 
-use crate::cli::gpu::shaped::{Shaped, given};
+use crate::cli::gpu::shaped::{Shaped, trial_data};
 
 /// The most bytes of random numbers for an input. A larger one repeats them.
 const MOST: u64 = 1 << 23;
@@ -15,18 +15,20 @@ const MOST: u64 = 1 << 23;
 ///
 /// # Errors
 /// Data of the case that the input cannot have.
-pub(super) fn held(node: &Shaped<'_>, trial: &Trial) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn inputs_bytes(node: &Shaped<'_>, trial: &Trial) -> Result<Vec<Vec<u8>>, String> {
     let inputs = node.plugin.inputs.iter().enumerate();
     let all = inputs.map(|(index, input)| match input.values {
         Some(_) => Ok(Vec::new()),
-        None => one(node, trial, index, input).map_err(|why| format!("the input `{}`: {why}", input.name)),
+        None => {
+            input_bytes(node, trial, index, input).map_err(|why| format!("the input `{}`: {why}", input.name))
+        }
     });
     all.collect()
 }
 
-fn one(node: &Shaped<'_>, trial: &Trial, index: usize, input: &Input) -> Result<Vec<u8>, String> {
+fn input_bytes(node: &Shaped<'_>, trial: &Trial, index: usize, input: &Input) -> Result<Vec<u8>, String> {
     let (ty, format, shape) = (node.ty(index), node.format(index), node.shape(index));
-    let columns = match given(trial, input) {
+    let columns = match trial_data(trial, input) {
         Some(InputData::File(_) | InputData::Numbers(_)) => None,
         // Whole rows, because columns have ranges of their own.
         Some(InputData::Columns(_)) => Some(shape.last().copied().unwrap_or(1).max(1)),

@@ -1,15 +1,15 @@
 //! `cubinder tune`.
 //!
 //! Owns the command. Variants are measured in a process of its own ([`worker`]), which may be lost; this one says what is measured
-//! ([`listed`]) and shows what came of it ([`report`]).
+//! ([`selection`]) and shows what came of it ([`report`]).
 
 mod data;
-mod listed;
 mod notes;
 mod output;
 mod project;
 mod protocol;
 mod report;
+mod selection;
 mod worker;
 
 use std::path::PathBuf;
@@ -17,6 +17,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use cubinder_gpu::DeviceInfo;
 use cubinder_gpu::measure::{Measured, Step};
 use cubinder_node::eval::Subject;
 use cubinder_node::trial::Trial;
@@ -24,27 +25,24 @@ use cubinder_node::tuning::Point;
 use cubinder_source::diagnostic::Diagnostic;
 
 use super::gpu::process::Process;
-use super::gpu::protocol::Gpu;
-use super::gpu::{NO_GPU, Opened, Stopped};
+use super::gpu::{Opened, Stopped};
 use super::node::WhichNode;
-use super::output::{MessageFormat, print, show};
-use listed::Described;
-use notes::Done;
+use super::output::{MessageFormat, finish, show};
+use notes::MeasuredCase;
 use output::Output;
 use protocol::{Event, Job};
 use report::{Outcome, Report};
+use selection::DescribedNode;
 
-pub(super) const LONG_ABOUT: &str = "\
-Measure how long each variant of a plugin takes on the GPU at hand.
-
-FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`: its cases say the shapes. Each variant that is valid for a case runs many times over; all of them \
-take turns, so that a clock that changes meets them alike. What was measured is written to a file, tuning/GPU.toml, in which points of other \
-plugins stay; `cubinder compile` packs it, and the fastest variant is taken. Shown are the device's own times without what the host needs to launch, which \
-variant is taken now, and which variants are never the fastest. Values are not looked at: `cubinder test` does that. A \
-manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
-
-Exit code 0 where all was measured, 1 where something was not, 3 where there is no GPU.";
-
+/// Measure how long each variant of a plugin takes on the GPU at hand.
+///
+/// FILE is a file of cases (docs/cases.md), or a manifest that names one with `tune`: its cases say the shapes. Each variant that is valid for a case
+/// runs many times over; all of them take turns, so that a clock that changes meets them alike. What was measured is written to a file,
+/// tuning/GPU.toml, in which points of other plugins stay; `cubinder compile` packs it, and the fastest variant is taken. Shown are the device's own
+/// times without what the host needs to launch, which variant is taken now, and which variants are never the fastest. Values are not looked at:
+/// `cubinder test` does that. A manifest is compiled for the GPU at hand alone. docs/tuning.md says more.
+///
+/// Exit code 0 where all was measured, 1 where something was not, 3 where there is no GPU.
 #[derive(Args)]
 pub(super) struct Arguments {
     /// A file of cases, or a manifest that names one
@@ -83,44 +81,23 @@ pub(super) struct Arguments {
     worker: bool,
 }
 
-impl Arguments {
-    fn format(&self) -> MessageFormat {
-        if self.json { MessageFormat::Json } else { MessageFormat::Human }
-    }
-
-    fn open(&self) -> Result<Opened, Vec<Diagnostic>> {
-        Opened::open(&self.file, self.on.as_deref(), &self.which)
-    }
-}
-
 pub(super) fn run(arguments: &Arguments) -> ExitCode {
     if arguments.worker {
         return worker::work(arguments);
     }
     match perform(arguments) {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(stopped) => stopped.report(arguments.json, |why| no_gpu(arguments, why)),
+        Ok(is_right) => finish(Ok(is_right), MessageFormat::Human),
+        Err(stopped) => stopped.report(arguments.json, "measure", None),
     }
-}
-
-fn no_gpu(arguments: &Arguments, why: &str) -> ExitCode {
-    if arguments.json {
-        print(&(serde_json::json!({"result": "no_gpu", "why": why}).to_string() + "\n"));
-    } else {
-        let error = Diagnostic::error("there is no GPU to measure on").note(why);
-        show(&mut [error], MessageFormat::Human);
-    }
-    ExitCode::from(NO_GPU)
 }
 
 /// Whether all was measured, and written if it should be.
 fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
-    let opened = arguments.open()?;
-    let cases = listed::cases(arguments, &opened)?;
-    let listed = listed::all(arguments, &opened, &cases)?;
+    let opened = Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)?;
+    let cases = selection::cases(arguments, &opened)?;
+    let selected = selection::select(arguments, &opened, &cases)?;
     let mut measuring = Measuring::start(Duration::from_secs(arguments.timeout.max(1)))?;
-    let (nodes, mut notes) = listed::described(&opened, listed, &measuring.gpu)?;
+    let (nodes, mut notes) = selection::describe_nodes(&opened, selected, &measuring.gpu)?;
     let output = Output::open(arguments, &cases, &measuring.gpu)?;
     let mut report = Report::new(arguments.json, arguments.case.is_none(), &opened, measuring.gpu.clone());
     report.begin();
@@ -129,19 +106,21 @@ fn perform(arguments: &Arguments) -> Result<bool, Stopped> {
         Ok(rate) => report.copies(rate),
         Err(error) => errors.push(error),
     }
-    for Described { trial, point } in nodes {
+    for DescribedNode { trial, point } in nodes {
         if measuring.is_over {
             notes.push(format!("`{}` was not measured: nothing can be run any more", trial.name));
             continue;
         }
         match measuring.node(&trial) {
-            Ok((measured, code)) => report.add(Done { point: Point { code: Some(code), ..point }, measured }),
+            Ok((measured, code)) => {
+                report.add(MeasuredCase { point: Point { code: Some(code), ..point }, measured });
+            }
             Err(error) => errors.push(error),
         }
     }
     // The results are shown even if they cannot be written: measuring took a while.
     let outcome = write(output, report.points(), &opened.subject, &mut errors);
-    show(&mut errors, arguments.format());
+    show(&mut errors, MessageFormat::new(arguments.json));
     report.end(&notes, &outcome, &errors);
     Ok(errors.is_empty())
 }
@@ -169,7 +148,7 @@ fn write(
 /// The process that measures.
 struct Measuring {
     process: Process,
-    gpu: Gpu,
+    gpu: DeviceInfo,
     timeout: Duration,
     /// Whether nothing can be measured any more: a kernel took the process with it, or the device.
     is_over: bool,

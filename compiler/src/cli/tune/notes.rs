@@ -8,7 +8,7 @@ use cubinder_node::eval::{Subject, resolve_query};
 use cubinder_node::tuning::{ALIKE, Point};
 
 /// A case that was measured.
-pub(super) struct Done {
+pub(super) struct MeasuredCase {
     pub(super) point: Point,
     pub(super) measured: Measured,
 }
@@ -24,7 +24,7 @@ pub(super) fn ranking(measured: &Measured) -> Vec<&Timing> {
 const STEADY: f64 = 1.05;
 
 /// Only all cases together show which variants could be removed.
-pub(super) fn of_all(subject: &Subject, done: &[Done], is_whole: bool) -> Vec<String> {
+pub(super) fn of_all(subject: &Subject, done: &[MeasuredCase], is_whole: bool) -> Vec<String> {
     let mut notes: Vec<String> = taken_note(done).into_iter().chain(spread_note(done)).collect();
     if is_whole {
         let never = never_fastest(subject, done).into_iter();
@@ -35,7 +35,7 @@ pub(super) fn of_all(subject: &Subject, done: &[Done], is_whole: bool) -> Vec<St
 
 /// The variants that are the fastest in no case, as far as that is known: an id has a row for each type, format and attribute for which it is
 /// compiled, and all of them have to have been measured.
-fn never_fastest(subject: &Subject, done: &[Done]) -> Vec<i32> {
+fn never_fastest(subject: &Subject, done: &[MeasuredCase]) -> Vec<i32> {
     let plugin = &subject.plugin;
     let measured: BTreeSet<usize> = done.iter().flat_map(|done| rows(subject, done)).collect();
     let ids: BTreeSet<i32> = plugin.variants.iter().map(|variant| variant.id).collect();
@@ -49,7 +49,7 @@ fn never_fastest(subject: &Subject, done: &[Done]) -> Vec<i32> {
 }
 
 /// The rows of the plugin's variants that were measured in a case.
-fn rows(subject: &Subject, done: &Done) -> Vec<usize> {
+fn rows(subject: &Subject, done: &MeasuredCase) -> Vec<usize> {
     let Ok(resolved) = resolve_query(subject, &done.point.query) else { return Vec::new() };
     let node = resolved.signature();
     let is_measured = |variant: &Variant| {
@@ -61,13 +61,14 @@ fn rows(subject: &Subject, done: &Done) -> Vec<usize> {
 }
 
 /// How good is what is taken now.
-fn taken_note(done: &[Done]) -> Option<String> {
-    let ratio = |done: &Done| {
+fn taken_note(done: &[MeasuredCase]) -> Option<String> {
+    let ratio = |done: &MeasuredCase| {
         let best = ranking(&done.measured).first()?.microseconds.median;
         let taken = done.measured.variants.iter().find(|timed| timed.variant == done.measured.automatic)?;
         Some(taken.microseconds.median / best)
     };
-    let ratios: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
+    let ratios: Vec<(f64, &MeasuredCase)> =
+        done.iter().filter_map(|done| Some((ratio(done)?, done))).collect();
     let right = ratios.iter().filter(|(ratio, _)| *ratio <= ALIKE).count();
     let (worst, case) = ratios.iter().max_by(|one, other| one.0.total_cmp(&other.0))?;
     let mut note = format!("what is taken now is one of the fastest in {right} of {} cases", ratios.len());
@@ -79,10 +80,10 @@ fn taken_note(done: &[Done]) -> Option<String> {
 }
 
 /// That times are far apart.
-fn spread_note(done: &[Done]) -> Option<String> {
+fn spread_note(done: &[MeasuredCase]) -> Option<String> {
     let spread = |timed: &Timing| timed.microseconds.upper_quartile / timed.microseconds.lower_quartile;
-    let worst = |done: &Done| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
-    let all: Vec<(f64, &Done)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
+    let worst = |done: &MeasuredCase| done.measured.variants.iter().map(spread).max_by(f64::total_cmp);
+    let all: Vec<(f64, &MeasuredCase)> = done.iter().filter_map(|done| Some((worst(done)?, done))).collect();
     let unsteady = all.iter().filter(|(spread, _)| *spread > STEADY).count();
     let (worst, case) = all.iter().max_by(|one, other| one.0.total_cmp(&other.0)).filter(|_| unsteady > 0)?;
     Some(format!(
@@ -94,7 +95,7 @@ fn spread_note(done: &[Done]) -> Option<String> {
     ))
 }
 
-fn is_among_fastest(done: &Done, id: i32) -> bool {
+fn is_among_fastest(done: &MeasuredCase, id: i32) -> bool {
     let median = |timed: &Timing| timed.microseconds.median;
     let best = ranking(&done.measured).first().map(|timed| median(timed));
     let own = done.measured.variants.iter().find(|timed| timed.variant == id).map(median);
@@ -162,7 +163,7 @@ x = "x"
 y = "y"
 "#;
 
-    fn done(ty: &str, times: &[(i32, f64)]) -> Done {
+    fn done(ty: &str, times: &[(i32, f64)]) -> MeasuredCase {
         let timed = |(variant, time): &(i32, f64)| Timing {
             variant: *variant,
             label: String::new(),
@@ -179,7 +180,7 @@ y = "y"
             ..Point::default()
         };
         let variants = times.iter().map(timed).collect();
-        Done { point, measured: Measured { bytes: 1, automatic: 1, variants } }
+        MeasuredCase { point, measured: Measured { bytes: 1, automatic: 1, variants } }
     }
 
     #[test]
@@ -190,7 +191,7 @@ y = "y"
         };
         let f32 = [(1, 2.0), (3, 1.0), (4, 3.0)];
         let f16 = [(1, 2.0), (3, 1.0), (4, 3.0), (2, 5.0)];
-        let never = |done: &[Done]| never_fastest(&subject, done);
+        let never = |done: &[MeasuredCase]| never_fastest(&subject, done);
         assert_eq!(
             never(&[done("f32", &f32), done("f16", &f16)]),
             [1],

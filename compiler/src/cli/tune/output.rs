@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cubinder_compiler::project::config_above;
-use cubinder_model::fit::ComputeCapability;
+use cubinder_gpu::DeviceInfo;
 use cubinder_node::cases::Cases;
 use cubinder_node::eval::Subject;
 use cubinder_node::tuning::{self, Device, Point, ReplacedPoints, Tuning};
@@ -12,8 +12,8 @@ use cubinder_source::diagnostic::Diagnostic;
 use cubinder_source::path;
 
 use super::Arguments;
-use super::project::{FOLDER, MeasuredProject, Unpacked, here};
-use crate::cli::gpu::protocol::Gpu;
+use super::project::{FOLDER, MeasuredProject, Unpacked};
+use crate::cli::output::current_folder;
 
 /// The file of measured times to write.
 pub(super) struct Output {
@@ -35,18 +35,17 @@ impl Output {
     pub(super) fn open(
         arguments: &Arguments,
         cases: &Cases,
-        gpu: &Gpu,
+        gpu: &DeviceInfo,
     ) -> Result<Option<Output>, Vec<Diagnostic>> {
         if arguments.dry_run {
             return Ok(None);
         }
-        let device = device(gpu).ok_or_else(|| {
-            vec![Diagnostic::error(format!("`{}` is no compute capability of a GPU", gpu.capability))]
-        })?;
+        let DeviceInfo { name, capability, sms, driver, .. } = gpu.clone();
+        let device = Device { name, capability, sms, driver: u32::try_from(driver).ok() };
         let manifest = manifest(cases);
-        let path = path(arguments, manifest.as_deref(), &device).map_err(|error| vec![error])?;
+        let path = path(arguments, manifest.as_deref(), &device)?;
         tuning::read_for_device(&path, &device)?;
-        tuning::prepare(&path).map_err(|error| vec![error])?;
+        tuning::prepare(&path)?;
         let (is_whole, file) = (arguments.case.is_none(), arguments.file.clone());
         Ok(Some(Output { path, device, is_whole, manifest, file }))
     }
@@ -66,7 +65,7 @@ impl Output {
             false => ReplacedPoints::SameNodes(subject),
         };
         let merged = tuning::merged(known.clone(), new, replaced);
-        tuning::save(path, &merged).map_err(|error| vec![error])?;
+        tuning::save(path, &merged)?;
         Ok(Written {
             path: path::shown(path),
             points: count,
@@ -103,16 +102,6 @@ pub(super) struct Written {
     pub(super) alike: Vec<(PathBuf, String)>,
 }
 
-fn device(gpu: &Gpu) -> Option<Device> {
-    let (major, minor) = gpu.capability.split_once('.')?;
-    Some(Device {
-        name: gpu.name.clone(),
-        capability: ComputeCapability { major: major.parse().ok()?, minor: minor.parse().ok()? },
-        sms: u32::try_from(gpu.sms).ok()?,
-        driver: u32::try_from(gpu.driver_number).ok(),
-    })
-}
-
 /// The file of `--out`, or that of the GPU in its folder; else in the folder of tuning.
 ///
 /// # Errors
@@ -144,5 +133,7 @@ fn manifest(cases: &Cases) -> Option<PathBuf> {
 fn home(arguments: &Arguments, manifest: Option<&Path>) -> PathBuf {
     let folder = |path: &Path| path.parent().map(Path::to_path_buf).unwrap_or_default();
     let Some(manifest) = manifest else { return folder(&arguments.file) };
-    folder(&config_above(manifest, &here()).unwrap_or_else(|| manifest.to_owned()))
+    folder(
+        &config_above(manifest, &current_folder().unwrap_or_default()).unwrap_or_else(|| manifest.to_owned()),
+    )
 }

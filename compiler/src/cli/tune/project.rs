@@ -9,6 +9,8 @@ use cubinder_node::eval;
 use cubinder_node::tuning::{Point, Tuning};
 use cubinder_source::{path, source};
 
+use crate::cli::output::{current_folder, open_project};
+
 /// The folder of files of tuning, beside `cubinder.toml` or a manifest.
 pub(super) const FOLDER: &str = "tuning";
 
@@ -34,7 +36,7 @@ impl MeasuredProject {
             Some(manifest) => {
                 opened(ProjectOptions { manifests: vec![manifest.to_owned()], ..ProjectOptions::default() })?
             }
-            None => match config_above(cases, &here()) {
+            None => match config_above(cases, &current_folder().unwrap_or_default()) {
                 Some(config) => opened(ProjectOptions { config: Some(config), ..ProjectOptions::default() })?,
                 None => Project::default(),
             },
@@ -86,7 +88,7 @@ impl MeasuredProject {
 }
 
 fn opened(asked: ProjectOptions) -> Option<Project> {
-    Project::open_around(ProjectOptions { is_measured: true, ..asked }, &here()).ok()?.pop()
+    open_project(ProjectOptions { is_measured: true, ..asked }).ok()?
 }
 
 /// The manifests in the folder of one.
@@ -113,8 +115,4 @@ fn pattern(file: &Path, folder: &Path) -> String {
         true => format!("{FOLDER}/*.toml"),
         false => config::escaped(named),
     }
-}
-
-pub(super) fn here() -> PathBuf {
-    std::env::current_dir().unwrap_or_default()
 }

@@ -1,19 +1,21 @@
 //! What is shown, to people as it comes and to programs at the end.
 
+use cubinder_gpu::DeviceInfo;
 use cubinder_gpu::measure::Timing;
 use cubinder_gpu::timing::Spread;
 use cubinder_launch::shape_text;
 use cubinder_node::tuning::Point;
 use cubinder_source::diagnostic::{Diagnostic, harmless};
 use cubinder_source::reported_path::ReportedPath;
+use cubinder_source::words::quoted;
 use serde_json::{Value, json};
 
-use super::listed::point_json;
-use super::notes::{self, Done, ranking};
+use super::notes::{self, MeasuredCase, ranking};
 use super::output::Written;
 use super::project::Unpacked;
+use super::selection::point_json;
 use crate::cli::gpu::Opened;
-use crate::cli::gpu::protocol::Gpu;
+use crate::cli::gpu::protocol::heading;
 use crate::cli::obligations::failed_json;
 use crate::cli::output::print;
 
@@ -26,19 +28,19 @@ pub(super) struct Report<'a> {
     /// Whether all cases are measured.
     is_whole: bool,
     opened: &'a Opened,
-    gpu: Gpu,
+    gpu: DeviceInfo,
     /// Bytes a second.
     copies: Option<f64>,
-    done: Vec<Done>,
+    done: Vec<MeasuredCase>,
 }
 
 impl<'a> Report<'a> {
-    pub(super) fn new(json: bool, is_whole: bool, opened: &'a Opened, gpu: Gpu) -> Report<'a> {
+    pub(super) fn new(json: bool, is_whole: bool, opened: &'a Opened, gpu: DeviceInfo) -> Report<'a> {
         Report { json, is_whole, opened, gpu, copies: None, done: Vec::new() }
     }
 
     pub(super) fn begin(&self) {
-        self.show(&self.gpu.heading(&self.opened.path));
+        self.show(&heading(&self.gpu, &self.opened.path));
     }
 
     pub(super) fn copies(&mut self, rate: Option<f64>) {
@@ -48,7 +50,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    pub(super) fn add(&mut self, done: Done) {
+    pub(super) fn add(&mut self, done: MeasuredCase) {
         self.show(&table(&done));
         self.done.push(done);
     }
@@ -56,7 +58,7 @@ impl<'a> Report<'a> {
     /// The points for the file, without those that launch nothing.
     pub(super) fn points(&self) -> Vec<Point> {
         let time = |timed: &Timing| (timed.variant, timed.microseconds.median);
-        let point = |done: &Done| Point {
+        let point = |done: &MeasuredCase| Point {
             microseconds: done.measured.variants.iter().map(time).collect(),
             ..done.point.clone()
         };
@@ -80,11 +82,11 @@ impl<'a> Report<'a> {
             self.show(&format!("wrote {} ({points} points; {others} others stay)\n", path.display()));
         }
         if self.json {
-            let Gpu { name, capability, sms, driver_number, .. } = &self.gpu;
+            let DeviceInfo { name, capability, sms, driver, .. } = &self.gpu;
             let mut report = if errors.is_empty() { json!({"result": "tuned"}) } else { failed_json(errors) };
             report["file"] = json!(ReportedPath::from(&self.opened.path));
             report["device"] =
-                json!({"name": name, "capability": capability, "sms": sms, "driver": driver_number});
+                json!({"name": name, "capability": capability.to_string(), "sms": sms, "driver": driver});
             report["copy_gigabytes_per_second"] = self.copies.map(|rate| (rate / 1e8).round() / 10.0).into();
             report["cases"] = self.done.iter().map(done_json).collect();
             report["written"] = json!(written.map(|written| ReportedPath::from(&written.path)));
@@ -100,7 +102,7 @@ impl<'a> Report<'a> {
     }
 }
 
-fn done_json(done: &Done) -> Value {
+fn done_json(done: &MeasuredCase) -> Value {
     let mut case = point_json(&done.point);
     case["bytes"] = done.measured.bytes.into();
     case["automatic"] = done.measured.automatic.into();
@@ -109,8 +111,8 @@ fn done_json(done: &Done) -> Value {
 }
 
 /// A case for people: its variants, the fastest first.
-fn table(done: &Done) -> String {
-    let Done { point, measured } = done;
+fn table(done: &MeasuredCase) -> String {
+    let MeasuredCase { point, measured } = done;
     let mut words: Vec<String> = point
         .query
         .types
@@ -152,10 +154,9 @@ fn written_notes(written: &Written) -> impl Iterator<Item = String> {
 
 /// That points were removed which nothing could pack any more.
 fn gone_note(written: &Written) -> Option<String> {
-    let versions: Vec<String> = written.gone.iter().map(|version| format!("`{version}`")).collect();
-    let plural = if versions.len() == 1 { "" } else { "s" };
-    let what = format!("what was measured of version{plural} {} went", versions.join(", "));
-    (!versions.is_empty()).then(|| format!("{what}: no manifest has it any more"))
+    let plural = if written.gone.len() == 1 { "" } else { "s" };
+    let what = format!("what was measured of version{plural} {} went", quoted(&written.gone));
+    (!written.gone.is_empty()).then(|| format!("{what}: no manifest has it any more"))
 }
 
 /// How what was written is packed, where nothing does so yet.

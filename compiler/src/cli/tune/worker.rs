@@ -16,7 +16,7 @@ use super::{Arguments, data};
 use crate::cli::gpu::Opened;
 use crate::cli::gpu::protocol::{Greeting, receive};
 use crate::cli::gpu::shaped::Shaped;
-use crate::cli::gpu::worker::{Events, begin, gpu, objects};
+use crate::cli::gpu::worker::{Events, begin, objects};
 
 /// The bytes that are copied for the rate of copies: far more than caches hold.
 const COPIED: usize = 256 << 20;
@@ -26,7 +26,9 @@ const COPIES: u32 = 15;
 /// Measures until there is no more, or until nothing can be run any more.
 pub(super) fn work(arguments: &Arguments) -> ExitCode {
     let asked = ProjectOptions { is_measured: true, ..ProjectOptions::default() };
-    let begun = begin(arguments.device, arguments.nvrtc.as_deref(), &asked, || arguments.open());
+    let begun = begin(arguments.device, arguments.nvrtc.as_deref(), &asked, || {
+        Opened::open(&arguments.file, arguments.on.as_deref(), &arguments.which)
+    });
     let (events, context, Opened { subject, .. }) = match begun {
         Ok(begun) => begun,
         Err(code) => return code,
@@ -35,7 +37,7 @@ pub(super) fn work(arguments: &Arguments) -> ExitCode {
         Ok(stream) => stream,
         Err(error) => return events.fail(&[Diagnostic::error(error.to_string())]),
     };
-    events.say(&Greeting::Ready(gpu(context.device())));
+    events.say(&Greeting::Ready(context.device().clone()));
     let code = Code::new(&context, objects(&subject));
     let worker = Worker { events, context: &context, code: &code, stream: &stream, subject: &subject };
     let mut jobs = std::io::stdin().lock();
@@ -74,7 +76,7 @@ impl Worker<'_> {
         let device = self.context.device();
         let shaped = Shaped::new(self.subject, &trial.query, device.facts());
         let shaped = shaped.map_err(|why| RunError::Refused(why.text()))?;
-        let held = data::held(&shaped, trial).map_err(RunError::Refused)?;
+        let held = data::inputs_bytes(&shaped, trial).map_err(RunError::Refused)?;
         let bench = Bench { context: self.context, code: self.code, stream: self.stream };
         let measured = measure(bench, &shaped.node(), &held, Effort::default(), &mut |step| {
             self.events.say(&Event::Step(step));

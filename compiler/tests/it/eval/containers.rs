@@ -24,7 +24,7 @@ fn code() -> CodeObject {
     let bytes = b"no machine code".to_vec();
     CodeObject {
         target: "sm_80".parse().unwrap(),
-        digest: Digest::of(&bytes),
+        digest: Digest::compute(&bytes),
         kernels: vec![kernel],
         bytes: bytes.into(),
     }
@@ -73,7 +73,7 @@ fn libraries_and_engines_are_evaluated_too() {
             input_ranks: None,
         })
     };
-    let lost = Digest::of(b"elsewhere");
+    let lost = Digest::compute(b"elsewhere");
     // A node stands in an engine twice.
     let engine = [b"engine".as_slice(), &node, &node, &bytes, &reference(digest), &reference(lost)].concat();
     project.write("model.plan", engine);
@@ -180,7 +180,7 @@ fn what_no_gpu_of_its_code_can_launch_is_refused() {
                 let bytes = format!("code for {target}").into_bytes();
                 CodeObject {
                     target: target.parse().unwrap(),
-                    digest: Digest::of(&bytes),
+                    digest: Digest::compute(&bytes),
                     bytes: bytes.into(),
                     ..code()
                 }

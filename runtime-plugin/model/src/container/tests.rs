@@ -30,7 +30,7 @@ fn int(value: i64) -> Expr {
 fn code(kind: TargetKind, bytes: &[u8]) -> CodeObject {
     CodeObject {
         target: target(kind),
-        digest: Digest::of(bytes),
+        digest: Digest::compute(bytes),
         kernels: vec![KernelFacts {
             symbol: "_Z3addPKfPf".to_owned(),
             registers: Some(16),
@@ -144,7 +144,7 @@ pub(crate) fn node() -> Node {
 fn reference() -> NodeReference {
     NodeReference {
         workspace_bytes: Some(1 << 20),
-        bundle: Digest::of(b"bundle").shortened(),
+        bundle: Digest::compute(b"bundle").shortened(),
         plugin: 5,
         attributes: vec![Value::Array(vec![Value::Int(-1)])],
         row: Some(3),
@@ -156,7 +156,7 @@ fn reference() -> NodeReference {
 fn node_with_packed_code() -> Node {
     let text = [b".version 9.0\n".to_vec(), b"add.s32 %r1, %r2, %r3;\n".repeat(9)].concat();
     let mut node = node();
-    node.code[1].digest = Digest::of(&text);
+    node.code[1].digest = Digest::compute(&text);
     node.code[1].bytes = CodeBytes::pack(text);
     assert!(node.code[1].bytes.is_packed());
     node
@@ -279,7 +279,7 @@ fn an_older_format_is_refused_by_name() {
 #[test]
 fn compressed_code_is_held_against_its_digest_when_it_is_unpacked() {
     let mut node = node_with_packed_code();
-    node.code[1].digest = Digest::of(b"other");
+    node.code[1].digest = Digest::compute(b"other");
     let bytes = write_node(&node);
     let error = read(&bytes).unwrap_err().to_string();
     assert!(error.ends_with("it does not have its digest"), "{error}");

@@ -44,7 +44,7 @@ fn measured(plugin: &Plugin) -> TunedDevice {
 
 /// The code of a bundle of [`bundle`], compressed.
 pub(crate) fn packed_code() -> CodeObject {
-    CodeObject { digest: Digest::of(LONG_CODE), bytes: CodeBytes::pack(LONG_CODE.to_vec()), ..code() }
+    CodeObject { digest: Digest::compute(LONG_CODE), bytes: CodeBytes::pack(LONG_CODE.to_vec()), ..code() }
 }
 
 fn code() -> CodeObject {
@@ -58,7 +58,7 @@ fn code() -> CodeObject {
     };
     CodeObject {
         target: TARGET,
-        digest: Digest::of(CODE),
+        digest: Digest::compute(CODE),
         kernels: vec![kernel],
         bytes: CODE.to_vec().into(),
     }

@@ -72,7 +72,7 @@ fn records(input: &[u8]) -> [Vec<u8>; 2] {
     let length = (section.len() as u32).to_le_bytes();
     section.iter_mut().skip(12).zip(length).for_each(|(to, from)| *to = from);
     let hashed: Vec<u8> = section.iter().take(16).chain(section.iter().skip(24)).copied().collect();
-    let digest = Digest::of(&hashed).shortened().0;
+    let digest = Digest::compute(&hashed).shortened().0;
     section.iter_mut().skip(16).zip(digest).for_each(|(to, from)| *to = from);
     [input.to_vec(), section]
 }
@@ -96,7 +96,7 @@ fn read_record(section: &[u8]) {
             first,
             "the encoding is not canonical"
         );
-        assert_eq!(record.of_some(&[], &[]).code.len(), 0);
+        assert_eq!(record.retain_code(&[], &[]).code.len(), 0);
     }
     let behind = [smallest().as_slice(), section].concat();
     if let Ok(report) = inspect::inspect("fuzz", &behind) {
@@ -109,7 +109,7 @@ fn framed_reference(model: &[u8]) -> Vec<u8> {
     let mut bytes = REFERENCE_MAGIC.to_vec();
     bytes.extend((FORMAT_VERSION as u16).to_le_bytes());
     bytes.extend(((REFERENCE_HEADER_BYTES + model.len()) as u32).to_le_bytes());
-    let digest = Digest::of(&[bytes.as_slice(), model].concat());
+    let digest = Digest::compute(&[bytes.as_slice(), model].concat());
     bytes.extend(digest.shortened().0);
     bytes.extend(model);
     bytes
@@ -121,7 +121,7 @@ fn framed(kind: u32, body: &[u8]) -> Vec<u8> {
     bytes.extend(FORMAT_VERSION.to_le_bytes());
     bytes.extend(kind.to_le_bytes());
     bytes.extend(((HEADER_BYTES + body.len()) as u64).to_le_bytes());
-    let digest = Digest::of(&[bytes.as_slice(), body].concat());
+    let digest = Digest::compute(&[bytes.as_slice(), body].concat());
     bytes.extend(digest.0);
     bytes.extend(body);
     bytes
@@ -148,7 +148,7 @@ fn read(bytes: &[u8]) {
 /// As `cubinder inspect` would.
 fn inspect(bytes: &[u8]) {
     if let Ok(report) = inspect::inspect("fuzz", bytes) {
-        show_table(&inspect::table(&report, inspect::Detail::Full));
+        show_table(&inspect::table(&report, inspect::Verbosity::Full));
     }
 }
 

@@ -277,7 +277,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
         let input_ranks = Some(plugin.inputs.iter().map(|input| input.rank_min).collect());
         let reference = NodeReference {
             workspace_bytes: None,
-            bundle: Digest::of(b"bundle").shortened(),
+            bundle: Digest::compute(b"bundle").shortened(),
             plugin: 0,
             attributes: attributes.clone(),
             row: Some(0),
@@ -300,7 +300,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
 
 /// Models of records: of text that was compiled, as a library and as a node have it, and of code of another compiler.
 fn records() -> Vec<Vec<u8>> {
-    let file = |path: &str| File { path: path.to_owned(), digest: Digest::of(path.as_bytes()) };
+    let file = |path: &str| File { path: path.to_owned(), digest: Digest::compute(path.as_bytes()) };
     let source = |read: Read| Origin::Source {
         file: file("kernels/k.cu"),
         read,

@@ -36,7 +36,7 @@ impl CodeEntry {
         let bytes = if target.kind == TargetKind::Cubin { cubin } else { ptx };
         let symbol =
             lowered_names.into_iter().next().filter(|symbol| !symbol.is_empty() && !bytes.is_empty())?;
-        let digest = Digest::of(&bytes);
+        let digest = Digest::compute(&bytes);
         let packed = CodeBytes::pack(bytes);
         let unpacked = packed.is_packed().then(|| packed.unpacked_length());
         Some(CodeEntry { nvrtc, symbol, log, digest, unpacked, stored: packed.stored().to_vec() })

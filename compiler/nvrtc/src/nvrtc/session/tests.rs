@@ -39,7 +39,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     };
     let whole = right.object.bytes.unpack(right.object.digest).unwrap().to_vec();
     let as_no_code_is = CodeEntry { unpacked: Some(1), stored: Vec::new(), ..entry(&whole) };
-    let of_other_code = CodeEntry { digest: Digest::of(b"other"), ..entry(&whole) };
+    let of_other_code = CodeEntry { digest: Digest::compute(b"other"), ..entry(&whole) };
     for wrong in [entry(b"no code"), entry(&whole[..whole.len() / 2]), as_no_code_is, of_other_code] {
         let session = session();
         let key = session.key("code", &prepared, Purpose::Code(target));
@@ -219,7 +219,7 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
         let cache = tempfile::tempdir().unwrap();
         let session = Session::new(toolkit.clone(), settings.clone(), Cache::open(cache.path())).unwrap();
         let prepared = session.prepare(unit(folder.path(), text, "k", &[]));
-        let key = Digest::of(b"key");
+        let key = Digest::compute(b"key");
         session.store(&prepared, &key, &1_u32, &read);
         session.cache.get(&key).is_some()
     };
@@ -272,9 +272,12 @@ fn a_session_knows_what_a_unit_includes() {
     let names = session.names_taken(&plain).unwrap().into_iter().collect::<Vec<_>>().join(" ");
     assert_eq!(names, "M N");
     assert_eq!(session.included_files(&plain), Some(vec![at("own/a.h").as_path()]));
-    let digest = Digest::of(b"int n = manifest::N;");
+    let digest = Digest::compute(b"int n = manifest::N;");
     assert_eq!(session.found_files(&plain).collect::<Vec<_>>(), [(at("own/a.h").as_path(), digest)]);
-    assert_eq!(session.found_headers(&plain).collect::<Vec<_>>(), [(Path::new("other.h"), Digest::of(b""))]);
+    assert_eq!(
+        session.found_headers(&plain).collect::<Vec<_>>(),
+        [(Path::new("other.h"), Digest::compute(b""))]
+    );
     let computed = prepare("#include NAME\n#include \"a.h\"\n");
     assert!(computed.has_computed_includes());
     assert_eq!((session.included_files(&computed), session.names_taken(&computed)), (None, None));
@@ -302,7 +305,7 @@ fn the_warning_of_the_cache_is_that_of_the_session() {
     let session = Session::new(toolkit, Settings::default(), cache).unwrap();
     assert_eq!(session.take_cache_warning(), None);
     let prepared = session.prepare(unit(folder.path(), KERNEL, "k", &[]));
-    session.store(&prepared, &Digest::of(b"key"), &1_u32, &ReadFiles::NotAsked);
+    session.store(&prepared, &Digest::compute(b"key"), &1_u32, &ReadFiles::NotAsked);
     assert!(session.take_cache_warning().is_some());
 }
 

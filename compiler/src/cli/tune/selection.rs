@@ -1,5 +1,6 @@
 //! What is measured: the cases that describe nodes which run.
 
+use cubinder_gpu::DeviceInfo;
 use cubinder_node::cases::{self, Cases};
 use cubinder_node::eval::{self, SubjectOrigin, value_json};
 use cubinder_node::query::{Query, RawAttributeValue};
@@ -10,17 +11,16 @@ use serde_json::{Map, Value, json};
 
 use super::Arguments;
 use crate::cli::gpu::Opened;
-use crate::cli::gpu::protocol::Gpu;
 use crate::cli::gpu::shaped::{ShapeError, Shaped};
 
 /// The cases that are measured, and what there is to say of others.
-pub(super) struct All {
+pub(super) struct Selection {
     list: Vec<Trial>,
     notes: Vec<String>,
 }
 
 /// A case with its node.
-pub(super) struct Described {
+pub(super) struct DescribedNode {
     pub(super) trial: Trial,
     /// Without times.
     pub(super) point: Point,
@@ -50,7 +50,11 @@ pub(super) fn cases(arguments: &Arguments, opened: &Opened) -> Result<Cases, Vec
 ///
 /// # Errors
 /// Every mistake in them, and where none is left.
-pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Result<All, Vec<Diagnostic>> {
+pub(super) fn select(
+    arguments: &Arguments,
+    opened: &Opened,
+    cases: &Cases,
+) -> Result<Selection, Vec<Diagnostic>> {
     let is_wanted = |name: &str| arguments.case.as_ref().is_none_or(|part| name.contains(part.as_str()));
     let (mut list, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
     for case in cases.list.iter().filter(|case| is_wanted(&case.name)) {
@@ -72,7 +76,7 @@ pub(super) fn all(arguments: &Arguments, opened: &Opened, cases: &Cases) -> Resu
                 .note(format!("the cases are {}", cases.names())),
         );
     }
-    if errors.is_empty() { Ok(All { list, notes }) } else { Err(errors) }
+    if errors.is_empty() { Ok(Selection { list, notes }) } else { Err(errors) }
 }
 
 /// Addresses are what memory gives: the best ones. A reference is not asked.
@@ -85,13 +89,13 @@ fn without_addresses(trial: Trial) -> Trial {
 ///
 /// # Errors
 /// What the runtime would refuse.
-pub(super) fn described(
+pub(super) fn describe_nodes(
     opened: &Opened,
-    all: All,
-    gpu: &Gpu,
-) -> Result<(Vec<Described>, Vec<String>), Vec<Diagnostic>> {
-    let All { list, mut notes } = all;
-    let (mut described, mut errors) = (Vec::<Described>::new(), Vec::new());
+    selected: Selection,
+    gpu: &DeviceInfo,
+) -> Result<(Vec<DescribedNode>, Vec<String>), Vec<Diagnostic>> {
+    let Selection { list, mut notes } = selected;
+    let (mut described, mut errors) = (Vec::<DescribedNode>::new(), Vec::new());
     for trial in list {
         match Shaped::new(&opened.subject, &trial.query, gpu.facts()) {
             Ok(node) => {
@@ -100,7 +104,7 @@ pub(super) fn described(
                     Some(known) => {
                         notes.push(format!("`{}` is the same node as `{}`", trial.name, known.trial.name));
                     }
-                    None => described.push(Described { trial, point }),
+                    None => described.push(DescribedNode { trial, point }),
                 }
             }
             Err(ShapeError::Mistaken(mistakes)) => errors.extend(mistakes),

@@ -1,4 +1,4 @@
-//! Claims, settled.
+//! Decides claims: proved, refuted or open.
 //!
 //! Owns how often something is proved: claims that say the same of the same cases are one, what holds without a guard holds with
 //! it, a case that refutes without a guard is tried first with it, and claims about the same cases share what is known of these.
@@ -38,9 +38,9 @@ impl<'p> Domains<'p> {
     }
 }
 
-/// Settles claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
+/// Decides claims: obligations, an error for what is always wrong, a warning for what a case refutes that can be met.
 /// Of rows that no node can have nothing is claimed: it would be proved and tell nothing.
-pub(super) fn settle(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
+pub(super) fn decide(view: &DraftView<'_>, mut claims: Vec<Claim>, checked: &mut CheckedDraft) {
     claims.retain(|claim| claim.conditioned_row().is_none_or(|row| !view.has_no_node(row)));
     let (mut groups, cases) = grouped(view, &claims);
     let mut order: Vec<(Cases, usize)> = cases.into_iter().zip(0..).collect();

@@ -1,6 +1,4 @@
-//! What `dlclose` leaves behind of the library: nothing.
-//!
-//! A separate program: it counts the bytes that the whole process has allocated.
+//! `dlclose` frees all memory. A separate program, because it counts the process's allocated bytes.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
 #![allow(clippy::expect_used)] // helpers of tests
@@ -9,16 +7,16 @@
 use std::ffi::{CString, c_void};
 use std::os::unix::ffi::OsStrExt;
 
-/// The library beside this test, as cargo builds it.
+/// Returns the library that cargo built beside this test.
 fn library() -> CString {
     let test = std::env::current_exe().expect("a test has a path");
     let folder = test.parent().expect("a test lies in a folder");
     CString::new(folder.join("libcubinder.so").as_os_str().as_bytes()).expect("no NUL in a path")
 }
 
-/// Bytes that are allocated in the whole process.
+/// Returns the process's allocated bytes.
 fn allocated() -> usize {
-    // SAFETY: it only counts.
+    // SAFETY: `mallinfo2` only reads counters.
     let info = unsafe { libc::mallinfo2() };
     info.uordblks + info.hblkhd
 }
@@ -27,8 +25,7 @@ fn allocated() -> usize {
 fn opening_and_closing_leaks_nothing() {
     let path = library();
     let cycle = || {
-        // SAFETY: the path is a text; the function has the signature that TensorRT calls it with, and nothing of the library
-        // is used after it is closed.
+        // SAFETY: a C string, TensorRT's signature, and no use after closing.
         unsafe {
             let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL);
             assert!(!handle.is_null(), "{path:?}");
@@ -38,12 +35,12 @@ fn opening_and_closing_leaks_nothing() {
                 std::mem::transmute(function);
             let mut count = 0;
             get_creators(&raw mut count);
-            // That of today's engines, and one that refuses those of each older format.
+            // One creator for current engines, and one that rejects older formats.
             assert_eq!((libc::dlclose(handle), count), (0, 2));
             assert!(libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_NOLOAD).is_null(), "unmapped");
         }
     };
-    // The first cycles fill the loader's own lists.
+    // The first cycles fill the loader's lists.
     (0..10).for_each(|_| cycle());
     let growth = || {
         let before = allocated();

@@ -1,5 +1,5 @@
-//! A table of code that is closed holds no memory: the library's own is a static, which Rust never drops, and what it held would be
-//! lost with every `dlclose`. One test, because it replaces the program's allocator.
+//! Rust never drops the library's static code table, so closing must free it. One test, because it replaces the
+//! program's allocator.
 
 #![allow(unsafe_code)] // an allocator, and unloading
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
@@ -16,7 +16,7 @@ use support::{Device, Mock, cubin};
 struct Counting;
 
 thread_local! {
-    /// Blocks of this thread that are in use.
+    /// This thread's allocated blocks.
     static BLOCKS: Cell<i64> = const { Cell::new(0) };
 }
 
@@ -24,17 +24,17 @@ fn count(blocks: i64) {
     let _ = BLOCKS.try_with(|count| count.set(count.get() + blocks));
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: every call is forwarded to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller ensures the allocator's contract.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
         count(-1);
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller ensures the allocator's contract.
         unsafe { System.dealloc(place, layout) }
     }
 }
@@ -42,7 +42,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Loads code with a table that is never dropped, and closes it on a driver that refuses to unload `refused`.
+/// The driver fails to unload `refused`.
 fn cycle(refused: &[&'static str]) {
     let mock = Mock::new(Device::default());
     let table = std::mem::ManuallyDrop::new(CodeTable::new());
@@ -54,7 +54,7 @@ fn cycle(refused: &[&'static str]) {
     drop(kernel);
     let refuses = refused.iter().map(|label| ("cuLibraryUnload", *label, 1)).collect();
     mock.change(|device| device.refuses = refuses);
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     unsafe { table.close(&mock.driver) };
 }
 

@@ -1,7 +1,4 @@
-//! A bundle's code objects in the driver.
-//!
-//! Each is loaded when the first kernel of it is needed, and unloaded with the value. The order in which they are tried is
-//! [`cubinder_model::fit`]'s, as in the runtime.
+//! A bundle's code objects in the driver, loaded on first use. [`cubinder_model::fit`] orders them.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,13 +13,11 @@ use crate::context::Context;
 use crate::driver::{call, has_param_info};
 use crate::error::DriverError;
 
-/// `CUDA_ERROR_INVALID_VALUE`.
 const INVALID_VALUE: c_int = 1;
 
-/// More parameters than a kernel can have.
 const MAX_PARAMS: usize = cubinder_model::model::MAX_PARAMETER_BYTES;
 
-/// Code objects, loaded as they are needed.
+/// Code objects, loaded on first use.
 #[derive(Debug)]
 pub struct Code<'c> {
     pub(crate) context: &'c Context,
@@ -30,7 +25,6 @@ pub struct Code<'c> {
     loaded: RefCell<HashMap<u32, Result<CUlibrary, String>>>,
 }
 
-/// A kernel that can be launched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Kernel {
     pub(crate) handle: CUkernel,
@@ -42,7 +36,6 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// What its launches must keep to.
     pub(crate) fn takes(&self) -> LaunchLimits<'_> {
         LaunchLimits {
             max_threads: self.max_threads,
@@ -52,10 +45,6 @@ impl Kernel {
         }
     }
 
-    /// Holds what is passed against the kernel's parameters, by their sizes.
-    ///
-    /// # Errors
-    /// That they differ.
     pub(crate) fn check_params(&self, evaluated: &EvaluatedLaunch) -> Result<(), String> {
         let size = |passed: &EvaluatedArgument| {
             if matches!(passed, EvaluatedArgument::Numbers { .. }) { 4 } else { 8 }
@@ -69,16 +58,16 @@ impl Kernel {
 }
 
 impl<'c> Code<'c> {
-    /// None is loaded yet.
+    /// Creates the value; loads no code.
     #[must_use]
     pub fn new(context: &'c Context, objects: &'c [CodeObject]) -> Code<'c> {
         Code { context, objects, loaded: RefCell::default() }
     }
 
-    /// The kernel of a launch: of the first code object that the driver takes.
+    /// Returns the launch's kernel from the first code object that the driver accepts.
     ///
     /// # Errors
-    /// Why none of them runs, one line for each.
+    /// One reason per code object.
     pub(crate) fn kernel(&self, launch: &Launch) -> Result<Kernel, String> {
         let targets: Vec<Target> = launch.code.iter().map(|code| code.target).collect();
         let mut refused = Vec::new();
@@ -108,11 +97,10 @@ impl<'c> Code<'c> {
 
 impl Drop for Code<'_> {
     fn drop(&mut self) {
-        // Nobody has to have waited for a kernel before they give up. Where waiting fails, nothing runs any more.
+        // Kernels may still run after an early return. If waiting fails, all work has ended.
         let _ = self.context.synchronize();
         for library in self.loaded.get_mut().values().filter_map(|loaded| loaded.as_ref().ok()) {
-            // SAFETY: kernels of it are used by `Prepared` and what is captured of its work, both of which borrow this value, and what they
-            // queued has been waited for above. Destructors report nothing.
+            // SAFETY: users of the kernels borrow this value, and their queued work has ended.
             let _ = unsafe { call!(cuLibraryUnload(*library)) };
         }
     }
@@ -124,13 +112,13 @@ fn load(object: &CodeObject) -> Result<CUlibrary, String> {
     if is_elf != (object.target.kind == TargetKind::Cubin) {
         return Err("it is not the kind of code that its target says".to_owned());
     }
-    // The driver takes no length: PTX ends with a NUL, and a cubin says its own size. `u64` for the alignment of ELF's headers.
+    // PTX ends with a NUL. `u64` aligns ELF's headers.
     let mut image = words(&raw);
     image.push(0);
     let mut library = null_mut();
-    // SAFETY: `library` is a place for one handle. `image` ends with zeros and lives during the call, after which the driver has a copy
-    // of its own. That an ELF file keeps to its own length is its author's promise, as is what its machine code does. No options, so
-    // their arrays may be null.
+    // SAFETY: `library` has room for one handle. `image` ends with zeros and outlives the call, which copies it. The
+    // code's author ensures that ELF stays within its length and that the code is sound. Without options their arrays
+    // may be null.
     unsafe {
         call!(cuLibraryLoadData(
             &raw mut library,
@@ -156,15 +144,15 @@ fn find(
 ) -> Result<Kernel, DriverError> {
     let symbol = CString::new(symbol).unwrap_or_default();
     let mut handle = null_mut();
-    // SAFETY: `handle` is a place for one handle, `symbol` a C string, `library` a handle of this driver.
+    // SAFETY: `handle` has room for one handle, `symbol` is a C string, `library` a handle of this driver.
     unsafe { call!(cuLibraryGetKernel(&raw mut handle, library, symbol.as_ptr())) }?;
     let mut function = null_mut();
-    // SAFETY: `function` is a place for one handle, `handle` one of this driver. It makes the driver load the kernel now, and so say
-    // here what it does not take.
+    // SAFETY: `function` has room for one handle, `handle` is this driver's. The call loads the kernel and reports
+    // errors.
     unsafe { call!(cuKernelGetFunction(&raw mut function, handle)) }?;
     let attribute = |attribute| {
         let mut value = 0;
-        // SAFETY: `value` is a place for one `int`, `handle` a handle of this driver.
+        // SAFETY: `value` has room for one `int`, `handle` is this driver's.
         unsafe { call!(cuKernelGetAttribute(&raw mut value, attribute, handle, context.device)) }?;
         Ok::<u32, DriverError>(u32::try_from(value).unwrap_or(0))
     };
@@ -181,7 +169,7 @@ fn find(
     })
 }
 
-/// The sizes of a kernel's parameters in bytes, in order; none where the driver is older than CUDA 12.4.
+/// Returns parameter sizes in bytes; `None` if the driver is older than CUDA 12.4.
 fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
     if !has_param_info() {
         return Ok(None);
@@ -189,8 +177,8 @@ fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
     let mut sizes = Vec::new();
     while sizes.len() <= MAX_PARAMS {
         let (mut offset, mut size) = (0, 0);
-        // SAFETY: both are places for one `size_t`, `kernel` a handle of this driver. An index beyond the last parameter is answered with
-        // this error, which is how the end is found.
+        // SAFETY: both have room for one `size_t`, `kernel` is this driver's. An index above the last parameter returns
+        // `INVALID_VALUE`.
         match unsafe { call!(cuKernelGetParamInfo(kernel, sizes.len(), &raw mut offset, &raw mut size)) } {
             Err(error) if error.code == INVALID_VALUE => break,
             result => result?,
@@ -200,7 +188,6 @@ fn param_sizes(kernel: CUkernel) -> Result<Option<Vec<u32>>, DriverError> {
     Ok(Some(sizes))
 }
 
-/// Bytes in memory that is aligned for a `u64`, zeros after the last.
 pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
     let word = |part: &[u8]| {
         let mut word = [0; 8];
@@ -210,13 +197,12 @@ pub(crate) fn words(bytes: &[u8]) -> Vec<u64> {
     bytes.chunks(8).map(word).collect()
 }
 
-/// Lets launches of a kernel have so much dynamic shared memory.
 pub(crate) fn allow_shared(context: &Context, kernel: &Kernel, bytes: u32) -> Result<(), DriverError> {
     if bytes == 0 {
         return Ok(());
     }
     let bytes = c_int::try_from(bytes).unwrap_or(c_int::MAX);
     let attribute = CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES;
-    // SAFETY: the handle is one of this driver; what it does not allow is answered with an error.
+    // SAFETY: the handle is this driver's, which rejects unsupported sizes.
     unsafe { call!(cuKernelSetAttribute(attribute, bytes, kernel.handle, context.device)) }
 }

@@ -1,7 +1,7 @@
-//! Calls of the CUDA driver, with the types and function signatures that `cudarc` declares.
+//! Calls of the CUDA driver, with `cudarc`'s types and signatures.
 //!
-//! `cudarc`'s functions themselves are not called: they panic if the driver lacks one of them, and they return a Rust enum, which has no
-//! value for the errors of newer drivers. [`call!`] looks the function up by name and returns errors as values.
+//! `cudarc`'s own functions panic if the driver lacks one, and their enum lacks the errors of newer drivers. [`call!`]
+//! returns errors as values.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::sync::OnceLock;
@@ -11,39 +11,35 @@ use libloading::Library;
 
 use crate::error::{DriverError, NoDriver};
 
-/// The name under which the driver is installed. `cudarc` tries `libcuda.so` first, which may be the CUDA toolkit's stub.
+/// The driver's file. `cudarc` tries `libcuda.so` first, which may be the CUDA toolkit's stub.
 const LIBRARY: &str = "libcuda.so.1";
 
-/// The oldest CUDA whose driver has all functions that are called here: 1000 * major + 10 * minor.
+/// The oldest CUDA whose driver has all functions used here: 1000 * major + 10 * minor.
 const OLDEST: i32 = 12000;
 
-/// `CUDA_SUCCESS`.
 const SUCCESS: c_int = 0;
-/// `CUDA_ERROR_NOT_FOUND`.
 const NOT_FOUND: c_int = 500;
 
-/// The library, once [`Driver::load`] has opened it.
 static OPENED: OnceLock<Library> = OnceLock::new();
 
-/// Looks a function of the driver up.
+/// Looks up a function.
 ///
 /// # Safety
-/// `F` is an `unsafe extern "C" fn` with the signature that `cuda.h` gives to the name.
+/// `F` is an `unsafe extern "C" fn` with the signature of `name` in `cuda.h`.
 unsafe fn find<F: Copy>(name: &str) -> Option<F> {
-    // SAFETY: the caller's promise; the library is never closed.
+    // SAFETY: the caller ensures the signature; the library is never closed.
     let found = unsafe { OPENED.get()?.get::<F>(name.as_bytes()) };
     found.ok().map(|function| *function)
 }
 
-/// A function as `cudarc` declares it.
 pub(crate) trait Declared {
-    /// `'static` so that unit tests can tell the types apart.
+    /// Unit tests distinguish the types.
     type Arguments: 'static;
 
-    /// Calls the driver's function; `None` if it has no such function.
+    /// Calls the function; returns `None` if the driver lacks it.
     ///
     /// # Safety
-    /// `name` is the function's, and the arguments satisfy its contract in `cuda.h`.
+    /// The arguments satisfy the contract of `name` in `cuda.h`.
     unsafe fn call(name: &str, arguments: Self::Arguments) -> Option<c_int>;
 }
 
@@ -56,7 +52,7 @@ macro_rules! declared {
             unsafe fn call(name: &str, ($($argument,)*): Self::Arguments) -> Option<c_int> {
                 // SAFETY: `cudarc` generates its declarations from `cuda.h`, where `CUresult` is as large as an `int`.
                 let function = unsafe { find::<unsafe extern "C" fn($($argument),*) -> c_int>(name) }?;
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller ensures the contract of `cuda.h`.
                 Some(unsafe { function($($argument),*) })
             }
         }
@@ -65,7 +61,7 @@ macro_rules! declared {
 
 declared! { () (A) (A B) (A B C) (A B C D) (A B C D E F G H) }
 
-/// Calls a function of the driver by its name in the library. Unsafe: the arguments have to satisfy its contract in `cuda.h`.
+/// Calls a driver function by its name in the library. Unsafe: the arguments must satisfy `cuda.h`.
 macro_rules! call {
     ($function:ident($($argument:expr),* $(,)?)) => {{
         let declared: unsafe fn($($crate::driver::call!(@ $argument)),*) -> _ =
@@ -76,7 +72,7 @@ macro_rules! call {
 }
 pub(crate) use call;
 
-/// What [`call!`] expands to.
+/// The expansion of [`call!`].
 ///
 /// # Safety
 /// As for [`Declared::call`].
@@ -85,13 +81,13 @@ pub(crate) unsafe fn invoke<F: Declared>(
     _: F,
     arguments: F::Arguments,
 ) -> Result<(), DriverError> {
-    // The name that `cuda.h` gives to the newest version.
+    // `cuda.h` defines the plain name as the newest version.
     let call = name.strip_suffix("_v2").unwrap_or(name);
     #[cfg(test)]
     if let Some(code) = stand_in::answer(call, &arguments) {
         return check(call, code);
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller ensures the contract of `Declared::call`.
     match unsafe { F::call(name, arguments) } {
         Some(code) => check(call, code),
         None => {
@@ -101,16 +97,15 @@ pub(crate) unsafe fn invoke<F: Declared>(
     }
 }
 
-/// `Ok` for success, otherwise the error with the driver's own name and words for it.
 fn check(call: &'static str, code: c_int) -> Result<(), DriverError> {
     if code == SUCCESS {
         return Ok(());
     }
     let words = |function| {
-        // SAFETY: this is the signature of both functions, but for the enum.
+        // SAFETY: both functions have this signature; their enum is an `int`.
         let function = unsafe { find::<unsafe extern "C" fn(c_int, *mut *const c_char) -> c_int>(function) };
         let mut text: *const c_char = std::ptr::null();
-        // SAFETY: `text` is a place for one pointer; any number may be asked about.
+        // SAFETY: `text` has room for one pointer; the functions accept any number.
         let status = unsafe { function?(code, &raw mut text) };
         if status != SUCCESS || text.is_null() {
             return None;
@@ -121,15 +116,12 @@ fn check(call: &'static str, code: c_int) -> Result<(), DriverError> {
     Err(DriverError { call, code, name: words("cuGetErrorName"), text: words("cuGetErrorString") })
 }
 
-/// Classifies the loader's message, which is glibc's: the driver is absent, or it exists and cannot be loaded (a file of another
-/// architecture, a missing library that it needs, no permission).
 fn unloaded(words: String) -> NoDriver {
     let is_absent = words.contains("libcuda.so.1: cannot open shared object file: No such file or directory");
     if is_absent { NoDriver::NotFound(words) } else { NoDriver::Unloadable(words) }
 }
 
-/// The driver, open and initialized. It is never closed: it starts threads, and unloading it under
-/// them is defined nowhere.
+/// The initialized driver, never closed, because it starts threads.
 #[derive(Debug, Clone, Copy)]
 pub struct Driver(());
 
@@ -137,12 +129,11 @@ impl Driver {
     /// Finds and initializes the driver.
     ///
     /// # Errors
-    /// Where there is none, or one that is too old or has no usable device.
+    /// If it is missing, too old or without a usable device.
     pub fn load() -> Result<Driver, NoDriver> {
-        // SAFETY: what runs when the library is loaded is NVIDIA's, made to be loaded into any process.
+        // SAFETY: the library's initializers are NVIDIA's and can run in any process.
         let library = unsafe { Library::new(LIBRARY) };
         let library = library.map_err(|error| {
-            // The loader's own words are behind those of the crate.
             let words = std::error::Error::source(&error).map(ToString::to_string);
             unloaded(words.unwrap_or_else(|| error.to_string()))
         })?;
@@ -161,36 +152,34 @@ impl Driver {
         Ok(driver)
     }
 
-    /// The newest CUDA that the driver supports: 1000 * major + 10 * minor.
+    /// Returns the newest CUDA that the driver supports: 1000 * major + 10 * minor.
     ///
     /// # Errors
     /// The driver's.
     pub fn version(self) -> Result<i32, DriverError> {
         let mut version = 0;
-        // SAFETY: `version` is a place for one `int`.
+        // SAFETY: `version` has room for one `int`.
         unsafe { call!(cuDriverGetVersion(&raw mut version)) }?;
         Ok(version)
     }
 
-    /// How many devices the process sees.
+    /// Returns the number of devices that the process sees.
     ///
     /// # Errors
     /// The driver's.
     pub fn device_count(self) -> Result<u32, DriverError> {
         let mut count = 0;
-        // SAFETY: `count` is a place for one `int`.
+        // SAFETY: `count` has room for one `int`.
         unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
         Ok(u32::try_from(count).unwrap_or(0))
     }
 }
 
-/// Whether the driver has `cuKernelGetParamInfo`, which is new in CUDA 12.4.
 pub(crate) fn has_param_info() -> bool {
     // SAFETY: a function of any signature is an address, and this one is not called.
     unsafe { find::<*const ()>("cuKernelGetParamInfo") }.is_some()
 }
 
-/// Replaces the driver in unit tests.
 #[cfg(test)]
 pub(crate) mod stand_in {
     use std::any::Any;
@@ -204,7 +193,6 @@ pub(crate) mod stand_in {
         static ANSWER: RefCell<Option<Answer>> = const { RefCell::new(None) };
     }
 
-    /// Answers the calls of this thread with the result of `answer`, which gets the function's name and the tuple of its arguments.
     pub(crate) fn install(answer: impl Fn(&'static str, &dyn Any) -> c_int + 'static) {
         ANSWER.set(Some(Box::new(answer)));
     }
@@ -236,7 +224,7 @@ mod tests {
         for (version, is_too_old) in [(11080, true), (12000, false), (13000, false)] {
             stand_in::install(move |_, arguments| {
                 if let Some((to,)) = arguments.downcast_ref::<(*mut c_int,)>() {
-                    // SAFETY: the caller's place for a number.
+                    // SAFETY: the caller passes a pointer to a number.
                     unsafe { to.write(version) };
                 }
                 SUCCESS
@@ -248,7 +236,6 @@ mod tests {
 
     #[test]
     fn a_missing_function_is_an_error() {
-        // No test opens a driver. A new thread has no stand-in.
         let error = std::thread::spawn(|| Driver(()).version()).join().unwrap().unwrap_err();
         assert_eq!(
             error.to_string(),

@@ -1,29 +1,29 @@
-//! What the driver refuses, and what is wrong where there is none.
+//! Errors of the driver and of runs.
 
 pub use cubinder_driver::result::DriverError;
 use cubinder_driver::result::NO_DEVICE;
 
-/// Why there is no GPU to work with.
+/// Why no GPU is usable.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoDriver {
-    /// There is no driver.
+    /// The driver is missing.
     #[error("there is no CUDA driver: {0}")]
     NotFound(String),
-    /// The loader finds the driver and does not load it.
+    /// The loader finds the driver and cannot load it.
     #[error("the CUDA driver cannot be loaded: {0}")]
     Unloadable(String),
-    /// It supports no CUDA newer than this: 1000 * major + 10 * minor.
+    /// The newest CUDA that it supports: 1000 * major + 10 * minor.
     #[error("the CUDA driver supports CUDA {}.{}; version 12.0 or newer is required", .0 / 1000, .0 % 1000 / 10)]
     TooOld(i32),
-    /// It is there, and no device of this number.
+    /// The device does not exist.
     #[error("the CUDA driver shows {count} GPUs, and number {ordinal} was asked for")]
     NoDevice {
-        /// What was asked for, from 0.
+        /// The requested device, from 0.
         ordinal: u32,
-        /// How many there are.
+        /// The number of devices.
         count: u32,
     },
-    /// It does not start.
+    /// The driver does not start.
     #[error("the CUDA driver does not start: {0}")]
     Refused(DriverError),
     /// The device cannot be used.
@@ -32,7 +32,7 @@ pub enum NoDriver {
 }
 
 impl NoDriver {
-    /// Whether the machine has no GPU, or no driver for one. What else is wrong is a mistake: of the command, or of the machine.
+    /// Whether the machine has no GPU or driver.
     #[must_use]
     pub fn is_absence(&self) -> bool {
         match self {
@@ -46,16 +46,16 @@ impl NoDriver {
     }
 }
 
-/// Why a variant or a node cannot be run.
+/// Why a variant or a node cannot run.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// The runtime would refuse it, there is no code for the device, or TensorRT could not launch it.
+    /// No code for the device, or rejected by the runtime or TensorRT.
     #[error("{0}")]
     Refused(String),
-    /// A tensor has more bytes than memory holds.
+    /// A tensor's size exceeds the address space.
     #[error("a tensor has more bytes than memory holds")]
     TooLarge,
-    /// The driver's; if it lasts nothing can be run any more.
+    /// The driver's, possibly sticky.
     #[error("{memory}{0}", memory = if .0.is_out_of_memory() { "the GPU has not enough memory left: " } else { "" })]
     Driver(#[from] DriverError),
 }

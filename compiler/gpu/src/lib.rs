@@ -1,16 +1,7 @@
-//! The CUDA driver for tools that run plugins: one GPU, memory whose surroundings are watched, and a node's launches.
+//! The CUDA driver for tools that run plugins: one GPU, guarded memory, launches, times.
 //!
-//! Owns: finding the driver and its functions ([`Driver`]), its errors as values ([`DriverError`]), a context of one device
-//! ([`Context`]), memory between guard bands ([`Guarded`]), code objects in the driver ([`Code`]), queueing what
-//! [`cubinder_launch`] says of a variant ([`Prepared`]), how long what is queued takes on the device ([`timing`]), and the
-//! measurement of all variants of a node ([`measure`]).
-//!
-//! Never: no manifest, no TensorRT, no link against `libcuda`, no panic where there is no driver or device, no opinion about results, no
-//! printing. The runtime plugin has a driver table of its own, because it lives in processes of others, with their contexts and
-//! captures; here the process is ours.
-//!
-//! A kernel is as trustworthy as its author: on a GPU that shares its address space with the host it can write anywhere. Who runs one
-//! whose author they do not know runs it in a process that may be lost, as `cubinder test` does with all of them.
+//! Never reads manifests, links against `libcuda`, panics without a driver, compares results or prints. A kernel can
+//! write into host memory on some GPUs: run unknown kernels in a child process, as `cubinder test` does.
 
 #![allow(unsafe_code)] // calls into C
 

@@ -1,11 +1,7 @@
-//! How long each variant of a plugin takes on the GPU, for one node with its shapes.
+//! Measures each variant of a plugin on the GPU, for one node.
 //!
-//! Owns the choice of the measured variants ([`measure()`]), the order of the measurements, and the result ([`Measured`]). Reads no manifest and no other file, prints nothing, and does not compare results (`cubinder test` does). Errors of
-//! the driver are values that name the variant.
-//!
-//! A time is the device's own time for a variant's whole run, with all its fills and launches; runs are queued back to back
-//! ([`crate::timing`]). Caches therefore hold what the previous run left in them, as in an engine they hold the output of the previous layer.
-//! The variants take turns over several rounds, so that a changing clock affects all of them alike.
+//! Never reads files, prints, or compares results. A time is the device time of a variant's whole run, queued back to
+//! back ([`crate::timing`]) with warm caches. The variants take turns, so that a changing clock affects all alike.
 
 #![deny(unsafe_code)]
 
@@ -24,9 +20,9 @@ use crate::{
 /// Why a node was not measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// The variant that it is about, if it is about one.
+    /// The failed variant, if one failed.
     pub variant: Option<i32>,
-    /// What went wrong.
+    /// The error.
     pub why: RunError,
 }
 
@@ -36,41 +32,40 @@ impl<E: Into<RunError>> From<E> for Failure {
     }
 }
 
-/// The error of a variant.
 fn failure<E: Into<RunError>>(variant: &Variant) -> impl Fn(E) -> Failure {
     let variant = Some(variant.id);
     move |why| Failure { variant, why: why.into() }
 }
 
-/// Where variants are measured.
+/// The environment of a measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Bench<'b> {
     /// The device.
     pub context: &'b Context,
     /// The plugin's code.
     pub code: &'b Code<'b>,
-    /// A stream that captures.
+    /// A capturing stream.
     pub stream: &'b Stream<'b>,
 }
 
-/// What is done next.
+/// The next step of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
     /// The variant with this id runs for the first time.
     Begins(i32),
-    /// All variants run in turn, which they have done before.
+    /// All variants run in turn, not for the first time.
     Round,
 }
 
-/// How much is done.
+/// The extent of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Effort {
-    /// For how long all variants take turns before anything counts: a device that was idle is slow at first.
+    /// How long variants run before times count, because an idle device is slow.
     pub warm_up: Duration,
-    /// How many times of each variant are taken, one a round.
+    /// The number of times of each variant.
     pub rounds: u32,
-    /// After how long the rounds may end early, once there are [`Effort::FEW`].
+    /// Rounds may end early after this time and [`Effort::FEW`] rounds.
     pub limit: Duration,
 }
 
@@ -90,39 +85,38 @@ impl Default for Effort {
 pub struct Timing {
     /// The variant's id.
     pub variant: i32,
-    /// Types, formats and constants, for people.
+    /// Types, formats and constants.
     pub label: String,
     /// The microseconds of a run.
     #[serde(flatten)]
     pub microseconds: Spread,
-    /// How many kernels a run launches.
+    /// The number of kernels in a run.
     pub launches: usize,
-    /// How many runs each time is the mean of.
+    /// The number of runs that each time is the mean of.
     pub runs: u32,
 }
 
-/// What was measured.
+/// The result of a measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
-    /// The bytes of all inputs and outputs on the device.
+    /// The bytes of all device inputs and outputs.
     pub bytes: u64,
-    /// The variant that a run takes now: the first whose guard is satisfied, in the order of earlier measurements, else of the manifest.
+    /// The variant that the runtime chooses now.
     pub automatic: i32,
-    /// Every valid variant, in the order of the manifest, without those that launch and fill nothing for such a node.
+    /// Every valid variant that launches or fills something, in the manifest's order.
     pub variants: Vec<Timing>,
 }
 
-/// A variant, ready to run.
 struct Ready<'b> {
     variant: &'b Variant,
     prepared: Prepared<'b>,
 }
 
-/// Measures every variant that serves the node and whose guard is satisfied with aligned addresses. `held` is the data of each input, in
-/// its memory layout; data shorter than the input is repeated. `report` is called before each step.
+/// Measures every variant that serves the node with aligned addresses. `held` is the data of each input, repeated if
+/// shorter. Calls `report` before each step.
 ///
 /// # Errors
-/// The first variant that cannot be run; if none can; and the driver's.
+/// If a variant cannot run, if none can, and the driver's.
 pub fn measure(
     bench: Bench<'_>,
     node: &Node<'_>,
@@ -131,7 +125,6 @@ pub fn measure(
     report: &mut dyn FnMut(Step),
 ) -> Result<Measured, Failure> {
     let alignments = vec![ALIGNMENT as u64; node.plugin.tensor_count()];
-    // Without facts about the device the order is that of the manifest.
     let variants = valid(node, &alignments, &Facts::default())?;
     let automatic = node.with_facts(&alignments, |facts| valid(node, &alignments, facts))?;
     let automatic = automatic.first().map(|variant| variant.id);
@@ -173,7 +166,7 @@ pub fn measure(
     Ok(Measured { bytes: node.all_bytes()?, automatic, variants: variants.collect() })
 }
 
-/// The variants that serve the node and whose guards are satisfied, in the order in which the runtime tries them given `order`.
+/// Returns the variants that can run, in the order that `order` implies.
 fn valid<'n>(node: &Node<'n>, alignments: &[u64], order: &Facts<'_>) -> Result<Vec<&'n Variant>, RunError> {
     let Node { plugin, attributes, types, formats, .. } = *node;
     let signature = Signature { attributes, types, formats };
@@ -195,7 +188,6 @@ fn queue<'b>(
     Repeated::new(bench.stream, move || one.prepared.run(places.addresses(), bench.stream))
 }
 
-/// The times of each variant, one of each in turn.
 fn rounds(
     ready: &[Ready<'_>],
     queues: &[Repeated<'_, '_, '_>],

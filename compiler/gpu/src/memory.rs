@@ -1,7 +1,6 @@
-//! Memory of the device between guard bands.
+//! Device memory between guard bands.
 //!
-//! What is written outside of a buffer, up to [`BAND`] bytes away from it, shows in its bands. What is read there does not show by itself;
-//! but the bands hold what the caller says, and a result that changes with that gives it away.
+//! Writes up to [`BAND`] bytes outside of a buffer change its bands. Reads there make results depend on the pattern.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -12,7 +11,7 @@ use crate::context::Context;
 use crate::driver::call;
 use crate::error::DriverError;
 
-/// The bytes before and behind every buffer that are watched: a multiple of every alignment that a buffer can have.
+/// The bytes of each band, a multiple of every buffer's alignment.
 pub const BAND: usize = 64 * 1024;
 
 /// A buffer with its bands.
@@ -20,9 +19,8 @@ pub const BAND: usize = 64 * 1024;
 pub struct Guarded<'c> {
     context: &'c Context,
     base: CUdeviceptr,
-    /// Of the whole allocation, bytes.
     whole: usize,
-    /// From the start of the allocation to that of the buffer, bytes.
+    /// From the start of the allocation to the buffer, bytes.
     offset: usize,
     bytes: usize,
     pattern: u8,
@@ -37,23 +35,23 @@ pub enum Side {
     Behind,
 }
 
-/// What was written outside of a buffer.
+/// Writes outside of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stray {
-    /// On which side.
+    /// The side of the buffer.
     pub side: Side,
-    /// How many bytes are not what they were.
+    /// The number of changed bytes.
     pub bytes: usize,
-    /// How many bytes lie between the buffer and the nearest of them: 0 for its neighbour.
+    /// The number of bytes between the buffer and the nearest changed byte.
     pub distance: usize,
 }
 
 impl<'c> Guarded<'c> {
-    /// A buffer of so many bytes. Its address is a multiple of `alignment`, a power of two up to [`BAND`], and of no larger one where
-    /// `is_exact` says so. It and its bands hold `pattern` in every byte.
+    /// Allocates a buffer at a multiple of `alignment`, a power of two up to [`BAND`]; with `is_exact` not of a
+    /// larger one. Fills it and its bands with `pattern`.
     ///
     /// # Errors
-    /// The driver's: for want of memory, say.
+    /// The driver's, for example out of memory.
     pub fn new(
         context: &'c Context,
         bytes: usize,
@@ -61,12 +59,11 @@ impl<'c> Guarded<'c> {
         is_exact: bool,
         pattern: u8,
     ) -> Result<Guarded<'c>, DriverError> {
-        // `cuMemAlloc` aligns to at least 256 bytes (CUDA C++ programming guide 13.0, "device memory accesses"); what lies beyond that is
-        // made from what it gives.
+        // `cuMemAlloc` aligns to at least 256 bytes (CUDA C++ programming guide 13.0, "device memory accesses").
         let alignment = alignment.clamp(1, BAND);
         let whole = bytes.saturating_add(4 * BAND);
         let mut base = 0;
-        // SAFETY: `base` is a place for one address.
+        // SAFETY: `base` has room for one address.
         unsafe { call!(cuMemAlloc_v2(&raw mut base, whole)) }?;
         let offset = offset(base, alignment, is_exact);
         let mut this = Guarded { context, base, whole, offset, bytes, pattern };
@@ -74,13 +71,13 @@ impl<'c> Guarded<'c> {
         Ok(this)
     }
 
-    /// Its address.
+    /// Returns the address.
     #[must_use]
     pub fn address(&self) -> u64 {
         self.base.saturating_add(self.offset as u64)
     }
 
-    /// Its size, bytes.
+    /// Returns the size, bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.bytes
@@ -92,17 +89,17 @@ impl<'c> Guarded<'c> {
         self.bytes == 0
     }
 
-    /// Makes every byte of it and of its bands `pattern`.
+    /// Fills the buffer and its bands with `pattern`.
     ///
     /// # Errors
     /// The driver's.
     pub fn fill(&mut self, pattern: u8) -> Result<(), DriverError> {
         self.pattern = pattern;
-        // SAFETY: the allocation has so many bytes; null is the default stream.
+        // SAFETY: the allocation has `whole` bytes; null is the default stream.
         unsafe { call!(cuMemsetD8Async(self.base, pattern, self.whole, null_mut())) }
     }
 
-    /// Writes `data` to its start; what is too much is left out.
+    /// Writes `data` to the start, truncated to the buffer's size.
     ///
     /// # Errors
     /// The driver's.
@@ -111,12 +108,11 @@ impl<'c> Guarded<'c> {
         if data.is_empty() {
             return Ok(());
         }
-        // SAFETY: `data` has so many bytes, and the buffer no fewer.
+        // SAFETY: `data` has `data.len()` bytes, and the buffer no fewer.
         unsafe { call!(cuMemcpyHtoD_v2(self.address(), data.as_ptr().cast::<c_void>(), data.len())) }
     }
 
-    /// Fills it with `data`, again and again; nothing where that is empty. On the device, so that large buffers take no longer to fill than
-    /// to write.
+    /// Repeats `data` in the whole buffer.
     ///
     /// # Errors
     /// The driver's.
@@ -133,15 +129,15 @@ impl<'c> Guarded<'c> {
         Ok(())
     }
 
-    /// What it holds, once all that was queued is done.
+    /// Returns the contents after all queued work.
     ///
     /// # Errors
-    /// The driver's, among them what went wrong on the device before.
+    /// The driver's, including earlier errors on the device.
     pub fn read(&self) -> Result<Vec<u8>, DriverError> {
         self.part(self.offset, self.bytes)
     }
 
-    /// What was written outside of it since it was last filled.
+    /// Returns writes outside of the buffer since it was filled.
     ///
     /// # Errors
     /// As [`Guarded::read`].
@@ -163,7 +159,7 @@ impl<'c> Guarded<'c> {
         let mut data = vec![0; bytes];
         if bytes != 0 {
             let from = self.base.saturating_add(start as u64);
-            // SAFETY: `data` has so many bytes, and the callers stay within the allocation.
+            // SAFETY: `data` has `bytes` bytes, and the callers stay within the allocation.
             unsafe { call!(cuMemcpyDtoH_v2(data.as_mut_ptr().cast::<c_void>(), from, bytes)) }?;
         }
         Ok(data)
@@ -172,16 +168,14 @@ impl<'c> Guarded<'c> {
 
 impl Drop for Guarded<'_> {
     fn drop(&mut self) {
-        // Whoever gave its address to a kernel may have given up before that was done. Where waiting fails, nothing runs any more.
+        // A kernel may still run after an early return. If waiting fails, all work has ended.
         let _ = self.context.synchronize();
-        // SAFETY: it was allocated in `new`, nobody else frees it, and what was queued with its address has been waited for above.
-        // Destructors report nothing.
+        // SAFETY: allocated in `new`, freed only here, and all work has ended.
         let _ = unsafe { call!(cuMemFree_v2(self.base)) };
     }
 }
 
-/// From the start of an allocation to a buffer with at least [`BAND`] bytes before it, and behind it where the allocation has four
-/// bands more than the buffer's bytes.
+/// Leaves at least [`BAND`] bytes before the buffer, and behind it if the allocation is four bands larger.
 fn offset(base: u64, alignment: usize, is_exact: bool) -> usize {
     let step = if is_exact { alignment.saturating_mul(2) } else { alignment } as u64;
     let remainder = if is_exact { alignment as u64 } else { 0 };
@@ -190,12 +184,12 @@ fn offset(base: u64, alignment: usize, is_exact: bool) -> usize {
     BAND.saturating_add(usize::try_from(up).unwrap_or(0))
 }
 
-/// Whether a band holds `pattern` alone, as nearly all do: without an end in the middle, so that many bytes are looked at at once.
+/// No early return, so that it is vectorized.
 fn is_clean(band: &[u8], pattern: u8) -> bool {
     band.iter().fold(0, |found, byte| found | (byte ^ pattern)) == 0
 }
 
-/// What is not `pattern` among the bytes of a band, of which the first is the buffer's neighbour.
+/// Counts from the buffer on.
 fn stray<'b>(side: Side, band: impl Iterator<Item = &'b u8>, pattern: u8) -> Option<Stray> {
     let changed = band.enumerate().filter(|(_, byte)| **byte != pattern);
     let mut distances = changed.map(|(distance, _)| distance);

@@ -6,7 +6,7 @@ use cubinder_model::Plugin;
 
 use crate::error::RunError;
 
-/// A node with its shapes, in the plugin's order: tensors are its inputs, then its outputs.
+/// A node with its shapes. Tensors are the plugin's inputs, then its outputs.
 #[derive(Debug, Clone, Copy)]
 pub struct Node<'n> {
     /// Its plugin.
@@ -17,18 +17,18 @@ pub struct Node<'n> {
     pub types: &'n [DataType],
     /// The tensors' formats.
     pub formats: &'n [Format],
-    /// The tensors' shapes; a dimension that the kernels decide is `launch::UNKNOWN_EXTENT`.
+    /// The tensors' shapes; `launch::UNKNOWN_EXTENT` for dimensions that kernels decide.
     pub shapes: &'n [Vec<i64>],
-    /// The tensors' shapes if the kernels write as much as they may.
+    /// The tensors' largest possible shapes.
     pub largest: &'n [Vec<i64>],
-    /// The values of shape inputs, by input; empty for others.
+    /// The values of shape inputs; empty for other inputs.
     pub values: &'n [Vec<i64>],
     /// Facts of the device.
     pub device: Device,
 }
 
 impl Node<'_> {
-    /// Calls `work` with everything that a launch can depend on, for tensors with these alignments.
+    /// Calls `work` with all facts for a launch, for tensors with these alignments.
     pub fn with_facts<T>(&self, alignments: &[u64], work: impl FnOnce(&Facts<'_>) -> T) -> T {
         let shapes: Vec<&[i64]> = self.shapes.iter().map(Vec::as_slice).collect();
         let values: Vec<&[i64]> = self.values.iter().map(Vec::as_slice).collect();
@@ -42,7 +42,6 @@ impl Node<'_> {
         })
     }
 
-    /// The most bytes of a tensor.
     pub(crate) fn bytes(&self, tensor: usize) -> Result<usize, RunError> {
         let format = self.formats.get(tensor).copied().unwrap_or_default();
         let tensor = self.types.get(tensor).zip(self.largest.get(tensor));
@@ -50,7 +49,7 @@ impl Node<'_> {
         bytes.and_then(|bytes| usize::try_from(bytes).ok()).ok_or(RunError::TooLarge)
     }
 
-    /// The bytes of all inputs and outputs on the device. The memory of an output in place counts twice, as it is read and written.
+    /// Returns the bytes of all device inputs and outputs; outputs in place count twice.
     pub(crate) fn all_bytes(&self) -> Result<u64, RunError> {
         let is_on_host =
             |tensor: &usize| self.plugin.inputs.get(*tensor).is_some_and(|input| input.values.is_some());

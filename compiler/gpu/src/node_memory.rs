@@ -7,23 +7,23 @@ use cubinder_model::{Output, Plugin};
 use crate::error::RunError;
 use crate::{Addresses, Context, Guarded, Node, Prepared};
 
-/// Alignment of memory from the driver and from TensorRT, bytes.
+/// Alignment of the driver's and TensorRT's memory, bytes.
 pub const ALIGNMENT: usize = 256;
 
-/// The buffers of a node, which its variants share: they run in order.
+/// The buffers of a node, shared by its variants.
 #[derive(Debug)]
 pub struct NodeMemory<'c> {
     context: &'c Context,
-    /// Those of inputs; `None` for a shape input.
+    /// Input buffers; `None` for a shape input.
     pub inputs: Vec<Option<Guarded<'c>>>,
-    /// Those of outputs; `None` for one in the memory of an input.
+    /// Output buffers; `None` for an output in an input's memory.
     pub outputs: Vec<Option<Guarded<'c>>>,
-    /// Those of scratch buffers: each as large as any variant needs.
+    /// Scratch buffers, each as large as any variant needs.
     pub scratch: Vec<Guarded<'c>>,
     pattern: u8,
 }
 
-/// The addresses of the buffers, for as long as those exist.
+/// The addresses of existing buffers.
 #[derive(Debug)]
 pub struct NodeAddresses<'m> {
     inputs: Vec<u64>,
@@ -33,7 +33,7 @@ pub struct NodeAddresses<'m> {
 }
 
 impl NodeAddresses<'_> {
-    /// As a run uses them.
+    /// Returns the addresses for a run.
     #[must_use]
     pub fn addresses(&self) -> Addresses<'_> {
         Addresses { inputs: &self.inputs, outputs: &self.outputs, scratch: &self.scratch }
@@ -41,8 +41,8 @@ impl NodeAddresses<'_> {
 }
 
 impl<'c> NodeMemory<'c> {
-    /// Memory for the tensors, with `pattern` in every byte. A tensor has just the alignment in `alignments`, and at least
-    /// [`ALIGNMENT`] if that says so or nothing.
+    /// Allocates the tensors, filled with `pattern`. Alignments are exact, except that [`ALIGNMENT`] and a missing one
+    /// are minimums.
     ///
     /// # Errors
     /// If a tensor is too large, and the driver's.
@@ -73,7 +73,7 @@ impl<'c> NodeMemory<'c> {
         })
     }
 
-    /// Makes the scratch buffers large enough for a variant too.
+    /// Enlarges the scratch buffers for a variant.
     ///
     /// # Errors
     /// If one is too large, and the driver's.
@@ -89,11 +89,11 @@ impl<'c> NodeMemory<'c> {
                 None => self.scratch.push(larger),
             }
         }
-        // The default stream fills it, and no other waits for that.
+        // Other streams do not wait for the fill.
         Ok(self.context.synchronize()?)
     }
 
-    /// The addresses of the buffers of a node of `plugin`.
+    /// Returns the buffers' addresses for `plugin`.
     #[must_use]
     pub fn places(&self, plugin: &Plugin) -> NodeAddresses<'_> {
         let address = |buffer: &Option<Guarded<'_>>| buffer.as_ref().map_or(0, Guarded::address);

@@ -1,4 +1,4 @@
-//! A variant with everything known but addresses, and its work on the device.
+//! A variant that lacks only addresses, and its work on the device.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -21,23 +21,22 @@ use crate::driver::call;
 use crate::error::{DriverError, RunError};
 use crate::stream::Stream;
 
-/// A variant that can be run repeatedly.
+/// A variant that can run repeatedly.
 #[derive(Debug)]
 pub struct Prepared<'k> {
     steps: Vec<Step>,
     scratch: Vec<ScratchRange>,
-    /// Its kernels are unloaded with the code.
     _code: PhantomData<&'k Code<'k>>,
 }
 
-/// Where the tensors and scratch buffers of a run lie on the device.
+/// The device addresses of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Addresses<'a> {
-    /// The inputs, by index. What stands for a shape input is never looked at.
+    /// Inputs, by index; ignored for shape inputs.
     pub inputs: &'a [u64],
-    /// The outputs, by index.
+    /// Outputs, by index.
     pub outputs: &'a [u64],
-    /// The scratch buffers of the variant, by index.
+    /// Scratch buffers, by index.
     pub scratch: &'a [u64],
 }
 
@@ -53,12 +52,12 @@ struct Work {
     evaluated: EvaluatedLaunch,
     cooperative: bool,
     programmatic: bool,
-    /// The numbers among the arguments, in memory that is aligned for each of them.
+    /// Aligned for each number.
     numbers: Vec<u64>,
 }
 
 impl<'k> Prepared<'k> {
-    /// Evaluates the steps of `variant` with `facts`, loads their kernels and checks the launches against them.
+    /// Evaluates the steps of `variant`, loads their kernels and checks the launches.
     ///
     /// # Errors
     /// [`RunError`].
@@ -79,14 +78,14 @@ impl<'k> Prepared<'k> {
             let takes = kernel.as_ref().map_or(LaunchLimits::ANYTHING, Kernel::takes);
             let is_native = |kernel: &Kernel| kernel.target.kind == TargetKind::Native;
             if let (Some(launch), Some(kernel)) = (launch, kernel.clone().filter(is_native)) {
-                // TensorRT asks nobody. What the kernel's author promised of its arguments is asked for all the same.
+                // TensorRT does not ask the driver for parameters, so only the author's claims count.
                 let takes = LaunchLimits { params: None, ..takes };
                 sequencing.step(&takes, &mut budget).map_err(refused)?;
                 let when = variant.steps.get(number).and_then(|step| step.when.as_ref());
                 let evaluated = native::evaluate(plugin, when, launch, facts)
                     .map_err(|fault| could_not(fault.to_string()))?;
                 kernel.check_params(&evaluated).map_err(could_not)?;
-                // The driver is not asked for more dynamic shared memory than kernels have anyway: that TensorRT would is not known.
+                // Only the default limit of dynamic shared memory applies: TensorRT may not raise it.
                 let plain = Launch { cooperative: false, programmatic: false, ..launch.clone() };
                 steps.push(Step::Launch(Work::new(code.context, &plain, kernel, evaluated)));
                 continue;
@@ -108,28 +107,27 @@ impl<'k> Prepared<'k> {
         Ok(Prepared { steps, scratch: sequence.scratch, _code: PhantomData })
     }
 
-    /// The sizes of the scratch buffers in bytes, by index.
+    /// Returns the bytes of each scratch buffer.
     pub fn scratch_bytes(&self) -> impl Iterator<Item = u64> {
         self.scratch.iter().map(|place| place.bytes)
     }
 
-    /// How many kernels a run launches.
+    /// Returns the number of kernels in a run.
     #[must_use]
     pub fn launches(&self) -> usize {
         self.steps.iter().filter(|step| matches!(step, Step::Launch(_))).count()
     }
 
-    /// How many fills a run queues.
+    /// Returns the number of fills in a run.
     #[must_use]
     pub fn fills(&self) -> usize {
         self.steps.len().saturating_sub(self.launches())
     }
 
-    /// Queues all steps in order. What goes wrong on the device shows in later calls, [`Context::synchronize`] first. An address that
-    /// is missing counts as 0.
+    /// Queues all steps. Errors on the device appear in later calls. A missing address counts as 0.
     ///
     /// # Errors
-    /// What the driver refuses at once.
+    /// The driver's immediate errors.
     pub fn run(&self, addresses: Addresses<'_>, stream: &Stream<'_>) -> Result<(), DriverError> {
         self.steps.iter().try_for_each(|step| match step {
             Step::Launch(work) => work.launch(addresses, stream),
@@ -139,7 +137,7 @@ impl<'k> Prepared<'k> {
                     Memory::Scratch(index) => addresses.scratch.get(*index as usize),
                 };
                 let to = to.copied().unwrap_or(0);
-                // SAFETY: device memory is not Rust's; an address that is none is answered with an error.
+                // SAFETY: device memory is not Rust's; an invalid address returns an error.
                 unsafe { call!(cuMemsetD8Async(to, *byte, *bytes, stream.handle())) }
             }
         })
@@ -148,7 +146,7 @@ impl<'k> Prepared<'k> {
 
 impl Work {
     fn new(context: &Context, launch: &Launch, kernel: Kernel, evaluated: EvaluatedLaunch) -> Work {
-        // As the runtime does it: code for older devices does not wait by itself.
+        // As in the runtime: code for older devices does not wait.
         let waits = context.device().capability.major.min(kernel.target.arch.major) >= HAS_CLUSTERS;
         let numbers = words(&evaluated.numbers);
         let (cooperative, programmatic) = (launch.cooperative, launch.programmatic && waits);
@@ -192,7 +190,7 @@ impl Work {
         }
         let numbers = self.numbers.as_ptr().cast::<u8>();
         let place = |(passed, tensor): (&EvaluatedArgument, &u64)| match passed {
-            // `EvaluatedLaunch` keeps the start within the numbers.
+            // `EvaluatedLaunch` keeps `start` within the numbers.
             EvaluatedArgument::Numbers { start, .. } => {
                 numbers.wrapping_add(*start).cast::<c_void>().cast_mut()
             }
@@ -213,10 +211,9 @@ impl Work {
             attrs: attributes.as_mut_ptr(),
             numAttrs: u32::try_from(attributes.len()).unwrap_or(0),
         };
-        // SAFETY: there is a pointer for each of the kernel's parameters, each to as many readable bytes as it has: `Sequencing` or
-        // `Kernel::check_params` held the arguments against their sizes, which the driver or the code's author told. The driver reads them during the call. A `CUkernel`
-        // may stand where a `CUfunction` is asked for (`cuda.h` 13.0, `cuLaunchKernelEx`). What the kernel does to the device's memory is
-        // its author's business.
+        // SAFETY: each parameter has a pointer to at least its size of readable bytes, which `Sequencing` or
+        // `Kernel::check_params` compared and the driver reads during the call. A `CUkernel` may replace a
+        // `CUfunction` (`cuda.h` 13.0, `cuLaunchKernelEx`). The kernel's author is responsible for its writes.
         unsafe {
             call!(cuLaunchKernelEx(
                 &raw const config,

@@ -1,4 +1,4 @@
-//! Queues of work, work that is captured to be queued again as one, and points in time.
+//! Streams, graphs captured from them, and events.
 
 use std::marker::PhantomData;
 use std::ptr::null_mut;
@@ -17,29 +17,29 @@ pub struct Stream<'c> {
 }
 
 impl<'c> Stream<'c> {
-    /// The context's default stream. Work on it cannot be captured.
+    /// Returns the default stream, which cannot be captured.
     #[must_use]
     pub fn of_context(context: &'c Context) -> Stream<'c> {
         Stream { context, handle: null_mut() }
     }
 
-    /// One of its own, that waits for no other.
+    /// Creates a non-blocking stream.
     ///
     /// # Errors
     /// The driver's.
     pub fn new(context: &'c Context) -> Result<Stream<'c>, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` is a place for one handle.
+        // SAFETY: `handle` has room for one handle.
         unsafe { call!(cuStreamCreate(&raw mut handle, CUstream_flags::CU_STREAM_NON_BLOCKING as u32)) }?;
         Ok(Stream { context, handle })
     }
 
-    /// Waits until all that was queued on it is done.
+    /// Waits for all queued work.
     ///
     /// # Errors
-    /// What went wrong on the device, among others.
+    /// The driver's, including errors on the device.
     pub fn synchronize(&self) -> Result<(), DriverError> {
-        // SAFETY: the handle is one of this driver.
+        // SAFETY: the handle is this driver's.
         unsafe { call!(cuStreamSynchronize(self.handle)) }
     }
 
@@ -55,13 +55,12 @@ impl<'c> Stream<'c> {
 impl Drop for Stream<'_> {
     fn drop(&mut self) {
         if !self.handle.is_null() {
-            // SAFETY: it was created in `new`, and graphs and events do not keep it. Destructors report nothing.
+            // SAFETY: created in `new`; graphs and events do not use it.
             let _ = unsafe { call!(cuStreamDestroy_v2(self.handle)) };
         }
     }
 }
 
-/// Work that is queued as one: between two kernels of it nothing goes through the host.
 #[derive(Debug)]
 pub(crate) struct Graph<'c> {
     _context: PhantomData<&'c Context>,
@@ -69,51 +68,46 @@ pub(crate) struct Graph<'c> {
 }
 
 impl<'c> Graph<'c> {
-    /// What `work` queues on `stream`, which is not done now.
-    ///
-    /// # Errors
-    /// Those of `work`, and the driver's: where something of it cannot be captured, say.
+    /// Captures the work that `work` queues on `stream`, without running it.
     pub(crate) fn capture(
         stream: &Stream<'c>,
         work: impl FnOnce() -> Result<(), DriverError>,
     ) -> Result<Graph<'c>, DriverError> {
         let mode = CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
-        // SAFETY: the handle is one of this driver; the default stream is answered with an error.
+        // SAFETY: the handle is this driver's; the default stream returns an error.
         unsafe { call!(cuStreamBeginCapture_v2(stream.handle(), mode)) }?;
         let worked = work();
         let mut graph: CUgraph = null_mut();
-        // SAFETY: `graph` is a place for one handle. The capture ends whatever came of the work, as it must.
+        // SAFETY: `graph` has room for one handle. The capture must end even if the work fails.
         let ended = unsafe { call!(cuStreamEndCapture(stream.handle(), &raw mut graph)) };
         let captured = worked.and(ended).and_then(|()| {
             let mut handle = null_mut();
-            // SAFETY: `handle` is a place for one handle, `graph` one of this driver; no flags.
+            // SAFETY: `handle` has room for one handle, `graph` is this driver's; no flags.
             unsafe { call!(cuGraphInstantiateWithFlags(&raw mut handle, graph, 0)) }?;
             Ok(Graph { handle, _context: PhantomData })
         });
         if !graph.is_null() {
-            // SAFETY: what was instantiated from it does not need it any more. Its own failure would say less than what is at hand.
+            // SAFETY: the instantiated graph does not need it. The other errors matter more.
             let _ = unsafe { call!(cuGraphDestroy(graph)) };
         }
         captured
     }
 
-    /// Queues it. Who captured work keeps what it refers to until the graph is done, as [`Repeated`](crate::timing::Repeated) does.
+    /// Queues the graph, whose memory and code the caller keeps until it ends.
     pub(crate) fn launch(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
-        // SAFETY: both handles are of this driver, and so are the kernels' in it, because of what is said above. What the kernels do to the
-        // device's memory is their author's business.
+        // SAFETY: both handles and the graph's kernels are this driver's; the caller keeps them.
         unsafe { call!(cuGraphLaunch(self.handle, stream.handle())) }
     }
 }
 
 impl Drop for Graph<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was instantiated in `capture` and nobody else knows it; one that is still running ends first (`cuda.h` 13.0,
-        // `cuGraphExecDestroy`). Destructors report nothing.
+        // SAFETY: instantiated in `capture` and used only here; a running one ends first (`cuda.h` 13.0,
+        // `cuGraphExecDestroy`).
         let _ = unsafe { call!(cuGraphExecDestroy(self.handle)) };
     }
 }
 
-/// A point in a stream, and when it was reached.
 #[derive(Debug)]
 pub(crate) struct Event<'c> {
     _context: PhantomData<&'c Context>,
@@ -123,23 +117,22 @@ pub(crate) struct Event<'c> {
 impl<'c> Event<'c> {
     pub(crate) fn new(_context: &'c Context) -> Result<Event<'c>, DriverError> {
         let mut handle = null_mut();
-        // SAFETY: `handle` is a place for one handle; no flags: its time is kept.
+        // SAFETY: `handle` has room for one handle; without flags the event records its time.
         unsafe { call!(cuEventCreate(&raw mut handle, 0)) }?;
         Ok(Event { handle, _context: PhantomData })
     }
 
-    /// It is reached once all that was queued before is done.
     pub(crate) fn record(&self, stream: &Stream<'_>) -> Result<(), DriverError> {
-        // SAFETY: both handles are of this driver.
+        // SAFETY: both handles are this driver's.
         unsafe { call!(cuEventRecord(self.handle, stream.handle())) }
     }
 
-    /// Waits until it is reached; the microseconds since `start` was.
+    /// Waits for the event; returns the microseconds since `start`.
     pub(crate) fn since(&self, start: &Event<'_>) -> Result<f64, DriverError> {
-        // SAFETY: the handle is one of this driver.
+        // SAFETY: the handle is this driver's.
         unsafe { call!(cuEventSynchronize(self.handle)) }?;
         let mut milliseconds = 0.0_f32;
-        // SAFETY: `milliseconds` is a place for one `float`, and both handles are of this driver.
+        // SAFETY: `milliseconds` has room for one `float`, and both handles are this driver's.
         unsafe { call!(cuEventElapsedTime(&raw mut milliseconds, start.handle, self.handle)) }?;
         Ok(f64::from(milliseconds) * 1000.0)
     }
@@ -147,7 +140,7 @@ impl<'c> Event<'c> {
 
 impl Drop for Event<'_> {
     fn drop(&mut self) {
-        // SAFETY: it was created in `new` and nobody else knows it. Destructors report nothing.
+        // SAFETY: created in `new` and used only here.
         let _ = unsafe { call!(cuEventDestroy_v2(self.handle)) };
     }
 }

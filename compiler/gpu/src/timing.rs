@@ -1,8 +1,7 @@
-//! How long work takes on the device, without what the host needs to queue it.
+//! Device times of queued work, without the host's overhead.
 //!
-//! Work is captured several times over into one graph ([`Repeated`]), so that what is measured lasts much longer than the gap between two
-//! graphs. One time of it ([`Repeated::time`]) is taken between two events with the same graph queued before the first: so the device is
-//! busy when the host queues what is measured, and its queueing does not count.
+//! One graph repeats the work, so that it outlasts the gap between graphs. It also runs before the first event, to keep
+//! the device busy while the host queues.
 
 use std::marker::PhantomData;
 
@@ -12,21 +11,20 @@ use crate::error::DriverError;
 use crate::memory::Guarded;
 use crate::stream::{Event, Graph, Stream};
 
-/// What a graph lasts at least, microseconds, where not too many runs make that up.
+/// The least duration of a graph, microseconds.
 const LEAST: f64 = 400.0;
-/// What a graph is made to last, microseconds: more than enough, so that the time of the next one, which is another, says that it is.
+/// The intended duration of a longer graph, microseconds.
 const AIMED: f64 = 500.0;
-/// How many times a graph that is too short is followed by a longer one. The gap of a graph with one run may be many times its work; each
-/// longer graph has a smaller part of it.
+/// The most attempts at a longer graph; the gap may be many times one run.
 const CORRECTIONS: u32 = 5;
-/// What a graph lasts at most, where one run does not last longer.
+/// The longest duration of more than [`FEW`] runs, microseconds.
 const MOST: f64 = 5000.0;
-/// The fewest runs in a graph that is not longer than [`MOST`].
+/// The fewest runs in a graph, up to [`MOST`] microseconds.
 const FEW: u32 = 20;
 /// The most runs in a graph.
 const MANY: u32 = 1000;
 
-/// Work that can be timed as often as is wanted, for as long as all that it refers to is there:
+/// Work that can be timed while everything that it refers to is alive:
 ///
 /// ```no_run
 /// use cubinder_gpu::{DriverError, Guarded, Stream, timing::Repeated};
@@ -56,37 +54,32 @@ pub struct Repeated<'s, 'c, 'w> {
     runs: u32,
     start: Event<'c>,
     end: Event<'c>,
-    /// The graph has what the work refers to: kernels and addresses.
     _work: PhantomData<&'w ()>,
 }
 
 impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
-    /// What `work` queues, so many times that it lasts long enough. It has been done some times when this returns, the first time outside
-    /// of any graph. Buffers whose addresses it uses have to be borrowed by it, and so live as long as this value: then nothing of it runs
-    /// after they are freed.
+    /// Captures repetitions of `work` and runs them, after a run outside of a graph. `work` must borrow its buffers.
     ///
     /// # Errors
-    /// Those of `work`, and the driver's: what goes wrong on the device is among them. Nothing that was queued runs any more then.
+    /// Those of `work` and of the driver. Queued work has ended then.
     pub fn new(
         stream: &'s Stream<'c>,
         work: impl Fn() -> Result<(), DriverError> + 'w,
     ) -> Result<Repeated<'s, 'c, 'w>, DriverError> {
-        // What is loaded when it is first used is loaded now: that may not be possible in a capture. Some of it may have been queued
-        // where the rest is refused.
+        // Lazy loading may be impossible in a capture.
         let worked = work();
         let waited = stream.synchronize();
         worked.and(waited)?;
         let mut repeated = Repeated::capture(stream, &work, 1)?;
         let mut left = CORRECTIONS;
         loop {
-            // The first of a graph pays for its upload.
+            // The first launch includes the upload.
             repeated.time()?;
             let microseconds = repeated.time()?;
             if left == 0 || runs(microseconds, LEAST) <= repeated.runs {
                 return Ok(repeated);
             }
             left -= 1;
-            // A short graph counts its gap too, so that a run seems to take longer than it does: a longer one tells better.
             repeated = Repeated::capture(stream, &work, runs(microseconds, AIMED))?;
         }
     }
@@ -101,16 +94,16 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
         Ok(Repeated { stream, graph, runs, start, end, _work: PhantomData })
     }
 
-    /// How many times the work is in one graph.
+    /// Returns the number of runs in one graph.
     #[must_use]
     pub fn runs(&self) -> u32 {
         self.runs
     }
 
-    /// The microseconds of one run: those of one graph, by the number of runs in it.
+    /// Returns the microseconds of one run, the mean over a graph.
     ///
     /// # Errors
-    /// The driver's: what goes wrong on the device is among them.
+    /// The driver's, including errors on the device.
     pub fn time(&self) -> Result<f64, DriverError> {
         self.graph.launch(self.stream)?;
         self.start.record(self.stream)?;
@@ -122,12 +115,12 @@ impl<'s, 'c, 'w> Repeated<'s, 'c, 'w> {
 
 impl Drop for Repeated<'_, '_, '_> {
     fn drop(&mut self) {
-        // What was queued before an error may still run. Destructors report nothing.
+        // Queued work may still run after an error.
         let _ = self.stream.synchronize();
     }
 }
 
-/// How many runs make a graph that lasts `least` microseconds and not too long, where one takes so many.
+/// Returns the runs in a graph of `least` microseconds.
 fn runs(microseconds: f64, least: f64) -> u32 {
     let enough = (least / microseconds).ceil().max(f64::from(FEW));
     let fitting = (MOST / microseconds).floor();
@@ -153,7 +146,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// `None` without times.
+    /// Returns `None` without times.
     #[must_use]
     pub fn from_times(times: &[f64]) -> Option<Spread> {
         let mut times = times.to_vec();
@@ -163,7 +156,7 @@ impl Spread {
         Some(Spread { median: at(2)?, least, most, lower_quartile: at(1)?, upper_quartile: at(3)? })
     }
 
-    /// Rounded from microseconds to nanoseconds: less is noise.
+    /// Rounds to nanoseconds, the precision.
     #[must_use]
     pub fn rounded(self) -> Spread {
         let Spread { median, least, most, lower_quartile, upper_quartile } = self;
@@ -174,11 +167,10 @@ impl Spread {
     }
 }
 
-/// How fast the device copies from its memory to its memory: bytes that are read and written in a second, by `times` copies of so many
-/// bytes.
+/// Measures copies within device memory: bytes read and written per second.
 ///
 /// # Errors
-/// The driver's: for want of memory, say.
+/// The driver's, for example out of memory.
 pub fn copy_rate(
     context: &Context,
     stream: &Stream<'_>,
@@ -189,8 +181,7 @@ pub fn copy_rate(
     let (from, to) = (buffer()?, buffer()?);
     context.synchronize()?;
     let copying = Repeated::new(stream, || {
-        // SAFETY: both buffers have so many bytes. `Repeated` borrows them, and waits for the stream before it is gone or an error is
-        // given back.
+        // SAFETY: both buffers have `bytes` bytes. `Repeated` borrows them until the stream is done.
         unsafe { call!(cuMemcpyDtoDAsync_v2(to.address(), from.address(), bytes, stream.handle())) }
     })?;
     let all = (0..times).map(|_| copying.time()).collect::<Result<Vec<f64>, _>>()?;
@@ -232,7 +223,7 @@ mod tests {
         }
     }
 
-    /// The functions that are called when `work` is done, in order. The driver refuses `refused`.
+    /// Returns the driver's functions that `work` calls; `refused` fails.
     fn calls(refused: &'static str, work: impl FnOnce(&Context, &Stream<'_>)) -> Vec<&'static str> {
         let called = Rc::new(RefCell::new(Vec::new()));
         let log = called.clone();
@@ -249,7 +240,7 @@ mod tests {
     fn a_graph_lasts_long_enough_whatever_lies_between_two() {
         for gap in [0.0, 1.0, 4.0, 10.0, 30.0, 60.0] {
             for one in [0.2, 0.5, 1.0, 2.1, 6.0, 15.0, 21.0, 50.0, 240.0, 260.0, 1000.0, 6000.0] {
-                // How many runs the last graph has, and how many graphs there were.
+                // The last graph's runs, and the number of graphs.
                 let captured = Rc::new(Cell::new((0_u32, 0_u32)));
                 let device = captured.clone();
                 stand_in::install(move |call, arguments| {
@@ -260,7 +251,7 @@ mod tests {
                     if let Some((to, ..)) = arguments.downcast_ref::<(*mut f32, CUevent, CUevent)>() {
                         #[allow(clippy::cast_possible_truncation)]
                         let milliseconds = ((gap + one * f64::from(runs)) / 1000.0) as f32;
-                        // SAFETY: the caller's place for a number.
+                        // SAFETY: the caller passes a pointer to a number.
                         unsafe { to.write(milliseconds) };
                     }
                     SUCCESS
@@ -287,12 +278,10 @@ mod tests {
             let before_free = after_launch.split(|call| *call == "cuMemFree").next().unwrap_or_default();
             calls.contains(&"cuMemFree") && before_free.iter().any(|call| call.ends_with("Synchronize"))
         };
-        // The graph is queued, and what follows is refused.
         let found = calls("cuEventRecord", |context, stream| {
             assert!(copy_rate(context, stream, 64, 1).is_err());
         });
         assert!(found.contains(&"cuGraphLaunch") && is_waited_for(&found), "{found:?}");
-        // Some of the work is queued before the rest is refused.
         let found = calls("", |context, stream| {
             let _buffer = Guarded::new(context, 64, 256, false, 0).unwrap();
             let error = DriverError { call: "cuLaunchKernelEx", code: INVALID_VALUE, name: None, text: None };

@@ -1,11 +1,11 @@
 //! Tests from data: `cargo test -p cubinder --test cases NAME`.
 //!
-//! - `ok/NAME`, `manifests/NAME`, `bad/...`: one test for each manifest of the corpus ([`manifests`]).
-//! - `rules/CODE`: the page of each rule, and the examples on it ([`rules`]).
+//! - `ok/NAME`, `manifests/NAME`, `bad/...`: manifests of the corpus ([`manifests`]).
+//! - `rules/CODE`: the page of each rule, and its examples ([`rules`]).
 //! - `mistakes/NAME`, `accepted/NAME`: changes of one plugin ([`mistakes`]).
 //!
-//! `INSTA_UPDATE=always` rewrites the snapshots that differ. A separate program: messages name kernels relative to the current folder,
-//! which belongs to the process, and the list of tests is read from the disk.
+//! `INSTA_UPDATE=always` rewrites changed snapshots. A separate program, because the tests need a common current
+//! folder.
 
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests
 
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let mut trials = manifests::trials();
     trials.extend(rules::trials());
     trials.extend(mistakes::trials());
-    // A folder that is not found has no tests.
+    // A missing folder has no tests.
     for prefix in
         ["ok/", "manifests/", "bad/", "bad/several/", "bad/compiled/", "rules/", "mistakes/", "accepted/"]
     {
@@ -35,7 +35,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A test that runs the program; ignored without NVRTC or the runtime library.
+/// Ignored without NVRTC or the runtime library.
 fn with_project(name: String, test: impl FnOnce(&Project) + Send + 'static) -> Trial {
     Trial::ignorable_test(name, move || {
         let Some(project) = Project::new() else {

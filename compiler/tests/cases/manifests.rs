@@ -1,9 +1,9 @@
 //! One test for each manifest of the corpus.
 //!
-//! - `ok/NAME`, `manifests/NAME`: the manifest of `tests/data/ok` or `manifests` resolves without a diagnostic.
+//! - `ok/NAME`, `manifests/NAME`: `tests/data/ok` or `manifests` resolves without a diagnostic.
 //! - `bad/NAME`: `cubinder check` reports `tests/data/bad/NAME.snap`.
-//! - `bad/several/NAME`: the same for the manifests of a folder, checked together.
-//! - `bad/compiled/NAME`: `cubinder compile` reports the snapshot beside it, through the real NVRTC.
+//! - `bad/several/NAME`: likewise for a folder, checked together.
+//! - `bad/compiled/NAME`: `cubinder compile` reports the snapshot.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -71,7 +71,7 @@ fn resolves_without_a_diagnostic(path: &Path) {
     assert_eq!(launches, resolved.draft.units.len());
     let (attributes, tensors) = (plugin.attributes.len(), plugin.tensor_count());
     for output in &plugin.outputs {
-        // Shapes of outputs may use the outputs' own sizes.
+        // Output shapes may use the outputs' own sizes.
         output.shape.validate(attributes, tensors).unwrap();
     }
     for rule in &plugin.require {
@@ -86,7 +86,6 @@ fn resolves_without_a_diagnostic(path: &Path) {
     }
 }
 
-/// Compares what `cubinder check` reports of the manifests with the snapshot.
 fn is_reported(folder: &str, name: &Path, manifests: &[PathBuf]) {
     let sources: Vec<_> = manifests.iter().map(|path| Ok(corpus::source(path))).collect();
     let diagnostics =
@@ -97,7 +96,7 @@ fn is_reported(folder: &str, name: &Path, manifests: &[PathBuf]) {
     matches_snapshot(folder, corpus::stem(name), &render(&diagnostics, Colour::Plain));
 }
 
-/// A project with all files of [`COMPILED`]; `None` without NVRTC or the runtime library.
+/// `None` without NVRTC or the runtime library.
 fn project_of_compiled() -> Option<Project> {
     let project = Project::new()?;
     for path in corpus::entries(COMPILED) {
@@ -109,7 +108,7 @@ fn project_of_compiled() -> Option<Project> {
     Some(project)
 }
 
-/// Compares what the program reports with the snapshot. A process for each: what NVRTC 13.0 rejects may crash it afterwards.
+/// One process each, because rejected input may crash NVRTC 13.0 later.
 fn is_reported_by_a_compile(project: &Project, name: &str) {
     let output = format!("out/{name}");
     let run = project.run(&["compile", &format!("{name}.toml"), "--name", "bad", "--output", &output]);

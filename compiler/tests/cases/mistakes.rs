@@ -1,5 +1,5 @@
-//! The mistakes that people make with a plugin, each made in the circular padding example: what `compile` and `check` report, and
-//! what they accept. An attribute without a default that a node lacks is reported when TensorRT creates the plugin: `tests/tests/it/engine.rs`.
+//! User errors in the circular padding example, and valid edits. `tests/tests/it/engine.rs` covers missing
+//! attributes.
 
 use std::fs;
 use std::path::Path;
@@ -11,23 +11,20 @@ use serde_json::Value;
 const MANIFEST: &str = "manifests/circ_pad.toml";
 const KERNEL: &str = "kernels/circ_pad.cu";
 
-/// What stands in a file, and what is written instead.
+/// Old and new texts.
 type Edits = &'static [(&'static str, &'static str)];
 
-/// One mistake.
 #[derive(Clone, Copy)]
 struct Mistake {
-    /// The name of its snapshot.
+    /// The snapshot's name.
     name: &'static str,
-    /// The file it is made in.
     file: &'static str,
-    /// What stands there, and what is written instead.
     edits: Edits,
-    /// The rule that is broken.
+    /// The violated rule.
     code: &'static str,
-    /// What the manifest has at the place that is shown.
+    /// The manifest's text at the reported place.
     shown: &'static str,
-    /// Whether `check` tells it, in the same words, without a compiler.
+    /// Whether `check` reports the same without a compiler.
     is_reported_by_check: bool,
 }
 
@@ -52,7 +49,6 @@ const NAME: &str = "kernel = \"circ_pad<T>\"";
 const OUT_EXTENT: &str = "1) for d in range(8)]\"\nshift";
 const RANGE_OF_7: &str = "\"[get(y.shape, y.rank - 1 - d, 1) for d in range(7)]\"";
 
-/// What has to be refused.
 const REJECTED: &[Mistake] = &[
     // Two arguments swapped.
     manifest("tensors_swapped", &[(TENSORS, "x = \"y\"\ny = \"x\"")], "C0405", "\"y\""),
@@ -72,12 +68,10 @@ const REJECTED: &[Mistake] = &[
         "C0405",
         "\"len(pads) // 2\"",
     ),
-    // One missing, one too many.
     manifest("argument_missing", &[("count = \"numel(y)\"\n", "")], "C0404", "args"),
     manifest("argument_too_many", &[(COUNT, "count = \"numel(y)\"\ntotal = \"numel(x)\"")], "C0403", "total"),
     manifest("argument_misspelt", &[("padded = ", "paded = ")], "C0403", "paded"),
     kernel("parameter_too_many", &[("int padded,", "int padded, float value,")], "C0404", "args"),
-    // Of another type.
     manifest("number_for_a_pointer", &[("x = \"x\"", "x = \"numel(x)\"")], "C0405", "\"numel(x)\""),
     manifest("tensor_for_a_number", &[(COUNT, "count = \"x\"")], "C0405", "\"x\""),
     kernel(
@@ -98,10 +92,8 @@ const REJECTED: &[Mistake] = &[
         "C0405",
         RANGE_OF_7,
     ),
-    // The kernel's name.
     manifest("kernel_misspelt", &[(NAME, "kernel = \"circ_pda<T>\"")], "C0402", "\"circ_pda<T>\""),
     manifest("template_argument_missing", &[(NAME, "kernel = \"circ_pad\"")], "C0402", "\"circ_pad\""),
-    // The grid, the block, shared memory.
     manifest("grid_zero", &[(GRID, "grid = [0]")], "C0301", "0"),
     manifest("grid_negative", &[(GRID, "grid = [-1]")], "C0301", "-1"),
     manifest("grid_always_negative", &[(GRID, "grid = [\"-1 - numel(y)\"]")], "C0301", "\"-1 - numel(y)\""),
@@ -132,7 +124,6 @@ const REJECTED: &[Mistake] = &[
         "C0503",
         "\"circ_pad<T>\"",
     )),
-    // Expressions.
     manifest("division_by_zero", &[(PADDED, "\"len(pads) // 0\"")], "C0104", "len(pads) // 0"),
     manifest(
         "division_of_constants_by_zero",
@@ -154,7 +145,6 @@ const REJECTED: &[Mistake] = &[
         "C0102",
         "<=",
     ),
-    // Types and variants.
     manifest(
         "element_type_misspelt",
         &[("T = [\"f32\", \"f16\"]", "T = [\"f32\", \"fp16\"]")],
@@ -179,7 +169,7 @@ const REJECTED: &[Mistake] = &[
     ),
 ];
 
-/// What is wrong for some nodes only: a warning, with the smallest of them.
+/// Warnings, with the smallest failing node.
 const WARNED: &[Mistake] = &[
     manifest(
         "division_by_an_attribute",
@@ -192,16 +182,15 @@ const WARNED: &[Mistake] = &[
     manifest("block_of_an_attribute", &[(BLOCK, "block = [\"len(pads)\"]")], "C0302", "\"len(pads)\""),
 ];
 
-/// A file, what stands in it, and what is written instead.
+/// A file, an old and a new text.
 type EditOf = (&'static str, &'static str, &'static str);
 
-/// What has to be taken.
 const ACCEPTED: &[(&str, &[EditOf])] = &[
     ("a number before a dimension", &[(MANIFEST, COUNT, "count = \"2 * x.shape[0]\"")]),
     (
         "vector pointers",
         &[
-            // Four floats at once make sense for floats only.
+            // `float4` fits only `float`.
             (MANIFEST, "T = [\"f32\", \"f16\"]", "T = [\"f32\"]"),
             (MANIFEST, TENSORS, "x4 = \"x\"\ny = \"y\""),
             (KERNEL, "const T* __restrict__ x", "const float4* __restrict__ x4"),
@@ -223,7 +212,6 @@ const ACCEPTED: &[(&str, &[EditOf])] = &[
     ),
 ];
 
-/// Writes the plugin that the tests change.
 fn set_up(project: &Project) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let shipped = |name: &str| fs::read_to_string(root.join(name)).unwrap();
@@ -234,13 +222,12 @@ fn set_up(project: &Project) {
 
 const COMPILE: [&str; 6] = ["compile", MANIFEST, "--target", "sm_89,compute_80", "--output", "out"];
 
-/// The messages of a run.
 fn messages(run: &Run) -> Vec<Value> {
     let messages = run.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     messages.filter(|message| message.get("severity").is_some()).collect()
 }
 
-/// The code of a message, and the text at the place that it shows.
+/// Returns a message's code and the text at its place.
 fn code_and_place(project: &Project, message: &Value) -> (String, String) {
     let text = |key: &str| message[key].as_str().unwrap_or_default().to_owned();
     let place = &message["primary"];
@@ -268,7 +255,7 @@ pub(crate) fn trials() -> Vec<Trial> {
     rejected.chain(warned).chain(accepted).collect()
 }
 
-/// The test of a mistake with which `compile` exits with this code.
+/// Expects `exit_code` of `compile`.
 fn reported(mistake: &'static Mistake, exit_code: i32) -> Trial {
     crate::with_project(format!("mistakes/{}", mistake.name), move |project| {
         set_up(project);
@@ -288,7 +275,7 @@ fn is_reported(project: &Project, mistake: &Mistake, exit_code: i32) {
     };
     let (code, compiled) = run(&COMPILE);
     assert_eq!(code, Some(exit_code));
-    // One mistake, one message; or two if it damages two arguments.
+    // Two if both arguments are damaged.
     assert!(compiled.contains(&wanted) && compiled.len() <= 2, "compile {compiled:?}");
     let (_, checked) = run(&["check", MANIFEST]);
     assert_eq!(checked.contains(&wanted), mistake.is_reported_by_check, "check {checked:?}");

@@ -1,4 +1,4 @@
-//! Variants whose kernels have one text: what they share when they are compiled, and that nobody can tell by what comes out.
+//! Variants with one kernel text share compiles; the output does not show it.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use crate::support::{Project, Run};
 
 const LIBRARY: &str = "out/libalike.so";
 
-/// A plugin of one variant for each of `numbers`, which is the argument of its kernel's template and its constant `NUMBER`.
+/// Returns a plugin with a variant for each of `numbers`: template argument and constant `NUMBER`.
 fn variants(numbers: &[i32]) -> String {
     let mut text = String::from(
         "schema = 1\n[plugin]\nname = \"alike\"\n[[inputs]]\nname = \"x\"\ntype = \"f32\"\n\
@@ -22,7 +22,6 @@ fn variants(numbers: &[i32]) -> String {
             block = [256]\nargs = { x = \"x\", y = \"y\", count = \"numel(y)\" }\n"
 }
 
-/// The kernel; `number` is what it adds.
 fn kernel(number: &str) -> String {
     format!(
         "template <int N>\n__global__ void alike(const float* x, float* y, long long count) {{\n    \
@@ -44,7 +43,7 @@ fn compile(project: &Project, arguments: &[&str]) -> Run {
     project.run(&[&own[..], arguments].concat())
 }
 
-/// How often a compile calls NVRTC, and how many code objects come of it.
+/// Returns the numbers of NVRTC calls and code objects.
 fn calls(project: &Project, arguments: &[&str]) -> (u64, u64) {
     let run = compile(project, &[&["--message-format", "json"], arguments].concat());
     let result: serde_json::Value = serde_json::from_str(run.stdout.lines().last().unwrap()).unwrap();
@@ -60,12 +59,11 @@ fn one_compile_tells_the_parameters_of_several_kernels() {
         (8, 6),
         "two for each, and one of each target for the parameters of all"
     );
-    // What differs in the texts of its variants is compiled for each.
     project.write("kernels/alike.cu", kernel("manifest::NUMBER"));
     assert_eq!(calls(&project, &["--no-cache"]), (12, 6));
 }
 
-/// The bytes do not tell how many compiles ran at once, nor what the cache had.
+/// The bytes depend neither on parallel compiles nor on the cache.
 #[test]
 fn the_library_is_the_same_however_kernels_are_grouped() {
     let numbers: Vec<i32> = (1..=20).collect();
@@ -83,7 +81,7 @@ fn the_library_is_the_same_however_kernels_are_grouped() {
     assert!(project.read(LIBRARY) == expected, "another library from a warm cache");
 }
 
-/// A kernel that does not compile is told as if it were alone, and the others are in the cache then.
+/// The other kernels are cached.
 #[test]
 fn a_kernel_that_does_not_compile_is_told_alone() {
     let Some(project) = project(&[1, 200, 3], &kernel("N")) else { return };
@@ -94,8 +92,7 @@ fn a_kernel_that_does_not_compile_is_told_alone() {
     assert_eq!(calls(&project, &[]).0, 4, "the second alone is missing");
 }
 
-/// What stands for `manifest`, or for one of its names, is known to the preprocessor alone, or stands in another file: the header
-/// then has every name.
+/// Indirect uses of `manifest::` names, by aliases, macros, other files or bases.
 #[test]
 fn names_are_there_however_they_are_taken() {
     let Some(project) = project(&[1, 2], &kernel("N")) else { return };

@@ -1,4 +1,4 @@
-//! Every reader of the program, given what it cannot read: an error and exit code 1, never a panic or a signal.
+//! Unreadable input: exit code 1, never a panic or a signal.
 
 use std::fs;
 use std::os::unix::process::CommandExt as _;
@@ -8,7 +8,6 @@ use std::process::Command;
 use crate::support::{CONFIG, KERNEL, MANIFEST, Project, Run};
 use cubinder_model::container;
 
-/// Bytes that look like nothing.
 fn garbage(length: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_u32;
     let mut next = || {
@@ -18,12 +17,10 @@ fn garbage(length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// What stands in the place of a file.
 enum Instead {
     Bytes(Vec<u8>),
     Folder,
     Missing,
-    /// Bytes that take no room on the disk.
     Sparse(u64),
 }
 
@@ -63,7 +60,7 @@ impl Instead {
     }
 }
 
-/// Runs the program with 2 GiB of address space: what it asks for beyond that it does not get.
+/// Runs the program with 2 GiB of address space.
 fn run_within_bounds(project: &Project, arguments: &[&str]) -> Run {
     let program = project.command(arguments);
     let mut shell = Command::new("sh");
@@ -82,7 +79,7 @@ fn run_within_bounds(project: &Project, arguments: &[&str]) -> Run {
     Run::of(shell.output().unwrap())
 }
 
-/// The files that `compile` reads. A change that leaves a valid text is no mistake, so `flipped` and `then garbage` may pass.
+/// `flipped` and `then garbage` may leave the text valid.
 #[test]
 fn compile_refuses_what_it_cannot_read() {
     let Some(project) = Project::new() else { return };
@@ -100,7 +97,7 @@ fn compile_refuses_what_it_cannot_read() {
             let run = run_within_bounds(&project, &[&["compile"], arguments].concat());
             let what = format!("{name}: {what}");
             if name == "libruntime.so" && run.code == Some(0) {
-                // Code that was changed, or bytes behind the end, cannot be told from a good library.
+                // Changed code and bytes behind the end are not detected.
                 assert!(what.ends_with("garbage") || what.ends_with("flipped"), "{what}: {}", run.stdout);
             } else {
                 run.assert_refused(&what);
@@ -114,7 +111,7 @@ fn compile_refuses_what_it_cannot_read() {
     assert!(project.read("good/libscale.so") == project.read("again/libscale.so"));
 }
 
-/// What never ends is not read.
+/// Devices such as `/dev/zero` never end.
 #[test]
 fn devices_are_refused() {
     let project = Project::without_tools();
@@ -132,7 +129,7 @@ fn devices_are_refused() {
     );
 }
 
-/// A named pipe that nothing writes to would be waited for.
+/// Reading would wait for a writer.
 #[test]
 fn pipes_are_refused() {
     let project = Project::without_tools();
@@ -193,7 +190,6 @@ fn names_are_no_danger() {
     }
 }
 
-/// What `inspect` reads, each as a file that is good.
 fn inspectable(project: &Project) -> Vec<(&'static str, Vec<u8>)> {
     project.compile(&["--embed"]);
     let library = project.read("build/libscale.so");
@@ -202,7 +198,7 @@ fn inspectable(project: &Project) -> Vec<(&'static str, Vec<u8>)> {
     let bundle = library[offset..offset + found.length].to_vec();
     let container::Container::Bundle(contents) = &found.container else { panic!("no bundle") };
     let [cubin, ptx] = [0, 1].map(|index| contents.code[index].raw().unwrap().to_vec());
-    // An engine for this reader is any file with containers inside.
+    // For `inspect`, any file with containers is an engine.
     let plan = [garbage(1000), bundle.clone(), garbage(1000), bundle.clone(), garbage(10)].concat();
     vec![
         ("library.so", library),
@@ -226,7 +222,7 @@ fn inspect_refuses_what_it_cannot_read() {
             let run = run_within_bounds(&project, &["inspect", name]);
             let what = format!("{name}: {what}");
             match run.code {
-                // Bytes that nothing vouches for may change: those outside of containers, a cubin's instructions, PTX's text.
+                // No digest covers bytes outside of containers, a cubin's instructions, or PTX's text.
                 Some(0) => assert!(
                     what.ends_with("flipped")
                         || what.ends_with("garbage")
@@ -235,7 +231,6 @@ fn inspect_refuses_what_it_cannot_read() {
                     "{what}: {}",
                     run.stdout
                 ),
-                // The table says what is there and that something is damaged.
                 Some(1) if run.stdout.contains("warning: a damaged container") => {}
                 _ => run.assert_refused(&what),
             }
@@ -243,13 +238,12 @@ fn inspect_refuses_what_it_cannot_read() {
     }
 }
 
-/// An engine whose containers are damaged one after the other, in any byte: `inspect` says so and fails.
 #[test]
 fn damage_in_an_engine_is_told() {
     let Some(project) = Project::new() else { return };
     let plan = inspectable(&project).pop().unwrap().1;
     let length = (plan.len() - 2010) / 2;
-    // Behind the magic, without which there is no container to be seen.
+    // Behind the magic, which makes a container visible.
     for place in [16, 20, 24, 32, 63, 64, 72, 100, length / 2, length - 1] {
         for which in [0, 1] {
             let mut damaged = plan.clone();

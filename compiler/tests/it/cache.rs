@@ -1,4 +1,4 @@
-//! The cache and the output under rough handling: many processes at once, damage, folders that cannot be written, SIGKILL.
+//! The cache and the output with parallel processes, damage, read-only folders and SIGKILL.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::support::{self, KERNEL, Project, Run};
 
 const LIBRARY: &str = "build/libscale.so";
 
-/// The entries of the cache; names that begin with a point are files that somebody is still writing.
+/// Returns all entries; `.NAME` is still being written.
 fn entries(project: &Project) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for shard in fs::read_dir(project.outer("cache/code")).unwrap() {
@@ -48,7 +48,7 @@ fn eight_processes_fill_one_cache() {
     assert!(project.compile(&[]).stdout.contains("NVRTC not called"));
 }
 
-/// A header of the toolkit includes what a macro of the kernel names: the scan of includes cannot find that file, but NVRTC reports it.
+/// The include scan cannot evaluate the macro in the toolkit's header.
 #[test]
 fn a_file_that_only_nvrtc_finds_is_not_cached() {
     let Some(project) = Project::new() else { return };
@@ -57,7 +57,7 @@ fn a_file_that_only_nvrtc_finds_is_not_cached() {
     fs::create_dir_all(&include).unwrap();
     for header in toolkit.include.iter().flat_map(|folder| fs::read_dir(folder).unwrap()) {
         let header = header.unwrap();
-        // The folders of two packages may contain the same name.
+        // Packages may contain the same name.
         let _ = std::os::unix::fs::symlink(header.path(), include.join(header.file_name()));
     }
     fs::write(include.join("named.h"), "#include NAMED\n").unwrap();
@@ -73,7 +73,7 @@ fn a_file_that_only_nvrtc_finds_is_not_cached() {
         run.assert_ok();
         (project.read(LIBRARY), run.stdout.contains("NVRTC not called"))
     };
-    // Another header of the toolkit: all of them are in the key.
+    // The key covers all of the toolkit's headers.
     assert!(!compile("<cuda_fp16.h>", 1).1);
     assert!(compile("<cuda_fp16.h>", 2).1);
     let (one, _) = compile("\"value.h\"", 1);
@@ -82,7 +82,6 @@ fn a_file_that_only_nvrtc_finds_is_not_cached() {
     assert!(!compile("\"value.h\"", 2).1);
 }
 
-/// Line information names the folder that the program ran in: what was compiled in another one is not taken.
 #[test]
 fn line_information_is_of_the_folder_it_was_compiled_in() {
     let (Some(here), Some(there)) = (Project::new(), Project::new()) else { return };
@@ -92,7 +91,6 @@ fn line_information_is_of_the_folder_it_was_compiled_in() {
     here.compile(&[]);
     let compile = |arguments: &[&str]| {
         let mut command = there.command(arguments);
-        // The headers of the toolkit are there too.
         command.env("CUBINDER_CACHE", here.outer("cache"));
         Run::of(command.output().unwrap()).assert_ok();
         there.read(LIBRARY)
@@ -103,7 +101,6 @@ fn line_information_is_of_the_folder_it_was_compiled_in() {
     assert!(here.compile(&[]).stdout.contains("NVRTC not called"));
 }
 
-/// The bytes of a table's file are part of what is compiled.
 #[test]
 fn the_file_of_a_table_counts() {
     let Some(project) = Project::new() else { return };
@@ -121,7 +118,7 @@ fn the_file_of_a_table_counts() {
     project.run(&["compile"]).assert_refused("a table without its file");
 }
 
-/// NVRTC runs in worker processes here, which get the bytes of the folder's name.
+/// Worker processes get raw bytes.
 #[test]
 fn a_header_in_a_folder_that_is_not_utf_8_counts() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -181,19 +178,18 @@ fn damaged_entries_are_compiled_again() {
             assert!(fs::read(path).unwrap() == *bytes, "{what}: {} is not repaired", path.display());
         }
     }
-    // Entries under each other's names: whole, and not what the name says.
+    // Swapped entries: intact, but not those of their names.
     for ((path, _), (_, other)) in good.iter().zip(good.iter().cycle().skip(1)) {
         fs::write(path, other).unwrap();
     }
     assert!(project.compile(&[]).stdout.contains("6 NVRTC calls of"), "entries of others were used");
     assert!(project.read(LIBRARY) == library);
-    // One damaged entry costs one compile.
     let (path, bytes) = &good[3];
     fs::write(path, &bytes[1..]).unwrap();
     assert!(project.compile(&[]).stdout.contains(": 1 NVRTC call of"));
 }
 
-/// A file in the place of the folder: nobody can write below it, not even root.
+/// A file instead of the folder stops even root.
 #[test]
 fn a_cache_that_cannot_be_written_is_a_warning() {
     let Some(project) = Project::new() else { return };
@@ -201,7 +197,7 @@ fn a_cache_that_cannot_be_written_is_a_warning() {
     let run = project.run(&["compile"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     assert_eq!(run.stderr.matches("warning: ").count(), 1, "{}", run.stderr);
-    // Which of the entries was the first to fail is chance.
+    // The first failing entry is random.
     let said = project.plain(&run.stderr);
     let (before, place) = said.split_once("[TEMP]/cache/code/").unwrap();
     insta::assert_snapshot!(format!("{before}[TEMP]/cache/code/[..]{}", &place[2..]));
@@ -220,7 +216,7 @@ fn a_read_only_cache_is_a_warning() {
     permit(0o555);
     if fs::write(cache.join("probe"), "").is_ok() {
         permit(0o755);
-        // The test above covers it with a file in the folder's place.
+        // The test above covers it.
         cubinder_skip::does_not_apply("this user may write to read-only folders");
         return;
     }
@@ -230,7 +226,7 @@ fn a_read_only_cache_is_a_warning() {
     assert!(run.stderr.starts_with("warning: compiled code cannot be kept: "), "{}", run.stderr);
 }
 
-/// Kills the program some time after its start; says whether it was still running.
+/// Returns whether the program was still running.
 fn run_and_kill(mut command: Command, after: Duration) -> bool {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     std::thread::sleep(after);
@@ -240,7 +236,7 @@ fn run_and_kill(mut command: Command, after: Duration) -> bool {
     running
 }
 
-/// Old bytes or new ones, whenever the program is killed; the next run works.
+/// The next run works, too.
 #[test]
 fn a_killed_run_leaves_no_half_written_library() {
     let Some(project) = Project::new() else { return };
@@ -254,14 +250,14 @@ fn a_killed_run_leaves_no_half_written_library() {
     assert!(old != new);
     let mut killed = 0;
     for tenth in 0..10_u32 {
-        // An empty cache each time, so that there is as much to be done.
+        // Each run has the same amount of work.
         fs::remove_dir_all(project.outer("cache/code")).unwrap();
         killed += u32::from(run_and_kill(project.command(&["compile"]), whole * tenth / 9));
         assert_old_or_new(&project.path(LIBRARY), &old, &new);
         fs::create_dir_all(project.outer("cache/code")).unwrap();
     }
     assert!(killed >= 4, "only {killed} of 10 were killed before their end");
-    // With everything in the cache, what is left is mostly the writing.
+    // With a full cache, most of the time is writing.
     project.compile(&["--output", "other"]);
     let started = Instant::now();
     project.compile(&["--output", "other"]);

@@ -1,4 +1,4 @@
-//! What `cubinder check` says, and leaves unsaid, of manifests with their kernels' texts: messages that are in place, none that are not.
+//! Diagnostics of `cubinder check`, without false positives.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use cubinder_compiler::check_plugins::{self, CheckReport};
 use cubinder_compiler::project::Project;
 use cubinder_source::diagnostic::{Colour, Source, render};
 
-/// What is said of a manifest whose kernels all lie in `k.cu`, which holds `kernels`.
+/// All kernels are in `k.cu`.
 fn checked(manifest: &str, kernels: &str) -> CheckReport {
     let open = |path: &Path| Ok(Source::new(path, kernels));
     let text = format!("schema = 1\n[plugin]\nname = \"p\"\n{manifest}");
@@ -18,7 +18,7 @@ fn said(manifest: &str, kernels: &str) -> String {
     render(&checked(manifest, kernels).diagnostics, Colour::Plain)
 }
 
-/// Each of `words` is said, and nothing where there are none.
+/// Expects each of `words`, or none if empty.
 #[track_caller]
 fn assert_said(manifest: &str, kernels: &str, words: &[&str]) {
     let said = said(manifest, kernels);
@@ -52,7 +52,6 @@ type = "f32"
 shape = "[1]"
 "#;
 
-/// A launch of one block.
 fn launch(kernel: &str, args: &str, when: Option<&str>) -> String {
     let when = when.map_or_else(String::new, |when| format!("when = \"{when}\"\n"));
     format!(
@@ -79,8 +78,7 @@ fn outputs_are_written_before_they_are_read() {
     assert_said(&steps(&[write(some), read(some), write(None), read(None)]), WRITE_AND_READ, &[]);
 }
 
-/// A step that only reads an output is no reason for which it might be written, and what is said before the kernels are known is not
-/// said again.
+/// Steps that only read `y` cannot write it.
 #[test]
 fn an_output_that_may_stay_unwritten_is_told_once() {
     let write = launch("w", "x = \"x\", y = \"y\"", Some("numel(x) > 10"));
@@ -91,7 +89,6 @@ fn an_output_that_may_stay_unwritten_is_told_once() {
     assert!(!of_y.contains("numel(x) > 20"), "{of_y}");
 }
 
-/// What is not known is not said to be 0, and the axis that it is not known of is shown.
 #[test]
 fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {
     let tensors = "[[inputs]]\nname = \"x\"\ntype = \"f32\"\nrank = 4\n\
@@ -115,7 +112,7 @@ fn a_grid_of_which_nothing_is_known_is_not_said_to_be_0() {
     assert!(wrong.contains(&format!("{} ^^", " ".repeat(60))), "it is the third that is 0: {wrong}");
 }
 
-/// Through one pointer a kernel reads what it wrote itself; a pointer to `const` beside it is for what was there before.
+/// A second pointer to `const` must read earlier data.
 #[test]
 fn one_step_may_read_and_write_the_same_memory() {
     let scratch = format!("{X_AND_Y}[scratch.p]\nbytes = 4\n");
@@ -131,7 +128,6 @@ fn one_step_may_read_and_write_the_same_memory() {
         let step = launch("k", &format!("x = \"x\", {args}, y = \"y\""), None);
         assert_said(&format!("{scratch}{step}"), two, &beside);
         assert_said(&format!("{scratch}[[launches]]\nmemset = \"p\"\n{step}"), two, &[]);
-        // The second of two steps reads what the first wrote.
         let twice = format!("{scratch}[[launches]]\nmemset = \"p\"\n{step}{step}");
         assert_said(&twice, two, &[]);
     }
@@ -139,7 +135,6 @@ fn one_step_may_read_and_write_the_same_memory() {
     let two = "__global__ void k(const float* x, const float* r, float* w) { w[0] = x[0] + r[0]; }";
     let beside = ["warning[C0306]: the output `y` may be read before anything wrote it"];
     assert_said(&format!("{X_AND_Y}{step}"), two, &beside);
-    // An output in place holds what the input held.
     let in_place = X_AND_Y.replace("type = \"f32\"\nshape = \"[1]\"", "alias = \"x\"");
     assert_said(&format!("{in_place}{step}"), two, &[]);
 }
@@ -178,7 +173,6 @@ fn outputs_whose_shape_depends_on_data_are_asked_for_too() {
     assert_said(&manifest("numel(x) if numel(x) == 77 else 0", "numel(x) == 77"), kernel, &[]);
 }
 
-/// A plugin that is compiled for values of `k`, with these variants and one launch.
 fn specialized(values: &str, variants: &str, launch: &str) -> String {
     format!(
         "{variants}\n[attributes.k]\ntype = \"i32\"\nspecialize = [{values}]\n\
@@ -308,7 +302,7 @@ fn what_tells_rows_apart_is_named() {
     assert_said(&manifest("numel(x) * k < 5", "", ""), SPECIALIZED, &told);
 }
 
-/// What a format is may be what is wrong: then nothing is said of guards that ask for it, and of others all.
+/// The format may be the error, so no further one is reported.
 #[test]
 fn a_guard_is_not_wrong_where_formats_are() {
     let manifest = |formats: &str, input: &str, guard: &str| {

@@ -1,5 +1,4 @@
-//! `cubinder compile --depfile`: every file that decides what is made, and no other. That Make and Ninja read it is proved in the
-//! end-to-end tests.
+//! `--depfile` lists exactly the files that decide the output. The end-to-end tests run Make and Ninja.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::support::{self, Project};
 
-/// The inputs that a depfile names, where no name has anything escaped.
+/// Returns the listed inputs, without unescaping.
 fn inputs(depfile: &str) -> BTreeSet<PathBuf> {
     let (_, rest) = depfile.split_once(": \\\n").unwrap();
     let (list, _) = rest.split_once("\n\n").unwrap();
     list.split(" \\\n").map(|line| PathBuf::from(line.trim())).collect()
 }
 
-/// Those below a folder of the project; the others are the toolkit's and the runtime library.
+/// The project's paths are relative.
 fn relative(inputs: &BTreeSet<PathBuf>) -> Vec<&str> {
     inputs.iter().filter(|path| path.is_relative()).map(|path| path.to_str().unwrap()).collect()
 }
@@ -55,12 +54,12 @@ fn every_file_that_decides_is_named() {
     let absolute: Vec<_> = found.iter().filter(|path| path.is_absolute()).collect();
     assert_eq!(absolute.len(), 2, "NVRTC and the runtime library: {absolute:?}");
     assert!(found.iter().all(|path| text.contains(&format!("\n{}:\n", path.display()))), "{text}");
-    // The cache knows the same.
+    // The same with a full cache.
     project.compile(&["--embed", "--depfile", "again.d"]);
     assert!(project.read("again.d") == text.as_bytes());
 }
 
-/// Whatever a manifest can name: each string in it that is the path of a file must be in the list.
+/// Every string that is a file's path must be listed.
 #[test]
 fn whatever_file_a_manifest_can_name_is_named() {
     let Some(project) = Project::new() else { return };
@@ -113,7 +112,7 @@ fn a_depfile_takes_no_other_files_place() {
     assert!(project.read("manifests/scale.toml") == support::MANIFEST.as_bytes());
 }
 
-/// A file that is read-only stays, and nothing is compiled before that is said.
+/// The file is rejected before the compile.
 #[test]
 fn a_depfile_replaces_no_read_only_file() {
     let Some(project) = Project::new() else { return };

@@ -1,4 +1,4 @@
-//! Plugins whose kernels other compilers made: the whole way into a library, without NVRTC, and beside kernels that are compiled.
+//! Precompiled kernels, from import to library, without NVRTC and beside compiled kernels.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ fn data(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data").join(file)
 }
 
-/// The project with the files of code beside its manifests, where the runtime library is there.
+/// `None` without the runtime library.
 fn project() -> Option<Project> {
     let project = Project::without_tools();
     if std::env::var_os("CUBINDER_RUNTIME_LIBRARY").is_none() {
@@ -27,7 +27,7 @@ fn project() -> Option<Project> {
     }
     let text = std::fs::read_to_string(data("ok/code.toml")).unwrap();
     project.write("manifests/code.toml", &text);
-    // It has targets, and these are for what there is code for.
+    // Its targets conflict with the code's.
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     Some(project)
 }
@@ -76,7 +76,7 @@ fn code_is_embedded_as_it_is_and_needs_no_nvrtc() {
         let names: Vec<&str> = launch.args.iter().map(|arg| arg.name.as_str()).collect();
         assert_eq!(names, ["x", "y", "factor", "count"]);
     }
-    // One file has the kernels of all variants, and is there once.
+    // All kernels are in one file, stored once.
     let of_file = |file: &str| std::fs::read(data("code").join(file)).unwrap();
     let codes: Vec<Vec<u8>> = bundle.code.iter().map(|object| object.raw().unwrap().into_owned()).collect();
     assert_eq!(codes.len(), 3);
@@ -111,7 +111,6 @@ fn only_what_is_asked_for_is_embedded() {
         let run = compile(asked);
         run.assert_ok();
         assert!(run.stdout.contains("(all from files, NVRTC not called)"), "{}", run.stdout);
-        // Machine code was asked for, and the driver has to make it.
         let note = "note: `scale` has no machine code for sm_120: the driver compiles its PTX for compute_80 when an engine is loaded\n";
         assert_eq!(run.stdout.contains(note), asked == "sm_120", "{}", run.stdout);
         let bundle = bundle(&project, "libcode.so");
@@ -140,7 +139,7 @@ fn code_that_is_there_and_sources_are_launched_side_by_side() {
     project.write("manifests/both.toml", text);
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     project.run(&["check", "manifests/both.toml"]).assert_ok();
-    // Without a word about targets it is what there is code for.
+    // By default the targets are those of the code.
     project.run(&["compile", "manifests/both.toml", "--name", "both"]).assert_ok();
     let compiled = bundle(&project, "libboth.so");
     let launches: Vec<_> = compiled.plugins[0].variants[0].launches().collect();
@@ -157,7 +156,6 @@ fn code_that_is_there_and_sources_are_launched_side_by_side() {
     assert!(is_four(&launches[1].args[2]), "{:?}", launches[1].args);
 }
 
-/// What `cubinder import` writes, with these words filled in.
 fn filled(text: &str, words: &[(&str, &str)]) -> String {
     words.iter().fold(text.to_owned(), |text, (word, value)| {
         assert!(text.contains(word), "{word} is not in {text}");
@@ -165,7 +163,6 @@ fn filled(text: &str, words: &[(&str, &str)]) -> String {
     })
 }
 
-/// The codes of what `cubinder check` says of a manifest.
 fn said(project: &Project, manifest: &str) -> Vec<String> {
     let run = project.run(&["check", "--message-format", "json", manifest]);
     let lines = run.stdout.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
@@ -196,7 +193,6 @@ fn what_triton_compiled_becomes_a_manifest() {
     insta::assert_snapshot!("imported_from_triton", written);
     let again = project.run(&["import", "triton", "cache", "-o", "manifests/axpy.toml"]);
     again.assert_refused("what is there is not overwritten");
-    // What is still to be said is asked for, each thing on its own.
     let codes = said(&project, "manifests/axpy.toml");
     assert_eq!(codes, ["C0101"], "tensors, grid, n, alpha in one");
     let words = [
@@ -217,7 +213,7 @@ fn what_triton_compiled_becomes_a_manifest() {
     project.write("manifests/axpy.toml", filled(&written, &words));
     let run = project.run(&["check", "manifests/axpy.toml"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
-    // What pointers point to is told beside the code, and by nothing else.
+    // Only the sidecar metadata describes the pointees.
     let word = "what `x_ptr`, `y_ptr`, `out_ptr` of `axpy` point to is taken from the manifest";
     assert!(!run.stdout.contains("taken from the manifest"), "{}", run.stdout);
     for entry in std::fs::read_dir(&cache).unwrap() {
@@ -225,7 +221,6 @@ fn what_triton_compiled_becomes_a_manifest() {
     }
     let run = project.run(&["check", "manifests/axpy.toml"]);
     assert!(run.code == Some(0) && run.stdout.contains(word), "{}{}", run.stdout, run.stderr);
-    // The specialized code runs only where it is right.
     for (shape, variant) in [("16x3", "1  chosen: `aligned(x_ptr, 16)"), ("5x3", "2  chosen")] {
         let shapes = [format!("x_ptr={shape}"), format!("y_ptr={shape}")];
         let run = project.run(&["eval", "manifests/axpy.toml", "--shape", &shapes[0], "--shape", &shapes[1]]);
@@ -233,14 +228,13 @@ fn what_triton_compiled_becomes_a_manifest() {
     }
 }
 
-/// A folder of Triton's cache: a kernel `k(x, y, n, stride)` as far as its arguments say, for one architecture.
+/// A folder of Triton's cache, for a kernel `k(x, y, n, stride)`.
 struct Compile<'a> {
     folder: &'a str,
     /// `NAME: TYPE`, with `*` for pointers.
     arguments: &'a [&'a str],
     arch: u32,
     block: u32,
-    /// More of the JSON file.
     more: &'a str,
     python: &'a str,
 }
@@ -295,14 +289,14 @@ fn compiled(project: &Project, all: &[Compile<'_>]) {
     all.iter().for_each(|compile| compile.write(project));
 }
 
-/// A manifest that `import` writes of the whole cache.
+/// Imports the whole cache.
 fn imported(project: &Project, arguments: &[&str]) -> String {
     let run = project.run(&[&["import", "triton", "cache"], arguments].concat());
     run.assert_ok();
     run.stdout
 }
 
-/// Fills in the words, and demands that `check` has nothing to say.
+/// Fills in the placeholders; expects no diagnostics.
 fn right(project: &Project, text: &str, words: &[(&str, &str)]) {
     project.write("filled.toml", filled(text, words));
     let run = project.run(&["check", "filled.toml"]);
@@ -332,7 +326,7 @@ fn integers_that_were_one_are_not_lost() {
     let python = python.to_str().unwrap();
     let one = Compile { folder: "ONE", arguments: &GENERAL[..3], arch: 80, block: 128, more: "", python };
     compiled(&project, &[one]);
-    // The Python file names it, and its value is asked for.
+    // The Python file names `stride`.
     let text = imported(&project, &["--constant", "BLOCK=128"]);
     assert!(text.contains("\"stride == CONSTANT_stride\""), "{text}");
     assert!(imported(&project, &[]).contains("\"BLOCK == CONSTANT_BLOCK\""));
@@ -340,11 +334,10 @@ fn integers_that_were_one_are_not_lost() {
     assert!(said.contains("\"stride == 1\"") && said.contains("stride = \"VALUE_OF_stride\""), "{said}");
     let wrong = project.run(&["import", "triton", "cache", "--constant", "BLOK=1"]);
     assert!(wrong.stderr.contains("did you mean `BLOCK`?"), "{}", wrong.stderr);
-    // Without it, what cannot be seen is said.
     project.write("k.py", "# moved\n");
     let unseen = imported(&project, &["--constant", "BLOCK=128"]);
     assert!(unseen.contains("other parameters than `x`, `y`, `n`, `BLOCK`"), "{unseen}");
-    // With the general code beside it, both are variants of one plugin, and the guard tells them apart.
+    // A guard selects between both.
     let general = Compile { folder: "ANY", arguments: &GENERAL, arch: 80, block: 128, more: "", python };
     compiled(&project, &[general]);
     let text = imported(&project, &["--constant", "BLOCK=128"]);
@@ -375,7 +368,7 @@ fn integers_of_several_types_are_told_apart_by_their_values() {
     assert_eq!(text.matches("guard = ").count(), 1, "{text}");
     assert!(!text.contains("Nothing tells which is right"), "{text}");
     let text = text.replace("[[inputs]]", "[attributes.stride]\ntype = \"i32\"\n\n[[inputs]]");
-    // It binds less tightly than what stands around it.
+    // It binds less tightly than the surrounding operators.
     right(&project, &text, &usual(&[("VALUE_OF_stride", "65536 * stride if stride != 0 else 1")]));
     for (stride, variant) in [
         ("32767", "1  chosen"),
@@ -388,13 +381,13 @@ fn integers_of_several_types_are_told_apart_by_their_values() {
         let run = project.run(&["eval", "filled.toml", "--shape", "x=77", "--attr", &attribute]);
         assert!(run.stdout.contains(variant), "{stride}: {}{}", run.stdout, run.stderr);
     }
-    // Of tensors of another type there is one kind of code: it is right for all that can be passed.
+    // The types of tensors already select the code.
     let halves = ["x: f16*", "y: f32*", "n: i32", "stride: i32"];
     let other = Project::without_tools();
     compiled(&other, &[compile("LONG", &long), compile("HALVES", &halves)]);
     let text = imported(&other, &["--constant", "BLOCK=128"]);
     assert!(!text.contains("guard = "), "{text}");
-    // No range tells floats apart: that is said.
+    // Values of floats cannot select between types.
     let floats = ["x: f32*", "y: f32*", "n: i32", "stride: f32"];
     let doubles = ["x: f32*", "y: f32*", "n: i32", "stride: f64"];
     let several = Project::without_tools();
@@ -426,7 +419,7 @@ fn several_values_of_a_constant_become_variants() {
         "filled.toml",
         filled(&by_size, &usual(&[("VALUE_OF_BLOCK", "BLOCK"), ("VALUE_OF_stride", "1")])),
     );
-    // TensorRT-RTX does not time variants: the first one needs a guard there.
+    // TensorRT-RTX does not time variants, so the first one needs a guard.
     assert_eq!(said(&project, "filled.toml"), ["C0207"]);
     for refused in [
         ["BLOCK=512,2048", ""],
@@ -440,7 +433,7 @@ fn several_values_of_a_constant_become_variants() {
         let arguments: Vec<&str> = ["import", "triton", "cache"].into_iter().chain(constants).collect();
         project.run(&arguments).assert_refused(&refused.join(" "));
     }
-    // Numbers of stages and of registers are variants, too; the same twice is not.
+    // Stages and registers make variants; duplicates do not.
     compiled(&project, &[compile("DDDD", 512, 80, ", \"maxnreg\": 64")]);
     assert!(imported(&project, &["--constant", "BLOCK=1024,512"]).contains("id = 3"));
     compiled(&project, &[compile("EEEE", 512, 80, ", \"maxnreg\": 64")]);
@@ -498,7 +491,7 @@ fn launches_that_differ_are_steps_of_their_own() {
         usual(&[("512 * NUMBER_OF_BLOCKS", "1024 * ceil_div(numel(y), 128)"), ("VALUE_OF_stride", "1")]);
     let text = format!("{}\n[compile]\ntargets = [\"compute_90\"]\n", filled(&text, &words));
     project.write("filled.toml", text);
-    // A cooperative grid that grows with the tensor is warned of, and that is right.
+    // The warning about a growing cooperative grid is correct.
     let run = project.run(&["check", "filled.toml"]);
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 }
@@ -541,7 +534,6 @@ fn one_of_several_kernels_is_named() {
     assert!(run.stderr.contains("`k`, `other`") && run.stderr.contains("--kernel NAME"), "{}", run.stderr);
     assert!(imported(&project, &["--kernel", "other"]).contains("kernel = \"other\""));
     project.run(&["import", "triton", "cache", "--kernel", "othr"]).assert_refused("misspelt");
-    // Other JSON files are none of Triton's.
     project.write("other/a/settings.json", "{}");
     let run = project.run(&["import", "triton", "other"]);
     assert!(run.stderr.contains("has no output of Triton"), "{}", run.stderr);
@@ -574,7 +566,7 @@ fn what_numba_compiled_becomes_a_manifest() {
     assert!(run.stdout.contains("p1_shape0    i64     1000"), "{}", run.stdout);
 }
 
-/// As many blocks as no number of 32 bits counts.
+/// More blocks than 32 bits can count.
 #[test]
 fn a_cluster_beyond_all_bounds_is_no_end() {
     let project = Project::without_tools();
@@ -621,7 +613,7 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     let run = import(&[&["cubin", "--kernel", "scale_f32_1"], files.as_slice()].concat());
     run.assert_ok();
     insta::assert_snapshot!("imported_from_nvcc", run.stdout);
-    // What made them may be said in the place of what they are.
+    // The compiler's name may replace the format's.
     let nvcc = import(&[&["nvcc", "--kernel", "scale_f32_1"], files.as_slice()].concat());
     assert_eq!((nvcc.code, nvcc.stdout), (Some(0), run.stdout));
     let refused = [
@@ -640,7 +632,7 @@ fn cubins_and_ptx_of_one_kernel_become_a_manifest() {
     insta::assert_snapshot!("imports_that_are_refused", shown.join("\n"));
 }
 
-/// A cubin with shared memory that is not its own has it from the launch; PTX beside a cubin tells what that does not.
+/// External shared memory comes from the launch; PTX beside a cubin has missing facts.
 #[test]
 fn shared_memory_of_the_launch_is_asked_for() {
     let project = Project::without_tools();
@@ -664,7 +656,6 @@ fn shared_memory_of_the_launch_is_asked_for() {
     assert!(!none.contains("shared_bytes") && !none.contains("shared memory"), "{none}");
 }
 
-/// A cubin whose notes were taken off.
 fn without_notes(bytes: &[u8]) -> Vec<u8> {
     let mut bare = bytes.to_vec();
     for at in 0..bare.len() {
@@ -700,7 +691,7 @@ fn what_a_cubin_does_not_tell_is_said() {
     );
     check("\"a.cubin\"", "").assert_ok();
     check("\"told.cubin\"", "min_driver = \"590\"").assert_ok();
-    // Code for 9.0 and code that may be for 9.0 alone: both can be there.
+    // Code for 9.0 and architecture-specific code for 9.0.
     check("\"a.cubin\", \"told.cubin\"", "").assert_ok();
     let twice = check("\"a.cubin\", \"b.cubin\"", "");
     twice.assert_refused("two files for one architecture");

@@ -1,12 +1,11 @@
-//! What precompiled kernels contain about their parameters: Triton's text, PTX and debug information. What `cubinder import` makes of it, and what
-//! `cubinder check` compares with the manifest.
+//! `cubinder import` reads parameters from Triton's text, PTX and debug information; `check` compares them.
 
 use std::ffi::OsString;
 
 use crate::support::{self, Project};
 use nvrtc_sys::{Nvrtc, Program};
 
-/// A cache with a kernel of Triton, and PTX with its parameters.
+/// A Triton cache and PTX with the parameters.
 fn with_text(kernel: &str, text: &str) -> Project {
     let project = Project::without_tools();
     let (_, rest) = text.split_once(&format!("@{kernel}(")).unwrap();
@@ -27,7 +26,7 @@ fn with_text(kernel: &str, text: &str) -> Project {
     project
 }
 
-/// The output of `import`, with its placeholders filled in.
+/// Fills in the placeholders.
 fn imported(project: &Project) -> String {
     let run = project.run(&["import", "triton", "cache"]);
     run.assert_ok();
@@ -42,7 +41,6 @@ fn imported(project: &Project) -> String {
     words.iter().fold(run.stdout, |text, (word, value)| text.replace(word, value))
 }
 
-/// The codes and messages of what `check` says.
 fn said(project: &Project, manifest: &str) -> Vec<String> {
     project.write("filled.toml", manifest);
     let run = project.run(&["check", "--message-format", "json", "filled.toml"]);
@@ -70,7 +68,7 @@ fn floats_of_8_bits_are_of_several_kinds() {
                 [format!("C0903 `x` is `const f8*`, and the kernel takes `!tt.ptr<{theirs}>` there")]
             ),
         }
-        // No tensor has such elements: their bytes are passed.
+        // No tensor has such elements.
         let bytes = imported.replace("f8*", "u8*").replace("\"f8\"", "\"u8\"");
         assert_eq!(said(&project, &bytes).is_empty(), !is_right, "{bytes}");
         let unsaid = imported.replace("f8*", "void*");
@@ -78,7 +76,7 @@ fn floats_of_8_bits_are_of_several_kinds() {
     }
 }
 
-/// PTX as NVRTC 13.0 writes it, without `.ptr`: a kernel that reads through one parameter and writes through another.
+/// PTX as NVRTC 13.0 writes it, without `.ptr`, that reads and writes through parameters.
 fn copy(target: &str, order: [&str; 3]) -> String {
     let params: Vec<String> = order.iter().map(|name| format!("\t.param .u64 copy_{name}")).collect();
     format!(
@@ -93,7 +91,7 @@ fn copy(target: &str, order: [&str; 3]) -> String {
     )
 }
 
-/// The codes and messages of what `check` says of these parameters and arguments, with files of these orders.
+/// Checks these parameters and arguments with a file for each of `orders`.
 fn said_of_copy(orders: &[[&str; 3]], parameters: [&str; 3], args: &str) -> Vec<String> {
     let project = Project::without_tools();
     let mut files = Vec::new();
@@ -118,7 +116,6 @@ fn the_loads_and_stores_of_ptx_tell_pointers_from_numbers() {
     const ARGS: &str = "x = \"x\", y = \"y\", n = \"numel(y)\"";
     let right = ["x: const f32*", "y: f32*", "n: u64"];
     assert_eq!(said_of_copy(&[XYN], right, ARGS), NOTHING);
-    // A number for an address.
     let number = said_of_copy(
         &[XYN],
         ["x: u64", "y: f32*", "n: u64"],
@@ -155,7 +152,7 @@ fn the_names_of_debug_information_tell_exchanged_parameters() {
     let program =
         Program { source: source.to_owned(), name: "lerp.cu".to_owned(), options, ..Program::default() };
     let project = Project::without_tools();
-    // Its targets are not those of this code.
+    // Its targets differ from the code's.
     std::fs::remove_file(project.path("cubinder.toml")).unwrap();
     project.write("lerp.cubin", nvrtc.compile(&program).unwrap().cubin);
     let said_of = |parameters: [&str; 4]| {
@@ -176,7 +173,7 @@ fn the_names_of_debug_information_tell_exchanged_parameters() {
         said(&project, &manifest)
     };
     assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "last: i32"]), NOTHING);
-    // The manifest may give parameters other names.
+    // The manifest may rename parameters.
     assert_eq!(said_of(["x: const f32*", "y: f32*", "low: i32", "high: i32"]), NOTHING);
     assert_eq!(said_of(["x: const f32*", "y: f32*", "first: i32", "count: i32"]), NOTHING);
     let exchanged = said_of(["x: const f32*", "y: f32*", "last: i32", "first: i32"]);

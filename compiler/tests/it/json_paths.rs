@@ -11,7 +11,7 @@ use crate::support::models;
 use crate::support::{self, Project};
 use serde_json::Value;
 
-/// `caf\xe9`, as Latin-1 writes it.
+/// `café` in Latin-1.
 fn folder() -> &'static OsStr {
     OsStr::from_bytes(b"caf\xe9")
 }
@@ -19,7 +19,6 @@ fn folder() -> &'static OsStr {
 const PTX: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\nret;\n}\n";
 
-/// Copies the project's own files into the folder.
 fn project_in_folder(project: &Project) -> PathBuf {
     let root = project.path("").join(folder());
     for file in ["cubinder.toml", "manifests/scale.toml", "kernels/scale.cu"] {
@@ -29,7 +28,6 @@ fn project_in_folder(project: &Project) -> PathBuf {
     root
 }
 
-/// The commands whose help has `--json`.
 fn commands_with_json() -> BTreeSet<String> {
     fn help(words: &[String]) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_cubinder")).args(words).arg("--help").output().unwrap();
@@ -55,7 +53,7 @@ fn commands_with_json() -> BTreeSet<String> {
     found
 }
 
-/// All paths of a report that are objects, as the bytes that they have.
+/// Collects the bytes of paths that are objects.
 fn odd_paths(value: &Value, found: &mut Vec<Vec<u8>>) {
     match value {
         Value::Object(fields) => {
@@ -71,7 +69,7 @@ fn odd_paths(value: &Value, found: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// TOML and patterns are text: a path that is not UTF-8 is an error there, and never replaced by another path.
+/// TOML and patterns must be UTF-8.
 #[test]
 fn paths_that_have_to_be_text_are_errors() {
     let project = Project::without_tools();
@@ -112,7 +110,7 @@ fn every_command_names_a_folder_that_is_not_utf8() {
     fs::write(root.join("model.onnx"), &models::right()[0].model).unwrap();
     let manifests = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let plugins = models::MANIFESTS.map(|name| manifests.join(name).display().to_string()).join(",");
-    // `{}` stands for the folder. Each command with the least number of paths that have to be objects; without a GPU two have none.
+    // `{}` is the folder. The number is the least number of path objects; `test` and `tune` need a GPU.
     let runs: [(&str, &[&str], usize); 11] = [
         ("compile", &["{}/manifests/scale.toml", "--output", "{}/build", "--target", "sm_80,sm_90"], 1),
         ("check", &["{}/manifests/scale.toml", "--proofs"], 1),

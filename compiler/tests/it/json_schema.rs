@@ -1,5 +1,4 @@
-//! The JSON Schema of manifests against the corpus: it accepts what the reader accepts, and refuses the mistakes that it can
-//! express.
+//! The schema accepts what the reader accepts, and rejects errors that it can express.
 
 use std::path::Path;
 
@@ -12,9 +11,8 @@ use serde_json::Value;
 
 use crate::support::{Project, corpus};
 
-/// Mistakes that JSON Schema can express, wherever they are: every one of them must be refused. Not among them are mistakes in what
-/// texts mean (expressions, ranges), in what several keys say together (`BAD_CONSTRAINT`, `DECLARED_TWICE`), and `BAD_DEFAULT`: a
-/// default is held against its attribute's other keys, and to numbers that its type holds exactly.
+/// The schema must reject every violation. It cannot express the meaning of texts, relations between keys
+/// (`BAD_CONSTRAINT`, `DECLARED_TWICE`), or exact numbers (`BAD_DEFAULT`).
 const OF_FORM: [Code; 7] = [
     rules::SCHEMA_EDITION,
     rules::UNKNOWN_KEY,
@@ -25,11 +23,11 @@ const OF_FORM: [Code; 7] = [
     rules::VARIANT_ID,
 ];
 
-/// Of bad defaults, those that need no other key to be told.
+/// Bad defaults that are independent of other keys.
 const OF_ANOTHER_TYPE: [&str; 3] =
     ["default_of_another_type", "default_of_array_no_array", "default_mixed_array"];
 
-/// The manifest as JSON; none where it is no TOML, or nothing that the toml crate makes values of.
+/// `None` if the toml crate rejects it.
 fn as_json(path: &Path) -> Option<Value> {
     let text = std::fs::read_to_string(path).expect("a text");
     let mut table = toml::Value::Table(toml::from_str(&text).ok()?);
@@ -37,7 +35,7 @@ fn as_json(path: &Path) -> Option<Value> {
     Some(serde_json::to_value(table).expect("it is JSON"))
 }
 
-/// To what reads TOML an infinity is a number like any other; JSON has none.
+/// JSON has no infinities.
 fn make_finite(value: &mut toml::Value) {
     match value {
         toml::Value::Float(number) if !number.is_finite() => *number = 0.0,
@@ -79,14 +77,14 @@ fn bad_manifests_are_refused_where_the_schema_can_tell() {
         let refusals = refusals(&validator, &manifest);
         let expressible = codes.iter().any(|code| OF_FORM.contains(code)) || OF_ANOTHER_TYPE.contains(&stem);
         assert!(!expressible || !refusals.is_empty(), "{stem} is valid, but {codes:?}");
-        // What the reader does not refuse, the schema does not either.
+        // The schema is not stricter than the reader.
         assert!(!codes.is_empty() || refusals.is_empty(), "{stem}: {refusals:?}");
         refused += usize::from(!refusals.is_empty());
     }
     assert!(refused >= 60, "only {refused} were refused");
 }
 
-/// A sign before a rank, and a word of the language as a parameter, which only the whole of the reading refuses.
+/// A sign before a rank, and a keyword as a parameter.
 #[test]
 fn what_the_reader_refuses_late_is_refused() {
     let mut all = corpus::manifests("tests/data/ok").into_iter();
@@ -118,7 +116,7 @@ fn the_command_prints_it() {
     assert_eq!(printed, json_schema());
 }
 
-/// Values that a manifest may or may not take in a place.
+/// Valid or not, depending on the key.
 const VALUES: [&str; 28] = [
     "0",
     "1",
@@ -150,7 +148,7 @@ const VALUES: [&str; 28] = [
     "['inf']",
 ];
 
-/// Puts `value` in the place of the leaf with number `at`, counting from the front.
+/// Replaces leaf number `at`, counted from the front.
 fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool {
     let inner: Vec<&mut toml::Value> = match tree {
         toml::Value::Table(table) if !table.is_empty() => table.iter_mut().map(|(_, value)| value).collect(),
@@ -170,7 +168,6 @@ fn replace(tree: &mut toml::Value, at: &mut usize, value: &toml::Value) -> bool 
     false
 }
 
-/// The values of the good manifests, replaced by others.
 #[test]
 fn what_is_refused_is_wrong() {
     let validator = validator();
@@ -186,7 +183,7 @@ fn what_is_refused_is_wrong() {
                 if !replace(&mut mutant, &mut leaf.clone(), &table["value"]) {
                     break;
                 }
-                // A part of them is enough, another one at each value.
+                // A sample suffices.
                 if (leaf + index) % 4 != 0 {
                     continue;
                 }

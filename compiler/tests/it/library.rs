@@ -1,7 +1,5 @@
-//! Bundles in a real shared library: what the library finds in itself once the dynamic linker has mapped it.
-//!
-//! The library is `library/probe.rs` with the runtime's own `slot.rs` and `descriptor.rs`, compiled here with rustc;
-//! `library/load.py` loads it.
+//! Bundles in a real shared library, mapped by the dynamic linker: `library/probe.rs` with the runtime's `slot.rs`
+//! and `descriptor.rs`, loaded by `library/load.py`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +12,7 @@ use cubinder_source::diagnostic::Diagnostic;
 use proptest::prelude::*;
 use tempfile::TempDir;
 
-/// The probe without a bundle, built once a test run.
+/// Built once per test run.
 fn probe() -> &'static Path {
     static PROBE: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
     let build = || {
@@ -39,7 +37,7 @@ fn build_probe(folder: &Path, name: &str, arguments: &[&str]) -> Result<PathBuf,
     if output.status.success() { Ok(library) } else { Err(text(&output.stderr)) }
 }
 
-/// Runs the steps of `load.py` and gives the lines it printed.
+/// Returns the printed lines.
 fn load(steps: &[&str]) -> Vec<String> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/library/load.py");
     let output = Command::new("python3").arg(script).args(steps).output().unwrap();
@@ -51,12 +49,12 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Bytes that differ from place to place and from `seed` to `seed`.
+/// Pseudo-random bytes.
 fn bundle(length: usize, seed: u32) -> Vec<u8> {
     (0..length as u32).map(|i| (i.wrapping_mul(2_654_435_761).wrapping_add(seed) >> 13) as u8).collect()
 }
 
-/// What `load.py` tells of a library with this bundle. Python computes the digest of a file with the same bytes.
+/// Python computes the same digest.
 fn told(mode: u32, bundle: &[u8]) -> String {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), bundle).unwrap();
@@ -65,7 +63,7 @@ fn told(mode: u32, bundle: &[u8]) -> String {
     format!("{mode} {} {}", bundle.len(), text(&output.stdout).trim())
 }
 
-/// Runs a tool on a file; `false` and a line where this machine lacks it.
+/// `false` with a message if it is missing.
 fn tool(name: &str, arguments: &[&str], file: &Path) -> bool {
     match Command::new(name).args(arguments).arg(file).output() {
         Ok(Output { status, stderr, .. }) => {
@@ -96,7 +94,6 @@ impl Scene {
         self.path(name).to_str().unwrap().to_owned()
     }
 
-    /// A library with a bundle.
     fn inject(&self, name: &str, bundle: &[u8], mode: Mode) -> String {
         inject(probe(), bundle, mode, &self.path(name)).unwrap();
         self.name(name)
@@ -197,7 +194,7 @@ fn unloading_leaves_no_mapping() {
     assert_eq!(load(&["cycle", "50", &library]), ["0 mappings left"]);
 }
 
-/// Tools that rewrite libraries keep the bundle; after them it can be replaced, but not taken out.
+/// The bundle can then be replaced, but not removed.
 #[test]
 fn a_bundle_survives_tools() {
     let tools: &[(&str, &[&str])] = &[
@@ -234,7 +231,6 @@ fn a_bundle_survives_tools() {
     }
 }
 
-/// The same tools before the bundle comes in.
 #[test]
 fn rewritten_libraries_take_a_bundle() {
     let tools: &[(&str, &[&str])] = &[
@@ -257,7 +253,7 @@ fn rewritten_libraries_take_a_bundle() {
     }
 }
 
-/// What went wrong, without the numbers that depend on the linker: those of three digits and more.
+/// Returns the error without numbers that depend on the linker.
 fn message(result: Result<(), LibraryError>) -> String {
     let said = result.unwrap_err().problem.to_string();
     let words = said.split(' ').map(|word| match word.len() {
@@ -322,7 +318,7 @@ fn merged_notes_and_foreign_libraries_are_refused() {
     let file = fs::read(probe()).unwrap();
     let note = file.windows(16).position(|window| window == cubinder_model::slot::NOTE).unwrap();
     let slot = file.windows(16).position(|window| window == cubinder_model::slot::MAGIC).unwrap();
-    // The program header of the note, made four bytes longer: that is how a linker merges notes.
+    // The note is four bytes longer, as when a linker merges notes.
     let header = file.windows(8).position(|window| window == (note as u64).to_le_bytes()).unwrap() - 8;
     let said = |at: usize, bytes: &[u8]| {
         let mut file = file.clone();
@@ -357,7 +353,7 @@ fn merged_notes_and_foreign_libraries_are_refused() {
     );
 }
 
-/// A change of bytes, most often where it hurts.
+/// A change of bytes, mostly in critical places.
 #[derive(Debug, Clone)]
 enum Damage {
     Bytes { at: prop::sample::Index, region: usize, with: Vec<u8> },
@@ -418,7 +414,7 @@ fn apply(file: &mut Vec<u8>, regions: &[std::ops::Range<usize>], damage: &Damage
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
-    /// Whatever happened to a library: it is refused, or it takes a bundle, gives it back and becomes what it was.
+    /// An accepted library returns the bundle and can be restored.
     #[test]
     fn damaged_libraries_are_refused_or_work(damages in proptest::collection::vec(damage(), 1..4)) {
         let scene = Scene::new();
@@ -437,8 +433,7 @@ proptest! {
         }
     }
 
-    /// The same for a library that has a bundle: reading, replacing and taking out never panic, and whatever is
-    /// taken out is the library that went in.
+    /// Removal restores the damaged library.
     #[test]
     fn damaged_libraries_with_a_bundle_are_refused_or_work(damages in proptest::collection::vec(damage(), 1..4)) {
         let scene = Scene::new();

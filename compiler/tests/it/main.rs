@@ -1,6 +1,5 @@
-//! Integration tests of the compiler. They are one program, because each program links the compiler.
-//!
-//! `compiler/tests/cases` is a second program, in which each file of `tests/data/ok` and `tests/data/bad` is a test.
+//! Integration tests of the compiler, one program because each links the compiler.
+//! `compiler/tests/cases` tests the data files.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
 

@@ -1,4 +1,4 @@
-//! The corpus as a whole, and manifests that are mutated from it. `tests/cases` has a test for each of its files.
+//! The corpus as a whole, and mutated manifests.
 
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,6 @@ use proptest::prelude::*;
 
 use crate::support::corpus;
 
-/// The rules that a snapshot names.
 fn reported(snapshot: &Path) -> Vec<Code> {
     let text = std::fs::read_to_string(snapshot).unwrap();
     rules::ALL.iter().filter(|code| text.contains(&format!("[{code}]: "))).copied().collect()
@@ -42,7 +41,7 @@ fn every_snapshot_is_of_a_manifest() {
     }
 }
 
-/// Whatever is said must be sayable in every form.
+/// Every diagnostic must render in every format.
 fn answer(text: String) {
     match compile(&Source::new("m.toml", text)) {
         Ok(resolved) => assert!(!has_errors(&resolved.warnings)),
@@ -54,14 +53,12 @@ fn answer(text: String) {
     }
 }
 
-/// The manifests that mutations begin with.
 fn seeds() -> Vec<String> {
     let folders = ["tests/data/ok", "manifests", "tests/data/bad"];
     let paths = folders.iter().flat_map(|folder| corpus::manifests(folder));
     paths.map(|path| corpus::source(&path).text.clone()).collect()
 }
 
-/// A replacement for a part of a manifest.
 fn splice() -> impl Strategy<Value = String> {
     prop_oneof![
         Just(String::new()),

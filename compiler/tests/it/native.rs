@@ -1,4 +1,4 @@
-//! Plugins whose kernels TensorRT launches itself, as the command line makes and shows them.
+//! Kernels that TensorRT launches itself, on the command line.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use cubinder_model::{Bundle, TargetKind};
 use cubinder_skip::skip;
 use serde_json::Value;
 
-/// PTX of another compiler, which needs no NVRTC, as the project's only plugin; nothing where there is no runtime library.
+/// `None` without the runtime library.
 fn with_ptx() -> Option<Project> {
     let project = Project::without_tools();
     if project.runtime_library.is_none() {
@@ -37,7 +37,6 @@ fn bundle(project: &Project, library: &str) -> Bundle {
     found.next().unwrap()
 }
 
-/// What `inspect` shows of an engine that holds this text among other bytes.
 fn inspected_in_an_engine(project: &Project, text: &[u8]) -> Value {
     project.write("engine.plan", [b"ftrt\0\x01\xff".as_slice(), text, b"\0\xfe", text, b"\0"].concat());
     let run = project.run(&["inspect", "--json", "engine.plan"]);
@@ -85,10 +84,10 @@ fn who_launches_is_said_wherever_a_user_meets_it() {
             eval.stdout
         );
     }
-    // It is PTX that the driver compiles, for every GPU from the lowest on.
+    // Serves every GPU from the lowest on.
     let eval = project.run(&["eval", "out/libnative_code.so", "--shape", "x=3x5", "--arch", "sm_90"]);
     assert!(!eval.stdout.contains("refused") && eval.stdout.contains("native_80"), "{}", eval.stdout);
-    // What is told of launches is what comes of them there; the command line goes before the manifest.
+    // Diagnostics depend on the route; the command line overrides the manifest.
     project.write(
         "ok/much.toml",
         String::from_utf8(project.read(MANIFEST))
@@ -128,7 +127,7 @@ fn what_makes_no_sense_is_refused() {
     assert!(run.stderr.contains("expected `plugin` or `native`"), "{}", run.stderr);
 }
 
-/// TensorRT launches grids of any number of blocks, and no clusters.
+/// TensorRT launches no clusters.
 #[test]
 fn ptx_that_asks_for_clusters_is_refused() {
     let Some(project) = with_ptx() else { return };
@@ -144,7 +143,7 @@ fn ptx_that_asks_for_clusters_is_refused() {
     assert!(!project.path("out").exists());
 }
 
-/// What TensorRT launches serves every GPU that its PTX does, and no other.
+/// It serves exactly the GPUs of its PTX.
 #[test]
 fn a_thinned_library_says_what_it_is() {
     let Some(project) = with_ptx() else { return };
@@ -158,7 +157,6 @@ fn a_thinned_library_says_what_it_is() {
     assert!(run.stderr.contains("compile it for that GPU too: `--target sm_75`"), "{}", run.stderr);
 }
 
-/// One library has plugins of both kinds.
 #[test]
 fn a_library_has_plugins_of_both_kinds() {
     let Some(project) = with_ptx() else { return };
@@ -173,7 +171,6 @@ fn a_library_has_plugins_of_both_kinds() {
     assert_eq!((&result["native"], &result["plugins"]), (&Value::from(1), &Value::from(2)));
 }
 
-/// The kernel around the author's.
 #[test]
 fn kernels_of_a_source_become_part_of_another() {
     let Some(project) = Project::new() else { return };
@@ -191,7 +188,7 @@ fn kernels_of_a_source_become_part_of_another() {
     assert_eq!(op, &Value::from(format!("{}::{}", plugin.namespace, plugin.name)));
 }
 
-/// The kernel around another says how many threads a block has, so it is one for blocks that are alike alone.
+/// A generated kernel fixes its number of threads.
 #[test]
 fn blocks_that_differ_have_kernels_of_their_own() {
     let Some(project) = Project::new() else { return };
@@ -246,7 +243,7 @@ args = { x = "x", y = "y", n = "numel(y)" }
     let threads = |id: usize| bundle.code[code(id).code as usize].kernels[0].max_threads;
     assert_eq!([1, 2, 3].map(threads), [Some(128), Some(512), Some(512)]);
     assert_eq!(code(2).code, code(3).code);
-    // What it declares is of the shared memory that there is without asking, so it is kept with the code.
+    // Static memory counts against the default limit, so code objects contain its size.
     let source = String::from_utf8(project.read("two.cu")).unwrap();
     let tiled =
         source.replace("y[i] = x[i];", "tile[threadIdx.x % 64] = x[i], y[i] = tile[threadIdx.x % 64];");
@@ -259,7 +256,6 @@ args = { x = "x", y = "y", n = "numel(y)" }
     let declared =
         |bundle: &Bundle| bundle.code.iter().map(|code| code.kernels[0].shared_bytes).collect::<Vec<_>>();
     assert_eq!((declared(&bundle), declared(&tiled)), (vec![Some(0); 2], vec![Some(256); 2]));
-    // A kernel that leaves at once leaves what it would have written, too.
     let text = String::from_utf8(project.read("two.toml")).unwrap();
     project.write("when.toml", text.replace("args = {", "when = \"numel(x) > 4\"\nargs = {"));
     for (route, words) in
@@ -274,7 +270,7 @@ args = { x = "x", y = "y", n = "numel(y)" }
     }
 }
 
-/// Nobody asks the driver for more than 48 KiB of shared memory on this route, whatever the target has.
+/// On this route the limit is 48 KiB on every target.
 #[test]
 fn shared_memory_is_what_a_block_gets_unasked() {
     let Some(project) = with_ptx() else { return };
@@ -307,7 +303,6 @@ fn shared_memory_is_what_a_block_gets_unasked() {
     );
 }
 
-/// Such PTX runs nowhere else.
 #[test]
 fn code_for_one_chip_alone_is_told() {
     let Some(project) = with_ptx() else { return };

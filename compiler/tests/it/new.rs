@@ -1,4 +1,4 @@
-//! `cubinder new`, and what the program says about itself: completions, manual pages, mistakes in its command line.
+//! `cubinder new`, completions, manual pages, errors of the command line.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,6 @@ use std::process::{Command, Stdio};
 use crate::support::{Project, Run};
 use cubinder_skip::skip;
 
-/// The commands, as the help lists them.
 fn commands(project: &Project) -> Vec<String> {
     let help = project.run(&["help"]).stdout;
     let list = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
@@ -62,7 +61,7 @@ fn a_plugin_is_added_to_a_project_and_overwrites_nothing() {
         run.stdout
     );
     assert!(run.stdout.contains("--dynamicPlugins=build/libscale.so"), "{}", run.stdout);
-    // What a killed run has not written yet is written by the next, as long as nobody has changed the rest.
+    // The next run completes a killed one.
     fs::remove_file(project.path("tests/wave.toml")).unwrap();
     project.run(&["new", "wave"]).assert_ok();
     fs::remove_file(project.path("tests/wave.toml")).unwrap();
@@ -122,7 +121,7 @@ fn every_command_has_a_page() {
     }
     assert_eq!(fs::read_dir(project.path("pages/man1")).unwrap().count(), commands.len() + 1);
     project.run(&["man", "cubinder.toml/pages"]).assert_refused("a folder below a file");
-    // A page that is to stay as it is stays, and so do the others.
+    // Existing pages stay, and none is written.
     for name in ["cubinder.1", "cubinder-new.1"] {
         project.write(&format!("pages/man1/{name}"), "mine");
     }

@@ -1,4 +1,4 @@
-//! Occupancy against NVIDIA's own calculator, `cuda_occupancy.h` of the toolkit, compiled with the C++ compiler at hand.
+//! Occupancy compared with the toolkit's `cuda_occupancy.h`.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
@@ -10,8 +10,7 @@ use cubinder_skip::skip;
 
 use crate::support::{self};
 
-/// Reads lines of figures, and writes blocks and limiting factors. The figures of the multiprocessor are ours, as a device would give
-/// them; limits of blocks, granularities and the arithmetic are the header's.
+/// Reads our figures of a multiprocessor; other limits, granularities and arithmetic are the header's.
 const ORACLE: &str = r#"
 #include <stdio.h>
 #include "cuda_occupancy.h"

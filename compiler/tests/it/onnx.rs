@@ -1,4 +1,4 @@
-//! `cubinder onnx` as a user runs it: what it says of models that are right and of those that are not.
+//! `cubinder onnx` as a user runs it.
 
 use std::path::Path;
 
@@ -6,7 +6,6 @@ use crate::support::models::{self, Case, Fate, MANIFESTS};
 use crate::support::{Project, Run};
 use serde_json::Value;
 
-/// The program on a model of a folder of its own.
 fn run(project: &Project, command: &str, case: &Case, more: &[&str]) -> Run {
     run_on(project, command, &case.model, more)
 }
@@ -73,10 +72,10 @@ fn programs_are_told_the_same() {
     insta::assert_snapshot!("json", serde_json::to_string_pretty(&report).unwrap());
 }
 
-/// Whatever `annotate` can mend is right afterwards; the rest it leaves as it is, and says what.
+/// Other models are kept and reported.
 #[test]
 fn annotate_mends_what_it_can() {
-    /// Those that say another's names: without being told so, `annotate` leaves them alone.
+    /// Models with another plugin's names, which are kept by default.
     const OTHERS: [&str; 4] = [
         "wrong_domain",
         "wrong_domain_and_namespace",
@@ -106,16 +105,16 @@ fn annotate_mends_what_it_can() {
         let out = project.read("out.onnx");
         let again = run_on(&project, "list", &out, &[]);
         assert_eq!(again.code, done.code, "{}", case.name);
-        // What was said of the output is what `list` says of it.
+        // `list` reports the same.
         assert_eq!(again.stderr, done.stderr, "{}", case.name);
-        // Nothing is left to change, and writing it again changes nothing.
+        // A second run changes nothing.
         let twice = run_on(&project, "annotate", &out, &["-o", "twice.onnx"]);
         assert_eq!(twice.stdout, "nothing to change\n", "{}", case.name);
         assert!(project.read("twice.onnx") == out, "{}", case.name);
     }
 }
 
-/// What each call of a function says is not changed, even where it says another's name.
+/// Attributes that calls pass in are kept, even another plugin's names.
 #[test]
 fn annotate_leaves_what_calls_say() {
     let project = Project::without_tools();
@@ -134,14 +133,14 @@ fn annotate_leaves_what_calls_say() {
             let place = format!("{attribute} {calls:?} {more:?}: {}{}", done.stdout, done.stderr);
             assert_eq!(done.stdout, "nothing to change\n", "{place}");
             assert!(project.read("out.onnx") == model, "{place}");
-            // TensorRT looks into the namespace that is called as the domain as well.
+            // TensorRT also searches the domain as a namespace.
             let is_wrong = calls == ["2", "2"];
             assert_eq!(done.code, Some(i32::from(is_wrong)), "{place}");
         }
     }
 }
 
-/// Names of another framework, functions, branches, defaults: what `--dry-run` shows is what is written.
+/// `--dry-run` shows all changes.
 #[test]
 fn annotate_shows_what_it_changes() {
     let project = Project::without_tools();
@@ -232,7 +231,7 @@ fn what_cannot_be_done_is_refused() {
     insta::assert_snapshot!("refused", project.plain(&text));
 }
 
-/// Weights in files of their own are left where they are, unread: a model that is written elsewhere would miss them.
+/// External weights are not moved.
 #[test]
 fn weights_that_stay_behind_are_a_warning() {
     let project = Project::without_tools();
@@ -251,7 +250,6 @@ fn weights_that_stay_behind_are_a_warning() {
     assert_eq!(report["external_files"], serde_json::json!(["weights.bin"]));
 }
 
-/// Who may read a model that is replaced does not change.
 #[test]
 fn a_model_that_is_replaced_keeps_its_permissions() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -264,7 +262,7 @@ fn a_model_that_is_replaced_keeps_its_permissions() {
         let found = std::fs::metadata(project.path("out.onnx")).unwrap().permissions().mode();
         assert_eq!(found & 0o777, mode);
     }
-    // One that is read-only is to stay as it is.
+    // Read-only files are not replaced.
     project.write("out.onnx", &right.model);
     std::fs::set_permissions(project.path("out.onnx"), std::fs::Permissions::from_mode(0o444)).unwrap();
     let refused = run(&project, "annotate", right, &["-o", "out.onnx"]);
@@ -273,7 +271,6 @@ fn a_model_that_is_replaced_keeps_its_permissions() {
     assert!(project.read("out.onnx") == right.model);
 }
 
-/// Without plugins, or with the wrong ones, a large model has one mistake many times: it is told once.
 #[test]
 fn what_is_wrong_with_many_nodes_is_told_once() {
     let project = Project::without_tools();

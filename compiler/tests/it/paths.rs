@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::{Run, run_copy};
 use serde_json::Value;
 
-/// A folder with a copy of the program in `bin`, and these empty files.
+/// Creates a folder with the program in `bin`, and empty files.
 fn installed(files: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();

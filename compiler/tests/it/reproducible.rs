@@ -1,4 +1,4 @@
-//! The same project gives the same bytes, whoever compiles it and wherever it lies; and where it cannot, that is said.
+//! Equal bytes for every user and location; exceptions are reported.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,8 +9,7 @@ use crate::support::{Project, Run};
 
 const LIBRARIES: [&str; 2] = ["libscale.so", "libscale-code.so"];
 
-/// A project that has what could bring a path into the code: headers beside the kernel and in a folder, a table, names with internal
-/// linkage, `__FILE__`. The files of its manifests are made in the order of `names`.
+/// A project with everything that could put a path into code: headers, a table, internal linkage, `__FILE__`.
 fn project(names: [&str; 2], in_header: &str) -> Option<Project> {
     let project = Project::new()?;
     project.edit("cubinder.toml", "[library]", "[library]\ninclude = [\"include\"]");
@@ -48,7 +47,7 @@ fn libraries(folder: &Path) -> Vec<(Vec<u8>, u32)> {
     LIBRARIES.map(read).into()
 }
 
-/// The program as somebody else runs it: another home, name, folder for temporary files, language and umask.
+/// Another home, user name, temporary folder, language and umask.
 fn of_another_user(project: &Project, arguments: &[&str]) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", "umask 077; exec \"$0\" \"$@\""]);
@@ -69,7 +68,6 @@ fn another_folder_and_another_user_give_the_same_bytes() {
     let Some(second) = project(["two", "one"], "__FILE__") else { return };
     first.compile(&["--embed"]);
     let expected = libraries(&first.path("build"));
-    // Deeper, and called otherwise.
     let moved = second.outer("a longer name/of a folder");
     fs::create_dir_all(moved.parent().unwrap()).unwrap();
     fs::rename(second.outer("project"), &moved).unwrap();
@@ -86,7 +84,7 @@ fn another_folder_and_another_user_give_the_same_bytes() {
     compile(&["--config", "cubinder.toml", "--depfile", "depfile"]);
 }
 
-/// What is made does not depend on how the project is named, as long as no header says its own name.
+/// Unless a header contains its own name.
 #[test]
 fn a_project_may_be_named_from_anywhere() {
     let Some(project) = project(["one", "two"], "__func__") else { return };
@@ -106,7 +104,7 @@ fn a_project_may_be_named_from_anywhere() {
     }
 }
 
-/// A header that says its own name does so as it was found: that cannot be changed, and is told.
+/// A header's `__FILE__` is the path by which it was found.
 #[test]
 fn a_path_of_the_machine_in_the_code_is_told() {
     let Some(project) = project(["one", "two"], "__FILE__") else { return };

@@ -1,11 +1,10 @@
-//! Plugins of several steps, as the program treats them: compiled, inspected, evaluated.
+//! Plugins of several steps.
 
 use std::path::Path;
 
 use crate::support::{self, Project};
 use serde_json::Value;
 
-/// A project with the manifests of `tests/data/ok` that have several steps, and their kernels.
 fn with_sequences(project: &Project) {
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data");
     for (folder, place, names) in [
@@ -51,7 +50,6 @@ fn every_step_is_shown() {
     insta::assert_snapshot!("eval_json", serde_json::to_string_pretty(&fields).unwrap());
 }
 
-/// What the compiler did, and what is in the library.
 #[test]
 fn sequences_are_compiled_and_inspected() {
     let Some(project) = Project::new() else { return };
@@ -72,7 +70,7 @@ fn sequences_are_compiled_and_inspected() {
     insta::assert_snapshot!("inspect", steps.join("\n"));
 }
 
-/// Equal numbers that differ in their sign are two constants, and give two codes.
+/// 0.0 and -0.0.
 #[test]
 fn zeros_of_two_signs_are_not_alike() {
     let Some(project) = Project::new() else { return };
@@ -93,8 +91,7 @@ fn zeros_of_two_signs_are_not_alike() {
     assert_eq!(result["code_objects"], 2, "{}{}", run.stdout, run.stderr);
 }
 
-/// Launches of one kernel, in several steps and in variants that differ in their guards or in what the kernel does not take, are one
-/// compile for each target.
+/// Equal launches in steps and variants share one compile per target.
 #[test]
 fn what_is_alike_is_compiled_once() {
     let Some(project) = Project::new() else { return };
@@ -139,7 +136,7 @@ fn what_is_alike_is_compiled_once() {
         ]);
         let result = json(run.stdout.lines().last().unwrap());
         assert_eq!(result["result"], "compiled", "{}", run.stdout);
-        // One for the parameters and one for the code of each target.
+        // One call for the parameters and one for the code of each target.
         assert_eq!(result["nvrtc_calls"], units * 4, "{variants}{launches}");
         assert_eq!(result["code_objects"], units.min(1) * 2, "{variants}{launches}");
     }

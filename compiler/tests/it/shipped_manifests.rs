@@ -1,4 +1,4 @@
-//! The manifests that ship say what their operators are meant to do.
+//! The shipped manifests match their operators' definitions.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,6 @@ use cubinder_manifest::resolve::{ArgDraftValue, PluginDraft, compile};
 use cubinder_source::diagnostic::{Colour, render};
 use cubinder_source::source;
 
-/// A node with its shapes.
 struct Node {
     attributes: Vec<Value>,
     shapes: Vec<Vec<i64>>,
@@ -43,7 +42,6 @@ fn integer(expr: &Expr, node: &Node) -> i64 {
     evaluate(expr, node).expect("it has a value").as_int().expect("an integer")
 }
 
-/// The value of an argument of a variant.
 fn argument(draft: &PluginDraft, variant: usize, name: &str, node: &Node) -> Value {
     let arg = draft.units[variant].args.iter().find(|arg| arg.name == name).expect("the argument is there");
     match &arg.value {
@@ -67,12 +65,11 @@ fn circ_pad_grows_the_last_dimensions() {
     let draft = draft("circ_pad_plugin.toml");
     let shape = |node: &Node| integers(&draft.plugin.outputs[0].shape, node);
     assert_eq!(shape(&circ_pad(&[10, 3, 32, 32], &[1, 1, 1, 1])), [10, 3, 34, 34]);
-    // The first pair is the last dimension's.
     assert_eq!(shape(&circ_pad(&[2, 5, 7], &[1, 2, 3, 4])), [2, 12, 10]);
     assert_eq!(shape(&circ_pad(&[2, 5], &[])), [2, 5]);
     assert_eq!(shape(&circ_pad(&[1; 8], &[1; 16])), [3; 8]);
     let ids: Vec<i32> = draft.plugin.variants.iter().map(|variant| variant.id).collect();
-    // Both types, then each its own way with vectors, pairs of each, and both again.
+    // Both types, vectors for each, pairs of each, both again.
     assert_eq!(ids, [1, 1, 2, 3, 4, 5, 6, 9, 8, 8, 10, 7, 7]);
     let halves: Vec<bool> =
         draft.plugin.variants.iter().map(|variant| variant.types == [DataType::F16; 2]).collect();
@@ -89,12 +86,12 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         assert_eq!(integer(&launch.block[0], node), threads);
         integer(&launch.grid[0], node)
     };
-    // Small outputs: the kernel counts dimensions from the last one.
+    // Dimensions from the last one on.
     let small = |name| argument(&draft, 0, name, &node);
     assert_eq!(small("count"), Value::Int(240));
     assert_eq!(small("in_extent"), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
     assert_eq!(small("out_extent"), ints(&[10, 12, 2, 1, 1, 1, 1, 1]));
-    // One before in a dimension of 7 begins at its element 6, three before in one of 5 at its element 2.
+    // One before in a dimension of 7 starts at element 6; three before in 5, at 2.
     assert_eq!(small("shift"), ints(&[6, 2, 0, 0, 0, 0, 0, 0]));
     let reciprocals = [7, 5, 2, 1, 1, 1, 1, 1].map(|extent| i64::MAX / extent);
     assert_eq!(small("in_reciprocal"), ints(&reciprocals));
@@ -103,23 +100,23 @@ fn circ_pad_launches_a_thread_an_element_or_a_vector() {
         draft.plugin.variants[0].launch(0).expect("it launches").kernel,
         "circ_pad<float, 8, 1, 1, false, 1>"
     );
-    // Short dimensions, of which two are padded: the others are one.
+    // The other dimensions are merged.
     let short = |name| argument(&draft, 8, name, &node);
     assert_eq!(short("padded"), Value::Int(2));
     assert_eq!(short("in_extent"), ints(&[7, 5]));
     assert_eq!(short("shift"), ints(&[6, 2]));
-    // Whatever is left: all eight dimensions, four places a thread.
+    // The fallback: all eight dimensions, four elements a thread.
     assert_eq!(argument(&draft, 11, "in_extent", &node), ints(&[7, 5, 2, 1, 1, 1, 1, 1]));
     let mut odd = circ_pad(&[64, 64, 255], &[1, 1]);
     odd.shapes.push(vec![64, 64, 257]);
     assert_eq!(grid(11, 256, &odd), 64 * 64 * 257 / 4 / 256);
-    // Rows that are not padded are moved in vectors of four floats: innermost extents count vectors.
+    // Innermost extents count vectors of four floats.
     let mut rows = circ_pad(&[64, 64, 256], &[0, 0, 1, 1]);
     rows.shapes.push(vec![64, 66, 256]);
     assert_eq!(argument(&draft, 2, "in_extent", &rows), ints(&[64, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(argument(&draft, 2, "count", &rows), Value::Int(64 * 66 * 64));
     assert_eq!(grid(2, 256, &rows), 64 * 66 * 64 / 2 / 256);
-    // Rows that are padded are written in vectors of eight halves.
+    // Vectors of eight halves.
     assert_eq!(argument(&draft, 5, "in_extent", &rows), ints(&[256, 64, 64, 1, 1, 1, 1, 1]));
     assert_eq!(grid(5, 256, &rows), 64 * 66 * 256 / 8 / 256);
 }
@@ -171,7 +168,7 @@ fn non_zero_bounds_its_size_and_cuts_its_input_into_whole_tiles() {
     assert_eq!(integer(&size.opt, &node(&[3, 5, 7])), 52);
     let variant = &draft.plugin.variants[0];
     assert_eq!((variant.launches().count(), variant.scratch.len()), (2, 1));
-    // One block even for nothing, which writes the count; a block for each tile of 1024; 1024 blocks at most.
+    // One block for empty input writes the count; one per tile of 1024, at most 1024.
     for (shape, blocks) in [
         (vec![0], 1),
         (vec![1], 1),
@@ -201,9 +198,8 @@ fn nms_is_one_launch_for_few_boxes_and_takes_no_memory_for_pairs() {
     let mut launches = variant(1).launches();
     let launch = launches.next().expect("a launch");
     assert!(launches.next().is_none() && variant(1).scratch.is_empty());
-    // One block also for nothing, which writes the count.
+    // One block for empty input writes the count.
     assert_eq!((integer(&launch.grid[0], &node(0)), integer(&launch.block[0], &node(0))), (1, 256));
-    // Whole parts, of which each step has blocks.
     for (id, boxes, padded) in [(2, 1, 512), (2, 512, 512), (2, 513, 1024), (3, 262_144, 262_144)] {
         let bytes: i64 =
             variant(id).scratch.iter().map(|scratch| integer(&scratch.bytes, &node(boxes))).sum();
@@ -229,7 +225,7 @@ fn the_checker_has_nothing_to_say_of_them() {
     }
 }
 
-/// What the cases for a GPU expect of shapes, launches and refusals holds without one.
+/// Checks the GPU test cases' shapes, launches and errors.
 #[test]
 fn the_cases_are_as_expected() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

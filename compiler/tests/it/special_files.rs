@@ -1,5 +1,4 @@
-//! Pipes, devices and sockets instead of files, for every argument that names one: no command waits for a writer, reads a
-//! device without end, or replaces them.
+//! Pipes, devices and sockets for every path argument: no command waits, reads endlessly, or replaces them.
 
 use std::fs;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
@@ -11,7 +10,7 @@ use crate::support::Project;
 use crate::support::models;
 use crate::support::path_arguments::{PATH_ARGUMENTS, PathArgument, Use};
 
-/// Longer than any command that does not wait. Commands end in a fraction of a second; the rest is for a machine with other work.
+/// Much more than a command needs on an idle machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"a\"\nshapes = { x = [4] }\n\
@@ -20,7 +19,7 @@ const CASES: &str = "manifest = \"manifests/scale.toml\"\n\n[[cases]]\nname = \"
 const PTX: &str =
     ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\nret;\n}\n";
 
-/// Makes a pipe, a socket and a device in a folder. Devices are made where this process may do that, and never those of the system.
+/// Creates a device only if permitted.
 fn special_files(folder: &Path) -> Vec<&'static str> {
     fs::create_dir_all(folder).unwrap();
     let make = |program: &str, name: &str, rest: &[&str]| {
@@ -31,9 +30,9 @@ fn special_files(folder: &Path) -> Vec<&'static str> {
     assert!(make("mkfifo", "pipe", &[]));
     drop(std::os::unix::net::UnixListener::bind(folder.join("socket")).unwrap());
     let mut names = vec!["pipe", "socket"];
-    // The numbers of `/dev/zero`, which has no end.
+    // The numbers of `/dev/zero`.
     if make("mknod", "device", &["c", "1", "5"]) {
-        // A file system may be mounted without devices.
+        // The file system may be mounted without devices.
         if fs::File::open(folder.join("device")).is_ok() {
             names.push("device");
         }
@@ -49,7 +48,7 @@ struct Outcome {
     stderr: String,
 }
 
-/// Runs the program; ends it where it does not end.
+/// Kills the program after a timeout.
 fn run(project: &Project, words: &[String]) -> Outcome {
     let errors = project.outer("stderr");
     let words: Vec<&str> = words.iter().map(String::as_str).collect();

@@ -1,4 +1,4 @@
-//! Tables whose cells are longer than the 65,535 characters that Rust's own padding can do.
+//! Cells longer than 65,535 characters, the limit of Rust's padding.
 
 use crate::support::{MANIFEST, Project, Run};
 use cubinder_onnx::testing::{FLOAT, float, graph, int, model, node, string, value};

@@ -1,12 +1,10 @@
-//! `cubinder compile --arch` and `cubinder thin`: both give what compiling for those targets gives, byte for byte, and say what they
-//! cannot do.
+//! `cubinder compile --arch` and `cubinder thin` yield the bytes of a compile for those targets, or an error.
 
 use std::fs;
 
 use crate::support::{Project, Run};
 use serde_json::Value;
 
-/// What the project is compiled for, before something is left out.
 const ALL: &str = "sm_80,sm_86,sm_89,sm_90,compute_80";
 
 impl Project {
@@ -32,7 +30,7 @@ fn a_thinned_library_is_what_compiling_for_its_targets_gives() {
         ("sm_90", [].as_slice(), "sm_90,compute_80"),
         ("sm_90", &["--no-ptx"], "sm_90"),
         ("sm_80,sm_89", &["--no-ptx"], "sm_80,sm_89"),
-        // 8.7 runs what was compiled for 8.6; for 10.0 there is PTX alone.
+        // 8.7 runs code for 8.6; 10.0 has only PTX.
         ("sm_87", &[], "sm_86,compute_80"),
         ("sm_100", &[], "compute_80"),
     ] {
@@ -76,7 +74,7 @@ fn ops_and_code_library_change_together() {
             project.assert_same(&format!("pair/{name}"), &format!("direct/{name}"));
         }
     }
-    // One of a pair, and one of another: nothing is written.
+    // A wrong or missing code library: no file is written.
     project.compile_for("pair", &["--target", ALL, "--embed"]);
     let whole = project.read("pair/libscale.so");
     fs::copy(project.path("direct/libscale-code.so"), project.path("pair/libscale-code.so")).unwrap();

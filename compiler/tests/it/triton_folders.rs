@@ -1,27 +1,26 @@
-//! `cubinder import triton` of folders that do not belong together, or of which something else is said than is in them.
+//! `cubinder import triton` of unrelated folders, or with wrong options.
 
 use crate::support::{Project, Run};
 use cubinder_skip::skip;
 use serde_json::{Value, json};
 
-/// A folder of Triton's cache, for one architecture: a kernel that copies, and does `more` in between.
+/// A folder of Triton's cache with a copying kernel.
 struct Compile<'a> {
     folder: &'a str,
     kernel: &'a str,
     /// The element type of `x` and `y`.
     element: &'a str,
-    /// Whether `n` is passed.
     has_n: bool,
     arch: u32,
     /// The size of `tl.arange`.
     block: u32,
     /// Operations between the load and the store of `%v`.
     more: &'a str,
-    /// Where the kernel is defined.
+    /// The line of the kernel's definition.
     line: u32,
-    /// More keys of the JSON file, or others of them.
+    /// Additional or changed keys of the JSON file.
     json: Value,
-    /// How many pointers to scratch memory the kernel takes behind its own parameters.
+    /// The number of trailing parameters for scratch memory.
     scratch: usize,
 }
 
@@ -73,20 +72,18 @@ impl Compile<'_> {
     }
 }
 
-/// A project with such a cache.
 fn cache(all: &[Compile<'_>]) -> Project {
     let project = Project::without_tools();
     all.iter().for_each(|compile| compile.write(&project));
     project
 }
 
-/// `cubinder import triton cache`, with these values of constants.
 fn import(project: &Project, constants: &[&str]) -> Run {
     let constants = constants.iter().flat_map(|constant| ["--constant", constant]);
     project.run(&["import", "triton", "cache"].into_iter().chain(constants).collect::<Vec<_>>())
 }
 
-/// What is imported, with the lines of its comments at the top.
+/// The comments, and the manifest.
 fn imported(project: &Project, constants: &[&str]) -> (String, String) {
     let run = import(project, constants);
     run.assert_ok();
@@ -94,7 +91,6 @@ fn imported(project: &Project, constants: &[&str]) -> (String, String) {
     (remarks.join("\n"), run.stdout.clone())
 }
 
-/// That an import is refused, in these words among others.
 fn refused(project: &Project, constants: &[&str], words: &[&str]) {
     let run = import(project, constants);
     run.assert_refused(&constants.join(" "));
@@ -103,7 +99,7 @@ fn refused(project: &Project, constants: &[&str], words: &[&str]) {
     }
 }
 
-/// The same, with all that is still to be said filled in, and what `check` says of it.
+/// Fills in the placeholders.
 fn checked(project: &Project, text: &str) -> Run {
     let words = [
         ("TYPE_OF_ELEMENTS", "f32"),
@@ -122,22 +118,21 @@ fn checked(project: &Project, text: &str) -> Run {
 fn a_folder_is_meant_by_what_it_alone_is_called() {
     let other = |folder| Compile { folder, element: "f16", block: 1024, ..USUAL };
     let both = "`A1`, `A2`";
-    // The beginning of several names is none of them, whatever the size of `tl.arange` is.
+    // A common prefix is ambiguous.
     let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A2")]);
     refused(&project, &["A:BLOCK=1024"], &["`A` may be any of 2 folders", both]);
-    // Nor is that of a folder around them, or all of it.
+    // Parent folders do not match.
     for around in ["cac", "cache"] {
         refused(&project, &[&format!("{around}:BLOCK=1024")], &["no output of Triton is in a folder"]);
     }
-    // One value is a size of one of them: both were not made for it.
     refused(&project, &["A1:BLOCK=1024", "A2:BLOCK=1024"], &["were compiled for other values"]);
-    // A whole name is no beginning of a longer one; a path and the beginning of a digest name a folder, too.
+    // Exact names win; paths and prefixes of digests also match.
     let project = cache(&[Compile { folder: "A1", ..USUAL }, other("A10")]);
     let (_, text) = imported(&project, &["A1:BLOCK=512", "A10:BLOCK=1024"]);
     for more in ["cache/A10:BLOCK=1024", "./cache/A10/:BLOCK=1024", "a10:BLOCK=1024"] {
         assert_eq!(imported(&project, &["A1:BLOCK=512", more]).1, text, "{more}");
     }
-    // Two caches have folders of one name: a path tells them apart.
+    // A path distinguishes equal names.
     std::fs::create_dir(project.path("other")).unwrap();
     std::fs::rename(project.path("cache/A10"), project.path("other/A1")).unwrap();
     let run = project.run(&["import", "triton", "cache", "other", "--constant", "A1:BLOCK=512"]);
@@ -162,7 +157,7 @@ fn a_value_that_is_no_size_is_remarked_on() {
     let (remarks, _) = imported(&project, &["BLOCK=1024"]);
     let expected = "`BLOCK` is said to be 1024, and no `tl.arange` in `AAAA` has that size: there are 512";
     assert!(remarks.contains(expected), "{remarks}");
-    // What cannot be such a size, and is a number there, says nothing; nor do booleans, floats and 1.
+    // Impossible sizes prove nothing; nor do booleans, floats and 1.
     let group = "    %c = arith.constant 132 : i32 loc(#loc)\n";
     let project = cache(&[Compile { more: group, ..USUAL }]);
     let constants = ["BLOCK=512", "SMS=132", "EVEN=True", "SCALE=0.5", "stride=1", "KIND=relu"];
@@ -175,7 +170,7 @@ fn a_value_that_is_no_size_is_remarked_on() {
 fn shared_memory_is_what_can_be_had() {
     let compile =
         |folder, arch, shared: u32| Compile { folder, arch, json: json!({ "shared": shared }), ..USUAL };
-    // 8.6 and 12.0 have 99 KiB, and code for them that takes less.
+    // 8.6 and 12.0 have 99 KiB.
     for arch in [86, 120] {
         let project = cache(&[compile("OLD", 80, 131_072), compile("NEW", arch, 65536)]);
         let (_, text) = imported(&project, &["BLOCK=512"]);
@@ -201,11 +196,11 @@ fn scratch_parameters_are_those_that_the_code_has() {
     let few = cache(&[Compile { scratch: 0, ..USUAL }]);
     few.edit("cache/AAAA/k.ptx", ",\n    .param .u32 k_2", "");
     refused(&few, &[], &["takes 2 parameters", "`k.ttir` has 3"]);
-    // One launch cannot pass them to code of both.
+    // One launch cannot serve both.
     let project = cache(&[USUAL, Compile { folder: "BBBB", arch: 90, scratch: 0, ..USUAL }]);
     let words = ["`AAAA` takes 2 of them (Triton 3.9.0)", "`BBBB` takes 0", "one version of Triton"];
     refused(&project, &["BLOCK=512"], &words);
-    // What is null is not said.
+    // Null keys count as missing.
     let nulls = json!({ "global_scratch_size": null, "profile_scratch_size": null, "launch_pdl": null, "num_ctas": null });
     let (_, text) = imported(&cache(&[Compile { json: nulls, ..USUAL }]), &["BLOCK=512"]);
     assert_eq!(text, imported(&cache(&[USUAL]), &["BLOCK=512"]).1);
@@ -237,10 +232,10 @@ fn outputs_that_nobody_asked_for_do_not_matter() {
         let named = ["import", "triton", "cache", "--kernel", "k", "--constant", "BLOCK=512"];
         project.run(&named).assert_ok();
     }
-    // What may be of the kernel itself is not left out.
+    // Folders of the same kernel are not skipped.
     let project = cache(&[USUAL, old("k")]);
     refused(&project, &[], &["OLD/k.json", "is no metadata of Triton: invalid type: null"]);
-    // Nor is there anything else.
+    // An unsupported GPU is an error if no other folder remains.
     let words = ["HIP/k.json", "it is for `hip`, not for NVIDIA GPUs"];
     refused(&cache(&[hip("k")]), &[], &words);
     let project = cache(&[hip("k"), Compile { folder: "BBBB", kernel: "other", ..USUAL }]);
@@ -314,7 +309,7 @@ fn code_of_an_older_source_is_remarked_on() {
         assert!(found.contains(doubt) && found.contains("compiled from an older source"), "{found}");
         assert!(found.contains("`AAAA`") && found.contains(&format!("`{}`", all[1].folder)), "{found}");
     }
-    // Conversions follow types, and the arithmetic of integers what is a constant.
+    // Conversions depend on types, integer arithmetic on constants.
     let conversion = "    %w = arith.extf %v : f16 to f32 loc(#loc)\n";
     let integers = "    %c = arith.constant 1 : i32 loc(#loc)\n    %m = arith.muli %c, %c : i32 loc(#loc)\n";
     for all in [[USUAL, half(conversion)], [USUAL, folded(integers)]] {
@@ -324,11 +319,11 @@ fn code_of_an_older_source_is_remarked_on() {
     // Integers are added by other operations.
     let whole = Compile { folder: "WHOLE", element: "i32", more: TWICE, ..USUAL };
     assert!(!remarks(&[USUAL, whole]).contains(doubt));
-    // Nor is the same text at another line.
+    // Equal text at another line counts.
     let moved = remarks(&[USUAL, Compile { line: 7, ..half("") }]);
     assert!(moved.contains("was defined at `k.py:2` in `AAAA`, and at `k.py:7` in `HALF`"), "{moved}");
     assert!(!remarks(&[USUAL, half("")]).contains("was defined"));
-    // What is refused as other code may be that of an older source.
+    // Different code may come from an older source.
     let project = cache(&[USUAL, Compile { folder: "BBBB", line: 7, more: TWICE, ..USUAL }]);
     refused(&project, &["BLOCK=512"], &["for other values", "and at `k.py:7` in `BBBB`"]);
 }
@@ -340,7 +335,7 @@ fn options_that_change_the_code_are_no_constants() {
     let both = "`enable_fp_fusion` is false in `BBBB`, and true in `AAAA`";
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 80, false)]);
     refused(&project, &["BLOCK=512"], &["these were compiled with other options", both]);
-    // Where operations differ, values of constants may, too.
+    // If operations differ, values of constants may, too.
     let other = Compile { more: TWICE, ..fused("BBBB", 80, false) };
     refused(
         &cache(&[fused("AAAA", 80, true), other]),
@@ -350,11 +345,11 @@ fn options_that_change_the_code_are_no_constants() {
     let again = of("BBBB", 80, json!({ "triton_version": "3.8.0" }));
     let versions = "`triton_version` is \"3.8.0\" in `BBBB`, and \"3.9.0\" in `AAAA`";
     refused(&cache(&[USUAL, again]), &["BLOCK=512"], &["with other options", versions]);
-    // For other GPUs that is seen, and may be meant.
+    // For different GPUs this may be intended.
     let project = cache(&[fused("AAAA", 80, true), fused("BBBB", 90, false)]);
     let (remarks, _) = imported(&project, &["BLOCK=512"]);
     assert!(remarks.contains(both), "{remarks}");
-    // What follows the architecture, where a library is, and what one does not say are no options.
+    // Ignores keys that follow from the architecture, paths of libraries, and missing keys.
     let library = |path: &str| json!([["libdevice", path]]);
     let one = json!({ "arch": "sm80", "tmem_size": 0, "extern_libs": library("/a/libdevice.10.bc"), "debug": false });
     let other = json!({ "arch": "sm90", "tmem_size": 4, "extern_libs": library("/b/libdevice.10.bc") });

@@ -1,4 +1,4 @@
-//! From a manifest to checked code with the real NVRTC, cold and from the cache.
+//! From a manifest to checked code with the real NVRTC, cold and cached.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -67,7 +67,6 @@ fn shown<T>(result: Result<T, Vec<Diagnostic>>) -> T {
     result.unwrap_or_else(|errors| panic!("{}", render(&errors, Colour::Plain)))
 }
 
-/// Everything that a build does with the units of one project.
 fn build(toolkit: &Toolkit, project: &Path, cache: &Path) -> Built {
     let manifest = project.join("manifests/roll.toml");
     let source = Source::new(&manifest, std::fs::read_to_string(&manifest).unwrap());

@@ -1,9 +1,9 @@
-//! Models with a mistake each, and right ones: what `cubinder onnx list` says of them is in snapshots, and what TensorRT does with them is tried by
-//! `tests/tests/it/onnx.rs`, which takes this file too.
+//! Valid and invalid models. Snapshots have the output of `cubinder onnx list`; `tests/tests/it/onnx.rs` includes
+//! this file and runs TensorRT.
 
 // Each test program uses a part of this.
 #![allow(dead_code, unreachable_pub)]
-// The helpers are tests too, though clippy cannot know.
+// Clippy exempts only test functions.
 #![allow(clippy::unwrap_used)]
 
 use cubinder_onnx::proto::{
@@ -13,7 +13,7 @@ use cubinder_onnx::proto::{
 use cubinder_onnx::testing::*;
 use prost::Message;
 
-/// The manifests that the models are held against, from the root of the repository.
+/// Paths from the repository's root.
 pub const MANIFESTS: [&str; 5] = [
     "tests/data/run/circ_pad_plugin.toml",
     "manifests/elemwise_add_plugin.toml",
@@ -22,14 +22,14 @@ pub const MANIFESTS: [&str; 5] = [
     "tests/data/ok/specialized.toml",
 ];
 
-/// What TensorRT makes of a model.
+/// TensorRT's result for a model.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Fate {
-    /// Its parser refuses it.
+    /// The parser rejects it.
     Refused,
-    /// Its parser takes it, and the network is not what the model says.
+    /// The network differs from the model.
     Otherwise,
-    /// It is right.
+    /// Valid.
     Right,
 }
 
@@ -43,7 +43,7 @@ fn own(namespace: &str) -> Vec<AttributeProto> {
     vec![string("plugin_namespace", namespace), string("plugin_version", "1"), int("aot", 1)]
 }
 
-/// A node from x to y, with what TensorRT wants to know of it.
+/// Returns a node from x to y with the attributes that TensorRT needs.
 fn one(op: &str, namespace: &str, attributes: Vec<AttributeProto>) -> NodeProto {
     node((namespace, op), &["x"], &["y"], [own(namespace), attributes].concat())
 }
@@ -68,27 +68,27 @@ fn with(graph: GraphProto) -> Vec<u8> {
     model(graph, &["sample", "com.example", "test"])
 }
 
-/// `node` without its attribute of that name, and with these.
+/// Returns `node` with the attribute `without` replaced.
 fn but(mut node: NodeProto, without: &str, attributes: Vec<AttributeProto>) -> NodeProto {
     node.attribute.retain(|attribute| attribute.name() != without);
     node.attribute.extend(attributes);
     node
 }
 
-/// A function whose plugin node pads as each call says.
+/// The plugin node pads as each call specifies.
 fn function(calls: &[&[i64]]) -> Vec<u8> {
     let by = AttributeProto { ref_attr_name: Some("by".to_owned()), ints: vec![], ..pads() };
     called(pad(by), &calls.iter().map(|pads| ints("by", pads)).collect::<Vec<_>>())
 }
 
-/// A function whose plugin node has in an attribute what each call says.
+/// The plugin node gets an attribute from each call.
 pub fn said_by_calls(attribute: &str, calls: &[&str]) -> Vec<u8> {
     let by = AttributeProto { ref_attr_name: Some("by".to_owned()), s: None, ..string(attribute, "") };
     let calls: Vec<AttributeProto> = calls.iter().map(|value| string("by", value)).collect();
     called(but(pad(pads()), attribute, vec![by]), &calls)
 }
 
-/// A function of one node with its calls, one behind the other; each says this.
+/// A chain of calls, each with its attribute.
 fn called(inner: NodeProto, calls: &[AttributeProto]) -> Vec<u8> {
     let call = |(index, by): (usize, &AttributeProto)| {
         let name = |index: usize| if index == 0 { "x".to_owned() } else { format!("y{index}") };
@@ -119,7 +119,7 @@ fn called(inner: NodeProto, calls: &[AttributeProto]) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// A plugin whose inputs 1 and 2 hold shapes.
+/// Inputs 1 and 2 are shape inputs.
 pub fn stretch(indices: Option<&[i64]>, target: &[i64], inputs: Vec<ValueInfoProto>) -> GraphProto {
     let shape_inputs = indices.map(|indices| ints("tensorrt_plugin_shape_input_indices", indices));
     let attributes = own("test").into_iter().chain(shape_inputs).collect();
@@ -148,13 +148,13 @@ fn window(attribute: AttributeProto) -> Vec<u8> {
     with(network("16,16", one("window_sum", "", vec![attribute, int("reversed", 0)])))
 }
 
-/// A node of another domain whose plugin has no namespace.
+/// The plugin has no namespace.
 fn window_of(domain: &str) -> NodeProto {
     let attributes = vec![int("kernel_size", 3), int("reversed", 0), int("aot", 1)];
     node((domain, "window_sum"), &["x"], &["y"], attributes)
 }
 
-/// Each with one thing that is wrong.
+/// Returns models with one error each.
 pub fn wrong() -> Vec<Case> {
     use Fate::{Otherwise, Refused};
     let case = |name, fate, model| Case { name, model, fate };
@@ -293,12 +293,12 @@ pub fn wrong() -> Vec<Case> {
     ]
 }
 
-/// A dimension has a name, and a rule does not hold whatever it is. TensorRT's parser takes the model, and each run is refused.
+/// A rule fails for every value of a named dimension: the parser accepts the model, each run fails.
 pub fn never_right() -> Vec<u8> {
     with(network("n,0", pad(pads())))
 }
 
-/// Nothing is wrong, though it may look so.
+/// Returns valid models that may look invalid.
 pub fn right() -> Vec<Case> {
     let case = |name, model| Case { name, model, fate: Fate::Right };
     let other = NodeProto { domain: Some("other".to_owned()), ..pad(pads()) };
@@ -345,7 +345,7 @@ pub fn right() -> Vec<Case> {
     ]
 }
 
-/// A model whose custom operators have other names, with one of them in a branch, one in a function, and weights in a file beside it.
+/// Other names, a branch, a function, external weights.
 pub fn foreign() -> Vec<u8> {
     let own = |op: &str, domain: &str, from: &str, to: &str, attributes| {
         node((domain, op), &[from], &[to], attributes)
@@ -384,7 +384,7 @@ pub fn foreign() -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// As exporters write dynamic networks: names of dimensions, shapes that are computed, plugins between ordinary operators.
+/// Named dimensions, computed shapes, plugins between ordinary operators, as exporters write them.
 pub fn dynamic() -> Vec<u8> {
     let standard =
         |op: &str, inputs: &[&str], output: &str, attributes| node(("", op), inputs, &[output], attributes);
@@ -434,7 +434,7 @@ pub fn dynamic() -> Vec<u8> {
     with(graph)
 }
 
-/// A model that says something else of a plugin's output than the plugin gives.
+/// Declares another output than the plugin's.
 fn other_output(element: i32, shape: &str) -> Vec<u8> {
     let graph = graph(
         vec![value("x", FLOAT, "2,3,8,8")],
@@ -447,7 +447,7 @@ fn other_output(element: i32, shape: &str) -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", element, shape)], ..graph })
 }
 
-/// Two plugins with an operator between them; of the tensors between the model says something else than they are.
+/// Wrong declarations between two plugins.
 fn stale(element: i32, shape: &str) -> Vec<u8> {
     let between = |from: &str, to: &str| NodeProto {
         name: Some(to.to_owned()),
@@ -460,7 +460,7 @@ fn stale(element: i32, shape: &str) -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", element, shape), value("u", element, shape)], ..graph })
 }
 
-/// An operator before a plugin, of whose output the model says what it was before the input became dynamic.
+/// The declaration of `t` is older than the dynamic input.
 pub fn made_dynamic() -> Vec<u8> {
     let nodes = vec![
         node(("", "Relu"), &["x"], &["t"], vec![]),
@@ -470,7 +470,6 @@ pub fn made_dynamic() -> Vec<u8> {
     with(GraphProto { value_info: vec![value("t", FLOAT, "1,3,4,4")], ..graph })
 }
 
-/// So many plugin nodes one behind the other.
 pub fn many(count: usize) -> Vec<u8> {
     let name = |index: usize| if index == 0 { "x".to_owned() } else { format!("t{index}") };
     let one = |index: usize| {
@@ -481,7 +480,7 @@ pub fn many(count: usize) -> Vec<u8> {
     with(graph(vec![value("x", FLOAT, "2,3")], nodes, vec![value(&name(count), FLOAT, "?")]))
 }
 
-/// A plugin behind an operator that is not followed.
+/// Behind an operator without shape inference.
 pub fn opaque() -> Vec<u8> {
     let nodes = vec![
         node(("", "NonMaxSuppression"), &["x"], &["hidden"], vec![]),
@@ -490,7 +489,7 @@ pub fn opaque() -> Vec<u8> {
     with(graph(vec![value("x", FLOAT, "n,4")], nodes, vec![value("y", FLOAT, "?")]))
 }
 
-/// A plugin node and weights that lie in a file, which need not be there.
+/// The file may be missing.
 pub fn with_weights_beside_it(file: &str) -> Vec<u8> {
     let mut graph = network("2,4", pad(pads()));
     graph.initializer.push(TensorProto {

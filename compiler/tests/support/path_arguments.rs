@@ -1,16 +1,14 @@
-//! Every argument of the command line that names a file or a folder, and how to call its command so that the path is used.
-//!
-//! A test beside the command line's definition compares the list with it, so a new argument has to be added here.
+//! Every path argument, with a call that uses it. A test compares the list with the definition of the command
+//! line.
 
 // Each test program uses a part of this.
 #![allow(dead_code, unreachable_pub)]
 
-/// What a command does with a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
     /// Reads a file.
     Reads,
-    /// Reads a file, or reads files in a folder. What is neither is an error or of no effect.
+    /// Reads a file, or files in a folder.
     Searches,
     /// Writes a file.
     Writes,
@@ -20,14 +18,13 @@ pub enum Use {
     Runs,
 }
 
-/// One argument.
 pub struct PathArgument {
     /// The command and its subcommand.
     pub command: &'static str,
-    /// The name that the definition has for it.
+    /// The name in the definition.
     pub name: &'static str,
     pub used: Use,
-    /// The words of a call, in which `{}` is the path. Files in it are of the project that the test makes.
+    /// `{}` is the path; other files are the test project's.
     pub call: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Choosing and loading code, against a driver made of functions of this program.
+//! Choosing and loading code, with a mock driver.
 
 use crate::support::{self, Device, Mock, cubin};
 use crate::the_plugin;
@@ -6,7 +6,7 @@ use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading, Rea
 use cubinder::driver::Driver;
 use cubinder_model::{CodeBytes, CodeObject, CodeRef, Digest, KernelFacts, KernelParam, Target, TargetKind};
 
-/// Code for each of the targets; a code object's label is its target.
+/// A code object's label is its target.
 struct Carried(Vec<(Target, Digest, CodeBytes)>);
 
 impl Carried {
@@ -41,7 +41,7 @@ impl Carried {
     }
 }
 
-/// Every target is refused with this error at this call.
+/// Makes `call` fail for these labels.
 fn refusing(
     call: &'static str,
     labels: &[&'static str],
@@ -75,7 +75,7 @@ fn everything_is_done_at_once_in_relaxed_mode() {
 
 #[test]
 fn what_the_driver_refuses_is_followed_by_the_next() {
-    // A GPU that is reported as 8.9 and is a 9.0: what tells is what the driver takes.
+    // A GPU reported as 8.9 that behaves as 9.0.
     let mock = Mock::new(Device {
         capability: (8, 9),
         refuses: [
@@ -94,7 +94,7 @@ fn what_the_driver_refuses_is_followed_by_the_next() {
     let tried: Vec<String> = kernel.refused.iter().map(|refused| refused.target.to_string()).collect();
     assert_eq!(tried, ["sm_89", "sm_86", "sm_80", "compute_80"]);
 
-    // The verdicts are kept: the next node asks for what is loaded, and for nothing else.
+    // Verdicts are cached.
     let before = mock.call_count();
     mock.change(|_| {});
     assert!(before > 0);
@@ -137,7 +137,7 @@ fn trouble_that_is_not_the_codes_ends_the_search() {
         (2, "cuLibraryLoadData"),
         (719, "cuKernelGetFunction"),
         (900, "cuFuncLoad"),
-        // What a kernel of somebody else has done: every later call is answered with it.
+        // Another kernel's sticky errors.
         (700, "cuLibraryLoadData"),
         (721, "cuLibraryLoadData"),
         (911, "cuKernelGetFunction"),
@@ -153,7 +153,6 @@ fn trouble_that_is_not_the_codes_ends_the_search() {
         if code == 2 {
             insta::assert_snapshot!("out_of_memory", told(&error));
         }
-        // It is not held against the code: once the trouble is over it loads.
         mock.change(|device| device.refuses.clear());
         assert_eq!(carried.loaded(&table, &mock.driver).target.to_string(), "sm_86");
     }
@@ -206,7 +205,7 @@ fn sixteen_threads_load_each_code_object_once() {
     let mut loaded = mock.ever_loaded();
     loaded.sort();
     assert_eq!(loaded, ["compute_86", "sm_80", "sm_86"]);
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     unsafe { table.unload_all(&mock.driver) }.unwrap();
     assert!(mock.living().is_empty());
 }
@@ -247,7 +246,7 @@ fn a_failure_at_any_call_leaves_nothing_behind() {
             } else {
                 assert_eq!(mock.capture_mode(), 0, "call {at} fails with {code}");
             }
-            // Afterwards all is well, nothing is loaded twice, and teardown gives everything back.
+            // Teardown unloads everything once.
             mock.change(|device| device.fail_at = None);
             let kernel = carried.loaded(&table, &mock.driver);
             assert_eq!(kernel.params.as_deref(), Some(&[8, 8, 4][..]), "after call {at}");
@@ -256,7 +255,7 @@ fn a_failure_at_any_call_leaves_nothing_behind() {
             loaded.sort();
             loaded.dedup();
             assert_eq!(loaded.len(), count, "call {at} fails with {code}");
-            // SAFETY: no kernel is used any more.
+            // SAFETY: no kernel is in use.
             unsafe { table.unload_all(&mock.driver) }.unwrap();
             assert!(mock.living().is_empty() && !mock.unloaded_twice());
         }
@@ -276,7 +275,6 @@ fn the_capture_mode_is_restored_where_the_work_panics() {
     assert_eq!(mock.capture_mode(), 0);
 }
 
-/// A table with three code objects.
 fn filled(mock: &Mock) -> CodeTable {
     let table = CodeTable::new();
     for target in ["sm_86", "sm_80", "compute_80"] {
@@ -290,7 +288,7 @@ fn unloading_is_done_in_relaxed_mode() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|_| {});
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     unsafe { table.unload_all(&mock.driver) }.unwrap();
     let calls = mock.work();
     assert_eq!(calls.first().map(String::as_str), Some("cuThreadExchangeStreamCaptureMode"));
@@ -308,12 +306,12 @@ fn code_that_the_driver_refuses_to_unload_is_kept_and_tried_again() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["sm_80"], 1));
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, error.call), (1, "cuLibraryUnload"));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
 
-    // Until then the kernels of that code stay usable, and nothing is loaded twice.
+    // Until then the kernels stay usable.
     mock.change(|_| {});
     assert!(!Carried::new("sm_80").loaded(&table, &mock.driver).is_first);
     assert_eq!(mock.count("cuLibraryLoadData"), 0);
@@ -337,7 +335,7 @@ fn closing_a_table_tries_refused_code_once_more() {
         let table = filled(&mock);
         let refused = if code == 1 { "sm_80" } else { "*" };
         mock.change(|device| device.refuses = refusing("cuLibraryUnload", &[refused], code));
-        // SAFETY: no kernel is used any more.
+        // SAFETY: no kernel is in use.
         unsafe { table.close(&mock.driver) };
         assert_eq!(mock.count("cuLibraryUnload"), calls, "{code}");
         mock.change(|device| device.refuses.clear());
@@ -357,19 +355,19 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
         device.refuses = refusing(EXCHANGE, &[""], 700);
         device.refuses.extend(refusing("cuLibraryUnload", &["sm_80"], 700));
     });
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, error.call), (700, "cuLibraryUnload"));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (3, vec!["sm_80".to_owned()]));
 
-    // The second time everything is accepted but the change of the mode.
+    // Only the change of the mode fails.
     mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 700));
     // SAFETY: as above.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, error.call), (700, EXCHANGE));
     assert_eq!((mock.count("cuLibraryUnload"), mock.living()), (1, Vec::new()));
 
-    // After a single refusal no capture of another thread is broken.
+    // Other threads' captures are undisturbed.
     mock.change(|device| device.refuses.clear());
     let table = filled(&mock);
     mock.change(|device| {
@@ -381,7 +379,7 @@ fn code_is_unloaded_where_the_capture_mode_cannot_be_changed() {
     assert_eq!((mock.count(EXCHANGE), mock.count("cuLibraryUnload"), mock.living()), (3, 3, Vec::new()));
     mock.change(|device| device.fail_at = None);
 
-    // A driver that has shut down is not asked to unload.
+    // A driver that has shut down unloads no code.
     mock.change(|device| device.refuses.clear());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing(EXCHANGE, &[""], 4));
@@ -395,7 +393,7 @@ fn a_driver_that_has_shut_down_is_asked_once() {
     let mock = Mock::new(Device::default());
     let table = filled(&mock);
     mock.change(|device| device.refuses = refusing("cuLibraryUnload", &["*"], 4));
-    // SAFETY: no kernel is used any more.
+    // SAFETY: no kernel is in use.
     let error = unsafe { table.unload_all(&mock.driver) }.unwrap_err();
     assert_eq!((error.code, mock.count("cuLibraryUnload")), (4, 1));
     assert_eq!(mock.capture_mode(), 0);
@@ -422,7 +420,7 @@ fn shared_memory_is_only_ever_raised() {
 #[test]
 fn an_older_driver_leaves_the_parameters_to_the_model() {
     let mock = Mock::new(Device::default());
-    // SAFETY: the mock's functions, less those of CUDA 12.4.
+    // SAFETY: the mock's functions, without those of CUDA 12.4.
     let old = unsafe {
         Driver::from_lookup(|name| match name.to_bytes() {
             b"cuFuncLoad" | b"cuKernelGetParamInfo" => std::ptr::null_mut(),
@@ -447,7 +445,7 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
     for target in ["sm_86", "compute_86"] {
         let table = CodeTable::new();
         let mut facts = facts.clone();
-        // Another engine's model is asked again, also where the code is loaded.
+        // Each engine's model is checked.
         for expected in [&[8_u32, 4][..], &[]] {
             let Ok(Loading::Loaded(kernel)) = load(&table, target, Some(&facts)) else { panic!("{target}") };
             assert_eq!(kernel.params.as_deref(), Some(expected), "{target}");
@@ -461,11 +459,11 @@ fn an_older_driver_leaves_the_parameters_to_the_model() {
     assert_eq!(mock.count("cuFuncLoad"), 0);
 }
 
-/// As [`Carried::new`], with code that is stored compressed.
+/// As [`Carried::new`], compressed.
 fn packed(target: &str) -> Carried {
     let mut carried = Carried::new(target);
     for (_, digest, bytes) in &mut carried.0 {
-        // The driver reads the label up to the first NUL.
+        // The driver reads up to the first NUL.
         let long = [bytes.stored(), &[0; 512]].concat();
         *digest = Digest::compute(&long);
         *bytes = CodeBytes::pack(long);
@@ -491,7 +489,7 @@ fn damaged_compressed_code_is_refused_and_does_not_stand_in_the_way_of_good() {
     let table = CodeTable::new();
     let good = packed("sm_86");
     let mut damaged = packed("sm_86");
-    // The code of another object under the digest of this one.
+    // Another object's code under this digest.
     damaged.0[0].2 = packed("sm_80").0[0].2.clone();
     let error = told(&damaged.load(&table, &mock.driver).unwrap_err());
     assert!(error.contains("sm_86: it is damaged: it does not have its digest"), "{error}");
@@ -533,7 +531,6 @@ fn candidates_are_what_the_model_lists() {
     insta::assert_snapshot!("no_such_code", told(&candidates(&launch, &code).unwrap_err()));
 }
 
-/// An error with what to do about it, as the log has them.
 fn told(error: &LoadError) -> String {
     format!("{error}\n{}", error.help())
 }

@@ -1,4 +1,4 @@
-//! Each call of the driver by itself: what it is asked for, what is made of its answer, and what is told where it refuses.
+//! Each driver call: arguments, result, and error.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -8,7 +8,7 @@ use crate::support;
 use cubinder::driver::sys::{CUcontext, CUfunction, CUkernel, CUresult, CUstream};
 use cubinder::driver::{ComputeCapability, Driver, DriverError, EnteredContext, in_relaxed_capture_mode};
 
-/// What the driver of this thread was asked, and what it answers: each question the same number, each call the same code.
+/// The same number answers each query, the same code each call.
 struct Script {
     asked: Vec<String>,
     number: c_int,
@@ -28,7 +28,7 @@ fn script<T>(work: impl FnOnce(&mut Script) -> T) -> T {
     SCRIPT.with_borrow_mut(work)
 }
 
-/// Notes the call. The number to answer with where it succeeds.
+/// Logs the call; returns the number or the code.
 fn asked(call: String) -> Result<c_int, CUresult> {
     script(|script| {
         script.asked.push(call);
@@ -36,7 +36,7 @@ fn asked(call: String) -> Result<c_int, CUresult> {
     })
 }
 
-/// Ends a call: what it writes where it succeeds is `write`'s business.
+/// `write` stores the number on success.
 fn answer(call: String, write: impl FnOnce(c_int)) -> CUresult {
     match asked(call) {
         Ok(number) => {
@@ -47,7 +47,6 @@ fn answer(call: String, write: impl FnOnce(c_int)) -> CUresult {
     }
 }
 
-/// A handle with this number.
 fn handle(number: c_int) -> *mut c_void {
     without_provenance_mut(usize::try_from(number).unwrap_or_default())
 }
@@ -57,7 +56,7 @@ unsafe extern "C" fn init(flags: c_uint) -> CUresult {
 }
 
 unsafe extern "C" fn version(to: *mut c_int) -> CUresult {
-    // SAFETY: as `cuda.h` says, here and below.
+    // SAFETY: `cuda.h` requires valid pointers from the caller, here and below.
     answer("cuDriverGetVersion".to_owned(), |number| unsafe { *to = number })
 }
 
@@ -71,7 +70,6 @@ unsafe extern "C" fn current_device(to: *mut c_int) -> CUresult {
     answer("cuCtxGetDevice".to_owned(), |number| unsafe { *to = number })
 }
 
-/// The context of every stream is 9.
 unsafe extern "C" fn stream_context(stream: CUstream, to: *mut CUcontext) -> CUresult {
     // SAFETY: as above.
     answer(format!("cuStreamGetCtx {}", stream.as_raw() as usize), |_| unsafe {
@@ -106,7 +104,7 @@ unsafe extern "C" fn device_name(to: *mut c_char, room: c_int, device: c_int) ->
     answer(format!("cuDeviceGetName of {device}"), |_| {
         let name = script(|script| script.name);
         let length = name.len().min(usize::try_from(room).unwrap());
-        // SAFETY: as above; there is room for so many.
+        // SAFETY: as above; there is room for `length` bytes.
         unsafe { to.copy_from(name.as_ptr().cast(), length) }
     })
 }
@@ -160,7 +158,7 @@ unsafe extern "C" fn error_words(_: CUresult, to: *mut *const c_char) -> CUresul
     code
 }
 
-/// The functions above; what nobody asks for here is the common mock's.
+/// Returns a function above, otherwise the common mock's.
 fn lookup(name: &'static CStr) -> *mut c_void {
     match name.to_bytes() {
         b"cuInit" => init as *mut c_void,
@@ -186,7 +184,7 @@ fn lookup(name: &'static CStr) -> *mut c_void {
     }
 }
 
-/// What `work` comes to with a driver that answers so, and what the driver was asked.
+/// Returns the result of `work` and the driver's calls.
 fn with<T>(answers: Script, work: impl FnOnce(&Driver) -> T) -> (T, Vec<String>) {
     script(|script| *script = answers);
     // SAFETY: the functions above have the signatures of `cuda.h`.
@@ -198,10 +196,9 @@ fn with<T>(answers: Script, work: impl FnOnce(&Driver) -> T) -> (T, Vec<String>)
 // SAFETY: only the stand-in gets it.
 const KERNEL: CUkernel = unsafe { CUkernel::from_raw(without_provenance_mut(40)) };
 
-/// A call of which only the result's text counts.
 type Call = fn(&Driver) -> Result<String, DriverError>;
 
-/// Every call that is one call of the driver: what it asks, and what it makes of 7.
+/// Methods that make one driver call, and their result for 7.
 const CALLS: [(&str, &str, Call); 7] = [
     ("cuDriverGetVersion", "7", |driver| driver.version().map(|it| it.to_string())),
     ("cuCtxGetCurrent", "Some(7)", |driver| {
@@ -237,7 +234,7 @@ fn what_the_driver_refuses_is_told_with_call_code_and_its_words() {
     }
 }
 
-/// A number that a driver does not know has no words, whatever it does with the place for them.
+/// An unknown code has no description, whatever the driver writes.
 #[test]
 fn only_words_that_the_driver_gives_are_told() {
     for words in [(1, None), (0, None), (1, Some(c"left over"))] {
@@ -267,10 +264,10 @@ fn no_context_is_no_error() {
     assert!(context(0, 4).is_err());
 }
 
-/// What entering the context of a stream calls, and whether a context was entered.
+/// Returns whether a context was entered, and the calls.
 fn entered(answers: Script, stream: usize) -> (Result<bool, DriverError>, Vec<String>) {
     with(answers, |driver| {
-        // SAFETY: this driver looks behind no handle.
+        // SAFETY: this driver never dereferences a handle.
         let entered = unsafe { driver.enter_context_of(CUstream::from_raw(without_provenance_mut(stream))) }?;
         script(|script| script.asked.push("work".to_owned()));
         let is_entered = entered.is_some();

@@ -1,4 +1,4 @@
-//! Launch records against a driver made of functions of this program.
+//! Launch records, with a mock driver.
 
 use std::ffi::c_void;
 use std::ptr::{null_mut, without_provenance_mut};
@@ -17,7 +17,7 @@ use cubinder_launch::{EvaluatedArgument, EvaluatedLaunch, EvaluatedStep, LaunchL
 use cubinder_model::{Arg, CodeBytes, Digest, Launch, Step, Variant};
 use proptest::prelude::*;
 
-/// A kernel whose parameters have these sizes, at most 512 threads and 100352 bytes of shared memory.
+/// A kernel with at most 512 threads and 100352 bytes of shared memory.
 fn kernel(params: Vec<usize>) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params, ..Device::default() });
     let bytes = cubin("sm_86");
@@ -43,7 +43,6 @@ fn prepared(
     Ok(LaunchRecord::new(&plugin(), launch, kernel, &numbers, &[], &all_given(1)).unwrap())
 }
 
-/// A launch that is all that its variant does, evaluated.
 fn evaluated(
     launch: &Launch,
     takes: &LaunchLimits<'_>,
@@ -70,7 +69,7 @@ fn enqueue(mock: &Mock, record: &LaunchRecord) -> Result<(), EnqueueError> {
     let inputs: [*const c_void; 1] = [without_provenance_mut::<c_void>(0x1111_2222_3333_4400).cast_const()];
     let outputs: [*mut c_void; 1] = [without_provenance_mut(0x5555_6666_7777_8800)];
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: without_provenance_mut(0x9999_0000) };
-    // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
+    // SAFETY: the mock reads the arguments as a kernel would and accesses no tensor.
     unsafe { record.enqueue(&mock.driver, &at, CUstream::from_raw(without_provenance_mut(0x42))) }
 }
 
@@ -107,7 +106,7 @@ fn the_kernel_sees_every_argument_as_it_is() {
         ([34680, 65535, 2], [64, 2, 4])
     );
     assert_eq!(record.description().configuration.shared_bytes, 100_352);
-    // A record may be moved and copied: it points nowhere.
+    // Records contain no pointers to themselves.
     let record = Box::new(record.clone());
     enqueue(&mock, &record).unwrap();
     let expected: Vec<Vec<u8>> = vec![
@@ -147,7 +146,7 @@ fn sixteen_threads_may_launch_one_record() {
                     let inputs = [without_provenance_mut::<c_void>(address).cast_const()];
                     let outputs = [without_provenance_mut::<c_void>(address + 1)];
                     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: null_mut() };
-                    // SAFETY: the mock touches no tensor.
+                    // SAFETY: the mock accesses no tensor.
                     unsafe { record.enqueue(&mock.driver, &at, CUstream::NULL) }.unwrap();
                 }
             });
@@ -187,7 +186,7 @@ fn limits_are_met_exactly() {
     exact(|launch| launch.shared_bytes = int(100_352));
     exact(|launch| launch.args[2] = scalar("count", I32, int(2_147_483_647)));
     exact(|launch| launch.args[2] = scalar("count", I32, int(-2_147_483_648)));
-    // 16 bytes of pointers and 32744 of an array: 32760, the most that whole elements reach.
+    // 16 bytes of pointers and 32744 of an array, the maximum for complete elements.
     let most = vec![7; 4093];
     evaluate(
         |launch| launch.args[2] = array("table", ScalarType::Int { bytes: 8 }, 4093, ints(&most)),
@@ -281,7 +280,7 @@ fn a_refused_launch_names_its_numbers_and_limits() {
     insta::assert_snapshot!("refused_by_the_driver", report);
 }
 
-/// Numbers of every type, from little to much.
+/// Generates numbers of every type.
 fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
     let types = [
         (ScalarType::Bool, 1),
@@ -304,7 +303,7 @@ fn number() -> impl Strategy<Value = (ScalarType, Expr, usize)> {
 }
 
 proptest! {
-    /// What `cubinder eval` shows is [`cubinder_launch::sequence`]'s answer; a kernel sees the same, or both refuse.
+    /// `cubinder eval` shows [`cubinder_launch::sequence`]'s values.
     #[test]
     fn the_kernel_sees_what_was_evaluated(
         numbers in prop::collection::vec((number(), 0_usize..4, any::<bool>()), 0..12),
@@ -365,7 +364,6 @@ proptest! {
     }
 }
 
-/// An error with what to do about it, as the log has them.
 fn told(error: &EnqueueError) -> String {
     format!("{error}\n{}", error.help().unwrap_or_default())
 }

@@ -1,10 +1,10 @@
-//! Integration tests of the runtime library above a driver made of functions of this program, which tests use one at a time.
+//! Integration tests of the runtime library with a mock driver. These programs need their own
+//! process:
 //!
-//! These need a process of their own and are programs beside this one:
-//! - `closing` counts the bytes that the process has allocated.
+//! - `closing` counts its allocated bytes.
 //! - `enqueue_allocates_nothing` and `unloading_frees_everything` replace the allocator.
-//! - `gpu` uses the real driver, whose contexts belong to the process.
-//! - `meaning` loads the library and a stand-in for the driver, whose device belongs to the process.
+//! - `gpu` uses the real driver and its contexts.
+//! - `meaning` loads the library and a stand-in for the driver.
 
 #![allow(unsafe_code)] // functions and addresses for a driver
 #![allow(clippy::unwrap_used, clippy::panic)] // helpers of tests

@@ -1,4 +1,4 @@
-//! Sequences of steps against a driver made of functions of this program.
+//! Sequences of steps, with a mock driver.
 
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
@@ -24,13 +24,12 @@ const X: usize = 0x1111_0000;
 const Y: usize = 0x2222_0000;
 const WORKSPACE: usize = 0x9999_0000;
 
-/// A device of that compute capability with a kernel that takes three pointers.
+/// Returns a device with a kernel of three pointers.
 fn device(capability: (i32, i32)) -> (Mock, LoadedKernel) {
     let target = format!("sm_{}{}", capability.0, capability.1);
     loaded(Device { capability, ..Device::default() }, &target)
 }
 
-/// Such a device with a kernel that takes three pointers, from the code for `target`.
 fn loaded(device: Device, target: &str) -> (Mock, LoadedKernel) {
     let mock = Mock::new(Device { params: vec![8, 8, 8], ..device });
     let bytes = match target.starts_with("compute_") {
@@ -50,7 +49,7 @@ fn scratch(name: &str, index: u32) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Scratch(index) }
 }
 
-/// Takes `x`, a scratch buffer and `y`.
+/// Passes `x`, a scratch buffer and `y`.
 fn of_three(change: impl FnOnce(&mut Launch)) -> Step {
     let mut launch = Launch { args: vec![tensor("x", 0), scratch("s", 1), tensor("y", 1)], ..launch() };
     change(&mut launch);
@@ -78,7 +77,7 @@ fn variant(steps: Vec<Step>) -> (Plugin, Variant) {
     (plugin, variant)
 }
 
-/// The records for `x` and `y` of so many elements; every launch is of the one kernel.
+/// Every launch uses `kernel`.
 fn records(
     (plugin, variant): &(Plugin, Variant),
     kernel: &LoadedKernel,
@@ -97,7 +96,7 @@ fn enqueue(mock: &Mock, records: &[StepRecord]) -> Result<(), EnqueueError> {
     let at = Addresses { inputs: &inputs, outputs: &outputs, workspace };
     // SAFETY: only the stand-in gets it.
     let stream = unsafe { CUstream::from_raw(without_provenance_mut(0x42)) };
-    // SAFETY: the mock reads the arguments as a kernel would and touches no tensor.
+    // SAFETY: the mock reads the arguments as a kernel would and accesses no tensor.
     records.iter().try_for_each(|record| unsafe { record.enqueue(&mock.driver, &at, stream) })
 }
 
@@ -115,7 +114,7 @@ fn steps_are_queued_in_order() {
         enqueue(&mock, &records(&plan, &kernel, elements).unwrap()).unwrap();
         mock.work()
     };
-    // The second buffer begins at the multiple of 256 that follows the first one's 300 bytes.
+    // The second buffer starts at a multiple of 256.
     let second = WORKSPACE + 512;
     let filled = [
         format!("cuMemsetD8Async {second:#x} 255 100"),
@@ -132,7 +131,6 @@ fn steps_are_queued_in_order() {
         queued(1001).iter().map(|call| call.split(' ').next().unwrap().to_owned()).collect();
     assert_eq!(calls, ["cuMemsetD8Async", "cuLaunchKernel", "cuMemsetD8Async", "cuLaunchKernel"]);
     assert_eq!(mock.launched()[1].args[1], ((WORKSPACE + 1024) as u64).to_le_bytes());
-    // Nothing is there to be filled or launched.
     let mut empty = plan.clone();
     empty.1.scratch[1].bytes = int(0);
     empty.1.steps[3] = of_three(|launch| launch.grid[0] = numel(0));
@@ -163,7 +161,7 @@ fn a_launch_asks_for_what_its_kernel_needs() {
     assert_eq!(attributes((9, 0), of_three(|_| {})), Ok(Vec::new()), "the plain call");
     let alone = |launch: &mut Launch| launch.programmatic = true;
     assert_eq!(attributes((9, 0), of_three(alone)), Ok(vec![vec![programmatic]]));
-    // Without programmatic dependent launches a kernel waits as any other does.
+    // Without programmatic dependent launches, kernels wait.
     assert_eq!(attributes((8, 6), of_three(alone)), Ok(Vec::new()));
     let error = attributes((8, 6), of_three(all)).unwrap_err();
     assert!(error.contains("this GPU has no clusters"), "{error}");
@@ -190,7 +188,7 @@ fn steps_say_what_they_do() {
     assert_eq!(found[1].to_string(), "fill the 20 bytes of `y` with 7");
 }
 
-/// What a kernel does in clusters, and its waiting, stand under `#if __CUDA_ARCH__ >= 900`: code of an older target is without.
+/// Older code lacks the parts in `#if __CUDA_ARCH__ >= 900`.
 #[test]
 fn code_for_older_devices_is_launched_as_on_those() {
     let launched = |clusters, target: &str, cluster: Option<i64>| {
@@ -208,7 +206,7 @@ fn code_for_older_devices_is_launched_as_on_those() {
     };
     let (cluster, early) =
         (CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
-    // A driver that does not know the question, and one that fails to answer.
+    // A driver without the query, and one that fails to answer.
     for known in [Clusters::AsCapability, Clusters::Fails(1), Clusters::Fails(999)] {
         assert_eq!(launched(known, "compute_90", Some(2)), Ok(vec![cluster, early]));
         assert_eq!(launched(known, "compute_80", None), Ok(vec![]), "it does not wait by itself");
@@ -220,7 +218,7 @@ fn code_for_older_devices_is_launched_as_on_those() {
     assert!(error.contains("this GPU has no clusters"), "{error}");
 }
 
-/// What makes a record is safe to call with anything.
+/// Creating a record is safe with any input.
 #[test]
 fn numbers_of_another_launch_make_no_record() {
     let (_mock, kernel) = device((8, 6));
@@ -260,7 +258,7 @@ fn numbers_of_another_launch_make_no_record() {
     // An address where the kernel reads a number.
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Input(0); 3]));
     assert!(!is_made(&number, &of_numbers, &|numbers| numbers.args = vec![EvaluatedArgument::Scratch(0); 3]));
-    // More arguments than a launch passes, and others than the kernel's.
+    // Too many arguments, and arguments that do not fit the kernel.
     let long = Launch { args: vec![tensor("x", 0); MAX_ARGUMENTS + 1], ..launch.clone() };
     of_numbers.params = None;
     for (count, is_made_of) in [(MAX_ARGUMENTS + 1, false), (MAX_ARGUMENTS, true)] {
@@ -272,7 +270,6 @@ fn numbers_of_another_launch_make_no_record() {
         of_numbers.params = Some(params.clone().into());
         assert!(!is_made(launch, &of_numbers, &|_| {}), "{params:?}");
     }
-    // A step that cannot be done is not passed over.
     let all = |kernels: &[Option<LoadedKernel>], found: &Sequence| {
         StepRecord::all(&plugin, &variant, kernels, found, &all_given(1)).map(|records| records.len())
     };
@@ -345,13 +342,13 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
         let at = Addresses { inputs: &inputs, outputs: &outputs, workspace: std::ptr::null_mut() };
         let needs_copy = aliases[0].needs_copy(&at).unwrap();
         if needs_copy {
-            // SAFETY: the mock touches no tensor.
+            // SAFETY: the mock accesses no tensor.
             unsafe { aliases[0].copy(&mock.driver, &at, CUstream::NULL) }.unwrap();
         }
         (needs_copy, mock.work())
     };
     assert_eq!(copied(X, X), (false, vec![]));
-    // Three channels lie in eight.
+    // Three channels are padded to eight.
     let expected = format!("cuMemcpyDtoDAsync {Y:#x} {X:#x} {}", 8 * 5 * 7 * 2);
     assert_eq!(copied(X, Y), (true, vec![expected]));
     assert!(copied(X, X + 560).0 && copied(X + 560, X).0, "one behind the other");
@@ -382,7 +379,7 @@ fn an_output_elsewhere_gets_a_copy_of_the_input() {
     assert!(AliasRecord::all(&plugin, &variant, &all_given(1), |_| None).unwrap().is_empty());
 }
 
-/// Inputs `x` and `z`, outputs `y` and `w` with their memory.
+/// `y` and `w` alias `x` and `z`.
 fn two_in_place() -> (Plugin, Variant) {
     let (mut plugin, mut variant) = variant(vec![of_three(|_| {})]);
     plugin.inputs.push(cubinder_model::Input { name: "z".to_owned(), ..plugin.inputs[0].clone() });
@@ -420,7 +417,7 @@ fn no_copy_overwrites_another_input() {
     for z in [Y - BYTES, Y + BYTES] {
         assert_eq!(needs_copy(0, [X, z, Y, X + 64], 2), Ok(true), "one behind the other");
     }
-    // Each lies where the other's input is.
+    // Each output is in the other's input.
     assert!(needs_copy(0, [X, Y, Y, X], 2).is_err() && needs_copy(1, [X, Y, Y, X], 2).is_err());
     assert!(needs_copy(0, [X, X + 32, Y, Y + 32], 1).unwrap_err().contains("1 outputs were given"));
 
@@ -439,7 +436,6 @@ fn no_copy_overwrites_another_input() {
     assert_eq!(aliases[0].needs_copy(&at), Ok(false));
 }
 
-/// Whatever name a manifest gives an argument, the kernel gets the output's address.
 #[test]
 fn an_argument_by_the_inputs_name_is_the_outputs_address() {
     let (mock, kernel) = device((8, 6));

@@ -1,5 +1,5 @@
-//! One process with several GPUs, several contexts on one GPU, and many threads: code is loaded once for the library and made ready once
-//! for each device, and nobody's trouble is anybody else's.
+//! Several GPUs, contexts and threads: code is loaded once per library and prepared once per device, and errors stay
+//! in their context.
 
 use std::sync::Barrier;
 
@@ -7,7 +7,7 @@ use crate::support::{Device, Mock, cubin, set_current};
 use cubinder::code::{Candidate, CodeTable, LoadError, LoadedKernel, Loading};
 use cubinder_model::{CodeBytes, Digest, Target, TargetKind};
 
-/// Code for each of the targets; a code object's label is its target.
+/// A code object's label is its target.
 struct Carried(Vec<(Target, Digest, CodeBytes)>);
 
 impl Carried {
@@ -36,7 +36,6 @@ impl Carried {
     }
 }
 
-/// A 8.6 and a 9.0.
 fn two_devices() -> Mock {
     Mock::new(Device { others: vec![(9, 0)], ..Device::default() })
 }
@@ -52,7 +51,6 @@ fn eight_threads_on_two_devices_load_each_code_object_once() {
         let work = |thread: usize| {
             let (table, mock, carried, start) = (&table, &mock, &carried, &start);
             scope.spawn(move || {
-                // Two contexts on each device.
                 set_current((thread % 2) as i32, thread / 2 % 2);
                 start.wait();
                 (0..ROUNDS).map(|_| carried.load(table, mock).unwrap()).collect()
@@ -96,7 +94,7 @@ fn what_one_device_refuses_another_runs_whichever_asks_first() {
             }
         }
         assert_eq!(mock.count("cuLibraryLoadData"), 1);
-        // Two on the device that takes it, and one on the other, whose verdict is kept.
+        // Two on the device that accepts it; the other's verdict is cached.
         assert_eq!(mock.count("cuKernelGetFunction"), 3);
     }
 }
@@ -117,8 +115,7 @@ fn shared_memory_is_asked_for_on_each_device() {
     assert_eq!(mock.count("cuLibraryLoadData"), 1);
 }
 
-/// A context that is destroyed and made again can have the address of the first, so nobody may conclude from an address that code is
-/// there.
+/// The new context can have the first one's address.
 #[test]
 fn code_is_made_ready_in_a_context_that_was_made_again() {
     let mock = Mock::new(Device::default());
@@ -132,8 +129,7 @@ fn code_is_made_ready_in_a_context_that_was_made_again() {
     assert_eq!((mock.count("cuLibraryLoadData"), mock.count("cuFuncLoad")), (1, 3));
 }
 
-/// Code that was made ready on a device runs there: what stands in its way in another context is not its fault, and other code, which may
-/// be slower or lack clusters, does not take its place.
+/// Other code may be slower or lack clusters, so errors in one context do not select it.
 #[test]
 fn code_that_is_ready_on_a_device_is_not_replaced_there() {
     for code in [1, 209, 999] {

@@ -1,17 +1,16 @@
-//! The meaning of a manifest, on the CPU: what memory holds after a node ran. It shares no code with the runtime.
-//!
-//! Both names of an aliased output mean the output's memory, which holds what the input holds before the first step.
+//! The meaning of a manifest on the CPU, without the runtime's code. Both names of an aliased output mean its
+//! memory, which initially contains the input's data.
 
 use crate::manifest::{Action, Array, Condition, Manifest, Row, Tensor};
 
-/// Where the tensors of a run lie in the device's memory, bytes from its start.
+/// Offsets in device memory, bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Binding {
     pub(crate) inputs: Vec<usize>,
     pub(crate) outputs: Vec<usize>,
 }
 
-/// A run of a node with `extent` elements in each tensor.
+/// Tensors have `extent` elements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Meaning<'a> {
     pub(crate) manifest: &'a Manifest,
@@ -20,7 +19,7 @@ pub(crate) struct Meaning<'a> {
 }
 
 impl Meaning<'_> {
-    /// Changes `memory` as the node does and returns true; returns false if the node is refused, which changes nothing.
+    /// Runs the node; returns false, without changes, if it is rejected.
     pub(crate) fn run(&self, memory: &mut [u8]) -> bool {
         if !self.can_be_bound() {
             return false;
@@ -41,7 +40,7 @@ impl Meaning<'_> {
         true
     }
 
-    /// Whether aliased outputs lie where their inputs do, or in memory that no input uses.
+    /// Whether aliased outputs are in their inputs' memory, or apart from all inputs.
     fn can_be_bound(&self) -> bool {
         let bytes = self.extent * 4;
         self.manifest.aliased().enumerate().all(|(output, own)| {

@@ -1,6 +1,4 @@
-//! Plays TensorRT's runtime around a plugin library, above the stand-in for the CUDA driver.
-//!
-//! Owns: opening both, a node from the field in an engine to `enqueue`, CUDA graphs. Never: an opinion about results.
+//! Plays TensorRT's runtime around a plugin library and the stand-in for the CUDA driver. Never judges results.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -28,19 +26,18 @@ fn function(library: *mut c_void, name: &CStr) -> *mut c_void {
     function
 }
 
-/// The library of this crate as cargo builds it.
 pub(crate) fn library() -> PathBuf {
     std::env::current_exe().unwrap().parent().unwrap().join("libcubinder.so")
 }
 
-/// The device of the stand-in. Plugin libraries that are opened after it find it as `libcuda.so.1`.
+/// Later plugin libraries load the stand-in as `libcuda.so.1`.
 #[derive(Debug)]
 pub(crate) struct Device {
     driver: *mut c_void,
     stream: *mut c_void,
 }
 
-/// Calls a function of the driver and expects success.
+/// Calls a driver function and expects success.
 macro_rules! call {
     ($device:expr, $name:literal, $($value:expr => $ty:ty),*) => {{
         let function = function($device.driver, $name);
@@ -61,7 +58,6 @@ impl Device {
         device
     }
 
-    /// Allocates memory, which lives as long as the process.
     pub(crate) fn allocate(&self, bytes: usize) -> u64 {
         let mut address = 0_u64;
         call!(self, c"cuMemAlloc_v2", &raw mut address => *mut u64, bytes => usize);
@@ -76,7 +72,7 @@ impl Device {
         call!(self, c"cuMemcpyDtoH_v2", bytes.as_mut_ptr().cast() => *mut c_void, from => u64, bytes.len() => usize);
     }
 
-    /// Runs `work` with a stream; with `graph` it is captured there, and its graph is launched.
+    /// With `graph`, captures `work` and launches the graph.
     pub(crate) fn run(&self, graph: bool, work: impl FnOnce(*mut c_void) -> bool) -> bool {
         if !graph {
             return work(self.stream);
@@ -93,25 +89,24 @@ impl Device {
     }
 }
 
-/// What makes nodes from the fields in an engine.
 #[derive(Debug)]
 pub(crate) struct Creator(This);
 
-/// The slots of an interface.
+/// Returns the slots of an interface.
 ///
 /// # Safety
 /// `this` is a live object whose interface has these slots.
 unsafe fn slots<'a, Slots>(this: This) -> &'a Slots {
-    // SAFETY: the caller's promise; an object begins with its vptr.
+    // SAFETY: the caller ensures this; an object starts with its vptr.
     unsafe { &**this.cast::<*const Slots>() }
 }
 
 impl Creator {
-    /// The creator of this name in a library, which stays open.
+    /// The library stays open.
     pub(crate) fn open(library: &Path, name: &str) -> Creator {
         let creators = function(open(library), c"getCreators");
         let mut count = 0;
-        // SAFETY: the function that TensorRT calls, with its signature, and a list of so many creators.
+        // SAFETY: TensorRT's entry point with its signature, which returns a list of `count` creators.
         let creators = unsafe {
             let creators: unsafe extern "C" fn(*mut i32) -> *const This = std::mem::transmute(creators);
             std::slice::from_raw_parts(creators(&raw mut count), usize::try_from(count).unwrap())
@@ -125,7 +120,7 @@ impl Creator {
         Creator(*found.expect("the creator"))
     }
 
-    /// The node that an engine holds as `field`, with `inputs` and `outputs` of `extent` elements; `None` if it is refused.
+    /// Creates a node from its serialized field; `None` if it is rejected.
     pub(crate) fn node(&self, field: &[u8], inputs: usize, outputs: usize, extent: usize) -> Option<Node> {
         let length = i32::try_from(field.len()).unwrap();
         let (name, data) = (c"node".as_ptr(), field.as_ptr().cast());
@@ -139,7 +134,7 @@ impl Creator {
             scale: 1.0,
         };
         let (inputs, outputs) = (vec![desc; inputs], vec![desc; outputs]);
-        // SAFETY: live objects with these interfaces, called as TensorRT calls them.
+        // SAFETY: live objects with these interfaces, called in TensorRT's order.
         unsafe {
             let made = (slots::<CreatorSlots>(self.0).create_plugin)(
                 self.0,
@@ -162,7 +157,7 @@ impl Creator {
     }
 }
 
-/// A plugin object, which ends with the value.
+/// Destroyed on drop.
 #[derive(Debug)]
 struct Object(This);
 
@@ -171,7 +166,6 @@ impl Object {
         (!this.is_null()).then_some(Object(this))
     }
 
-    /// The runtime's interface.
     fn capability(&self) -> This {
         // SAFETY: a live plugin.
         unsafe {
@@ -187,12 +181,11 @@ impl Object {
 
 impl Drop for Object {
     fn drop(&mut self) {
-        // SAFETY: a live plugin, which is not used any more.
+        // SAFETY: a live plugin, not used afterwards.
         unsafe { (slots::<PluginSlots>(self.0).versioned.destroy_and_free)(self.0) }
     }
 }
 
-/// A node in an execution context.
 #[derive(Debug)]
 pub(crate) struct Node {
     object: Object,
@@ -201,7 +194,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// Queues the node with these addresses; returns whether it was accepted.
+    /// Queues the node; returns whether it was accepted.
     pub(crate) fn enqueue(
         &self,
         inputs: &[u64],
@@ -215,7 +208,7 @@ impl Node {
         let inputs: Vec<*const c_void> = inputs.iter().map(|address| pointer(address).cast_const()).collect();
         let outputs: Vec<*mut c_void> = outputs.iter().map(pointer).collect();
         assert_eq!((inputs.len(), outputs.len()), (self.inputs.len(), self.outputs.len()));
-        // SAFETY: as many addresses as tensors, of memory that lives as long as the process.
+        // SAFETY: one address per tensor, of memory that lives as long as the process.
         let code = unsafe {
             (self.object.runtime().enqueue)(
                 self.object.capability(),

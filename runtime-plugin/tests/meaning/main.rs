@@ -1,5 +1,5 @@
-//! Checks that a node changes memory as its manifest means, for random manifests with aliases, scratch, several steps and variants:
-//! played through the library's interfaces above the stand-in for the CUDA driver, and compared with an executor of manifests.
+//! Runs random manifests through the library and the stand-in for the CUDA driver, and compares memory with an
+//! executor.
 
 #![allow(unsafe_code)] // opens the library as TensorRT does
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
@@ -24,20 +24,20 @@ use executor::{Binding, Meaning};
 use host::{Creator, Device, Node};
 use manifest::{MOST_ARRAYS, MOST_ELEMENTS, Manifest};
 
-/// How many manifests are tried with the code in the nodes' fields.
+/// Manifests with the code in the nodes' fields.
 const MANIFESTS: u64 = 10_000;
-/// How many of them also with the code in a library.
+/// Manifests also tested with the code in a library.
 const IN_LIBRARY: u64 = 1_000;
 /// Runs of one node, each with other addresses.
 const RUNS: usize = 3;
-/// Bytes of the workspace, which is behind the memory of tensors.
+/// Bytes of the workspace, behind the tensors.
 const WORKSPACE: usize = 4096;
-/// Places of tensors, each with room around it.
+/// Slots for tensors, each with a margin.
 const PLACES: usize = 12;
 const ROOM: usize = 256;
 const MEMORY: usize = PLACES * ROOM;
 
-/// The device, unless this machine cannot build it.
+/// `None` without a C++ compiler.
 fn device() -> Option<Device> {
     if cxx::compiler_version().is_none() {
         skip("no C++ compiler; install g++, or name one with `CXX`");
@@ -46,7 +46,6 @@ fn device() -> Option<Device> {
     Some(Device::open(&fake_driver::driver_folder(fake_driver::Age::New).unwrap()))
 }
 
-/// Code that the stand-in accepts.
 fn code() -> CodeObject {
     let kernel = |arrays: usize| KernelFacts {
         symbol: format!("blend{arrays}"),
@@ -65,7 +64,7 @@ fn code() -> CodeObject {
     }
 }
 
-/// What an engine holds of a node whose code is in its field.
+/// Serializes a node with its code.
 fn node(plugin: Plugin) -> Vec<u8> {
     let input_ranks = Some(vec![1; plugin.inputs.len()]);
     container::write_node(&cubinder_model::Node {
@@ -78,7 +77,7 @@ fn node(plugin: Plugin) -> Vec<u8> {
     })
 }
 
-/// Where the tensors of one run lie: anywhere apart from each other, aliased outputs also where an input lies, wholly or partly.
+/// Tensors are apart; aliased outputs may overlap an input.
 fn binding(rng: &mut Rng, manifest: &Manifest) -> Binding {
     let mut places: Vec<usize> = (0..PLACES).collect();
     rng.shuffle(&mut places);
@@ -96,7 +95,7 @@ fn binding(rng: &mut Rng, manifest: &Manifest) -> Binding {
     Binding { inputs, outputs }
 }
 
-/// The manifest with this number, and the numbers that decide the rest. Earlier ones are smaller.
+/// Early manifests are smaller.
 fn drawn(number: u64) -> (Manifest, usize, Rng) {
     let mut rng = Rng::with_seed(number);
     let size = 1 + usize::try_from(number * 5 / MANIFESTS).unwrap();
@@ -105,7 +104,6 @@ fn drawn(number: u64) -> (Manifest, usize, Rng) {
     (manifest, extent, rng)
 }
 
-/// The creators of both forms and the memory that nodes run in.
 struct Bench {
     device: Device,
     memory: u64,
@@ -113,7 +111,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Waits for its turn: the stand-in has one device for the process. `None` if it cannot be built.
+    /// The process has one device. `None` if it cannot be built.
     fn open() -> Option<Bench> {
         static TURN: Mutex<()> = Mutex::new(());
         let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -122,8 +120,8 @@ impl Bench {
         Some(Bench { device, memory, _turn: turn })
     }
 
-    /// Runs a node once and compares all memory with what its manifest means; returns whether the run was accepted. `expected` is
-    /// what memory holds before and after. `told` describes the node.
+    /// Compares all memory with the meaning; returns whether the run was accepted. `expected` is the memory before and
+    /// after.
     fn run(
         &self,
         node: &Node,
@@ -148,7 +146,7 @@ impl Bench {
         is_accepted
     }
 
-    /// Runs the node of a random manifest several times; returns how many runs were accepted.
+    /// Returns how many runs were accepted.
     fn check(&self, creator: &Creator, field: &[u8], number: u64) -> usize {
         let (manifest, extent, mut rng) = drawn(number);
         let told = |text: &str| format!("{text}, for manifest {number} with {extent} elements:\n{manifest}");
@@ -174,12 +172,11 @@ impl Bench {
     }
 }
 
-/// The creator of the generic library.
 fn generic() -> Creator {
     Creator::open(&host::library(), core_name::GENERIC.to_str().unwrap())
 }
 
-/// The creator of a code library with these plugins, and what an engine holds of each of their nodes.
+/// Serializes the nodes, too.
 fn embedded(folder: &Path, plugins: Vec<Plugin>) -> (Creator, Vec<Vec<u8>>) {
     let inputs: Vec<usize> = plugins.iter().map(|plugin| plugin.inputs.len()).collect();
     let bytes = container::write_bundle(&Bundle { producer: String::new(), plugins, code: vec![code()] });
@@ -218,8 +215,7 @@ fn what_a_node_does_is_what_its_manifest_means() {
     }
 }
 
-/// With the output where the input lies, and elsewhere with any alignment; in a graph and not; then a second node behind the first, which
-/// has its output as the input.
+/// Tests outputs in place and apart with any alignment, captured or not, and a second node behind the first.
 #[test]
 fn both_names_of_an_alias_mean_the_outputs_memory() {
     const EXTENT: usize = 8;

@@ -1,4 +1,4 @@
-//! Random manifests: what they are, how they are written down, and the model that the compiler would make of them.
+//! Random manifests: structure, text, and model.
 
 use std::fmt;
 
@@ -10,31 +10,28 @@ use cubinder_model::{
 use cubinder_tests::handmade::Draft;
 use fastrand::Rng;
 
-/// The most elements of a tensor.
 pub(crate) const MOST_ELEMENTS: usize = 9;
-/// The most arrays of a kernel: `blend1` to `blend4`.
+/// `blend1` to `blend4`.
 pub(crate) const MOST_ARRAYS: usize = 4;
 
-/// A plugin whose tensors all have one extent.
+/// All tensors have one extent.
 #[derive(Debug, Clone)]
 pub(crate) struct Manifest {
-    /// For each input whether an output shares its memory. Such outputs come first, in the order of their inputs.
+    /// Whether an output aliases the input. Such outputs come first, in order.
     pub(crate) inputs: Vec<bool>,
-    /// How many outputs have memory of their own.
+    /// The number of outputs with their own memory.
     pub(crate) outputs: usize,
     pub(crate) variants: Vec<Row>,
 }
 
-/// A variant.
 #[derive(Debug, Clone)]
 pub(crate) struct Row {
     pub(crate) guard: Option<Condition>,
-    /// How many scratch buffers it has, each as large as a tensor.
+    /// Each is as large as a tensor.
     pub(crate) scratch: usize,
     pub(crate) steps: Vec<Task>,
 }
 
-/// What a guard asks of addresses; tensors by their names.
 #[derive(Debug, Clone)]
 pub(crate) enum Condition {
     Aligned(Tensor, u64),
@@ -43,17 +40,16 @@ pub(crate) enum Condition {
     Or(Box<Condition>, Box<Condition>),
 }
 
-/// A step.
 #[derive(Debug, Clone)]
 pub(crate) struct Task {
-    /// It is done if there are more elements than this.
+    /// The step runs above this number of elements.
     pub(crate) above: Option<usize>,
     pub(crate) action: Action,
 }
 
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// Each array with whether the kernel writes it.
+    /// Each array, and whether the kernel writes it.
     Blend {
         arrays: Vec<(Array, bool)>,
         salt: u32,
@@ -64,7 +60,6 @@ pub(crate) enum Action {
     },
 }
 
-/// A name in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Array {
     Tensor(Tensor),
@@ -78,7 +73,7 @@ pub(crate) enum Tensor {
 }
 
 impl Manifest {
-    /// A manifest of at most `size` steps in a variant.
+    /// Generates at most `size` steps per variant.
     pub(crate) fn random(rng: &mut Rng, size: usize) -> Manifest {
         let inputs: Vec<bool> = (0..rng.usize(1..=3)).map(|_| rng.u8(..3) > 0).collect();
         let is_without_output = !inputs.contains(&true);
@@ -98,7 +93,7 @@ impl Manifest {
         self.aliased().count() + self.outputs
     }
 
-    /// The inputs whose memory outputs share, in the order of those outputs.
+    /// Returns the aliased inputs, in the outputs' order.
     pub(crate) fn aliased(&self) -> impl Iterator<Item = usize> + '_ {
         self.inputs.iter().enumerate().filter(|(_, is_aliased)| **is_aliased).map(|(input, _)| input)
     }
@@ -125,8 +120,7 @@ impl Manifest {
         }
     }
 
-    /// A variant that writes what it reads of scratch buffers and of outputs with memory of their own before, and all of those
-    /// outputs: others are refused.
+    /// Generates a valid variant: it writes scratch and unaliased outputs before reading them, and all such outputs.
     fn row(&self, rng: &mut Rng, guard: Option<Condition>, size: usize) -> Row {
         let own = self.aliased().count()..self.output_count();
         let scratch = rng.usize(..=2);
@@ -171,7 +165,6 @@ impl Manifest {
                 steps.push(filled(Array::Tensor(Tensor::Output(output)), rng));
             }
         }
-        // A variant launches something.
         if !steps.iter().any(|step| matches!(step.action, Action::Blend { .. })) {
             let arrays = vec![(Array::Tensor(Tensor::Input(0)), self.inputs[0])];
             steps.push(always(Action::Blend { arrays, salt: rng.u32(..) }));
@@ -179,7 +172,6 @@ impl Manifest {
         Row { guard, scratch, steps }
     }
 
-    /// The model that the compiler makes of it.
     pub(crate) fn plugin(&self, name: &str) -> Plugin {
         let mut draft = Draft::new(name, &[]);
         for input in 0..self.inputs.len() {
@@ -293,7 +285,6 @@ impl fmt::Display for Condition {
     }
 }
 
-/// As the manifest would say it, in short.
 impl fmt::Display for Manifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let inputs: Vec<String> = (0..self.inputs.len()).map(|input| format!("x{input}")).collect();

@@ -15,15 +15,14 @@ fn row(guard: Option<Condition>, steps: Vec<Task>) -> Row {
     Row { guard, scratch: 0, steps }
 }
 
-/// Inputs `x0` and `x1`; `y0` has the memory of `x0`.
+/// Inputs `x0` and `x1`; `y0` shares the memory of `x0`.
 fn in_place(steps: Vec<Task>) -> Manifest {
     Manifest { inputs: vec![true, false], outputs: 0, variants: vec![row(None, steps)] }
 }
 
-/// Each with what it is about.
 pub(crate) fn manifests() -> Vec<(&'static str, Manifest)> {
     let aligned = |tensor| Some(Condition::Aligned(tensor, 16));
-    // What runs shows in the result: the second variant mixes other arrays.
+    // The second variant mixes other arrays.
     let guarded = |tensor| Manifest {
         variants: vec![
             row(aligned(tensor), vec![blend(&[(X, true), (Z, false)])]),

@@ -1,4 +1,4 @@
-//! A plugin with one input and one output, and expressions made by hand.
+//! A plugin with one input and one output, and its expressions.
 
 use cubinder::launch::Positions;
 use cubinder_expr::{BinaryOp, Environment, Expr, Node};
@@ -7,7 +7,6 @@ use cubinder_model::{Arg, ArgValue, Input, Launch, Output, Plugin, ShapeLimits, 
 
 pub(crate) const I32: ScalarType = ScalarType::Int { bytes: 4 };
 
-/// The shapes of `x` and `y`.
 pub(crate) struct Shapes(pub(crate) Vec<Vec<i64>>);
 
 impl Environment for Shapes {
@@ -24,7 +23,7 @@ impl Environment for Shapes {
     }
 }
 
-/// So many inputs, all given, in the plugin's own order.
+/// In the plugin's order.
 pub(crate) fn all_given(count: usize) -> Positions {
     Positions::new((0..count).map(Some).collect(), count)
 }
@@ -68,7 +67,7 @@ pub(crate) fn array(name: &str, ty: ScalarType, len: u32, expr: Expr) -> Arg {
     Arg { name: name.to_owned(), value: ArgValue::Array { ty, len, expr } }
 }
 
-/// 1 block of 256 threads, no shared memory, `(x, y, count)`.
+/// 1 block of 256 threads with `(x, y, count)`.
 pub(crate) fn launch() -> Launch {
     Launch {
         cluster: None,

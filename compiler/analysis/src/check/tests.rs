@@ -1,4 +1,4 @@
-//! What is proved, refuted and left open, and how it is told.
+//! Proved, refuted and open claims, and their diagnostics.
 
 use std::sync::Arc;
 
@@ -13,7 +13,6 @@ use crate::resolve::Resolved;
 use crate::rules;
 use crate::test_support::{Sample, resolved};
 
-/// A manifest with this launch, where these lines say of what rank and within which limits `x` is.
 fn manifest(launch: &str, input: &str) -> Resolved {
     let sample = Sample { launch, ..Sample::PLAIN };
     let grid = "grid = [\"ceil_div(numel(y), 256)\"]\n";
@@ -46,14 +45,14 @@ fn shown(checked: &CheckedDraft) -> String {
 #[test]
 fn limits_of_launches() {
     let launches = [
-        // Breaks for tensors that TensorRT does not take.
+        // Fails for tensors that TensorRT does not support.
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", ""),
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [256]", "limits = { numel = \"..=2147483647\" }"),
-        // Breaks for a shape that people have.
+        // Fails for a realistic shape.
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2"),
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65536\" }"),
         ("grid = [1, \"x.shape[0]\"]\nblock = [256]", "rank = 2\nlimits = { dims = \"..=65535\" }"),
-        // Each axis fits, and the block does not.
+        // Each axis fits; the block does not.
         (
             "grid = [1]\nblock = [\"x.shape[0]\", \"x.shape[1]\"]",
             "rank = 2\nlimits = { dims = [\"1..=64\", \"1..=32\"] }",
@@ -70,13 +69,12 @@ fn limits_of_launches() {
         ),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1"),
         ("grid = [\"1000 // x.shape[0]\"]\nblock = [32]", "rank = 1\nlimits = { dims = \"1..\" }"),
-        // Where no block is launched nothing else counts.
+        // Without blocks, other limits do not count.
         ("grid = [\"ceil_div(numel(y), 256)\"]\nblock = [\"min(numel(y), 256)\"]", ""),
         (
             "grid = [\"ceil_div(numel(y), 256)\", \"x.shape[0]\"]\nblock = [256]",
             "rank = 2\nlimits = { numel = \"..=65535\" }",
         ),
-        // Nothing would write the output.
         ("grid = [\"numel(y) // 256\"]\nblock = [256]", ""),
         ("grid = [\"(numel(y) + 255) // 256\"]\nblock = [256]", ""),
         ("grid = [\"numel(y) // 256\"]\nblock = [256]", "limits = { numel = \"256..\" }"),
@@ -138,7 +136,7 @@ fn limits_of_compiled_kernels() {
         of_code("grid = [1]\nblock = [\"x.shape[0]\"]", &registers),
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"x.shape[0] * 1024\"", &shared),
         of_code("grid = [1]\nblock = [256]\nshared_bytes = 1024", &bounds),
-        // Each device has its own.
+        // Each device has its own limit.
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 1024\"", &shared),
         of_code("grid = [1]\nblock = [32]\nshared_bytes = \"device.shared_bytes - 512\"", &shared),
     ];
@@ -172,7 +170,6 @@ fn numbers_that_do_not_fit_their_parameters() {
         of(ScalarType::Natural { bits: 7 }, "x.rank * 16", ""),
         of(ScalarType::F32, "numel(x)", ""),
         of(ScalarType::Int { bytes: 8 }, "numel(x)", ""),
-        // What the runtime would refuse of constants, and nothing else.
         of(ScalarType::F32, "1e300", ""),
         of(ScalarType::F64, "1e300", ""),
         of(ScalarType::F32, "inf", ""),
@@ -225,7 +222,7 @@ fn a_guard_without_a_value_does_not_hold() {
     insta::assert_snapshot!(render(&check(&resolved("m.toml", &text)).diagnostics, Colour::Plain));
 }
 
-/// A row that is always wrong is an error that names this row alone, also beside rows that are wrong for some cases.
+/// The error names the row that always fails.
 #[test]
 fn rows_that_are_always_wrong_take_precedence() {
     let of = |first: i64, second: i64| {
@@ -250,7 +247,6 @@ fn rows_that_are_always_wrong_take_precedence() {
     assert!(of_both.contains("never has a value") && !of_both.contains("in variant"), "{of_both}");
 }
 
-/// A launch that gets an empty scratch buffer may have an empty grid, whether its size is computed or written as 0.
 #[test]
 fn a_grid_may_be_empty_where_a_scratch_buffer_is() {
     let of = |bytes: &str| {
@@ -287,13 +283,13 @@ fn the_text_of_a_kernel_tells_what_its_parameters_hold() {
         of(&plain("long long"), "2 * numel(x)"),
         of(&plain("cubinder::array<int, 2>"), "[1, 3000000000]"),
         of(&plain("cubinder::array<int, 2>"), "x.shape"),
-        // Only a compile knows what this is.
+        // Only a compile knows `count_t`.
         of(&format!("#include \"count.h\"\n{}", plain("count_t")), "2 * numel(x)"),
     ];
     insta::assert_snapshot!(text.join("\n"));
 }
 
-/// Of nothing everything is true: that is told, and nothing is called proved.
+/// Claims over an empty domain hold vacuously.
 #[test]
 fn manifests_that_no_node_can_meet() {
     let of = |output: &str, input: &str| {
@@ -310,7 +306,6 @@ fn manifests_that_no_node_can_meet() {
     insta::assert_snapshot!(text.join("\n"));
 }
 
-/// What facts about the device can be follows from what is compiled for.
 #[test]
 fn devices_are_those_of_the_targets() {
     let told = |launch: &str, tables: &str, targets: &[&str]| {
@@ -325,19 +320,17 @@ fn devices_are_those_of_the_targets() {
     }
     let more = "block = [256]\nshared_bytes = \"device.shared_bytes + 4\"";
     assert_eq!(told(more, "", &["sm_90"]), ["C0303"]);
-    // What follows the capability is held against each target as it is there.
     let bytes = "block = [256]\nshared_bytes = \"65536 if device.capability >= 120 else 131072\"";
     assert_eq!(told(bytes, "", &["sm_80", "sm_90", "sm_120"]), [""; 0]);
     assert_eq!(told(bytes, "", &["sm_80", "sm_86"]), ["C0303"]);
     assert_eq!(told(bytes, "", &[]), [""; 0]);
-    // The only variant is there for every GPU that the code runs on, or not.
+    // The only variant's guard must accept every target's GPUs.
     let guard = "[[variants]]\nid = 1\nguard = \"device.capability >= 90\"";
     let plain = "block = [256]";
     assert_eq!(told(plain, guard, &["sm_90"]), [""; 0]);
     for targets in [&["sm_80", "sm_90"][..], &["compute_80"], &[]] {
         assert_eq!(told(plain, guard, targets), ["C0203"], "{targets:?}");
     }
-    // Clusters of one block are no clusters.
     let whole = "block = [256]\ncluster = [\"2 if device.capability >= 90 else 1\"]";
     let grid = |launch: &str| format!("{launch}\ngrid = [32]");
     let clusters = |launch: &str| {
@@ -351,7 +344,6 @@ fn devices_are_those_of_the_targets() {
     assert_eq!(clusters("block = [256]\ncluster = [2]"), ["C0605"]);
 }
 
-/// Kernels write sizes, and nothing holds them against anything: that is not said to be checked.
 #[test]
 fn nothing_is_claimed_of_sizes_that_kernels_write() {
     let text =
@@ -368,7 +360,7 @@ fn nothing_is_claimed_of_sizes_that_kernels_write() {
     assert_eq!(claimed("[count, x.rank]"), [told]);
 }
 
-/// What comes of what is not proved is another thing where TensorRT launches itself: nobody is there to refuse anything when an engine runs.
+/// No runtime library can reject a node here.
 #[test]
 fn what_comes_of_it_where_tensorrt_launches_itself() {
     let grid = "grid = [\"ceil_div(numel(y), 256)\"]\n";
@@ -389,7 +381,6 @@ fn what_comes_of_it_where_tensorrt_launches_itself() {
     };
     let shape = "shape = \"x.shape\"";
     let text = [
-        // C0301 to C0303.
         of("rank = 2", &[(grid, "grid = [1, \"x.shape[0]\"]\n")]),
         of("rank = 1", &[("block = [256]", "block = [\"1 + x.shape[0]\"]")]),
         of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = \"x.shape[0] * 1024\"")]),
@@ -399,19 +390,16 @@ fn what_comes_of_it_where_tensorrt_launches_itself() {
         ),
         of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = 49156")]),
         of("rank = 1", &[("block = [256]", "block = [256]\nshared_bytes = \"49156 + x.shape[0]\"")]),
-        // C0306.
         of("rank = 1", &[("[[launches]]\n", "[[launches]]\nwhen = \"x.shape[0] > 4\"\n")]),
-        // C0308, with and without a value.
         of("rank = 1", &[(shape, "shape = \"[x.shape[0] - 3]\"")]),
         of("rank = 1", &[(shape, "shape = \"[840 // x.shape[0]]\"")]),
-        // Guards without a value, and none that holds.
+        // Guards without a value, and an unsatisfiable one.
         of("rank = 1", &[("[[launches]]", &guarded("numel(y) % x.shape[0] == 0", ""))]),
         of("rank = 1", &[("[[launches]]", &guarded("numel(y) > 9", "guard = \"numel(y) < 5\"\n"))]),
     ];
     insta::assert_snapshot!(text.join("\n"));
 }
 
-/// Neither is on this route at all, which is told by itself.
 #[test]
 fn nothing_is_said_of_clusters_and_cooperative_launches_where_there_are_none() {
     let launch = "block = [256]\ncooperative = true\ncluster = [2]";
@@ -425,7 +413,7 @@ fn nothing_is_said_of_clusters_and_cooperative_launches_where_there_are_none() {
     assert_eq!(codes(Route::Native), [""; 0]);
 }
 
-/// What a kernel declares counts too, also beside a constant.
+/// The kernel's static memory counts.
 #[test]
 fn shared_memory_that_nobody_asks_for_is_less() {
     let told = |bytes: &str, fixed: u32, route| {
@@ -444,7 +432,6 @@ fn shared_memory_that_nobody_asks_for_is_less() {
     }
 }
 
-/// Rounding up does not fill a grid that is empty only where an input is, nor does it change a condition.
 #[test]
 fn an_unwritten_output_is_blamed_on_a_division_only_if_it_leaves_blocks_out() {
     let rounds_up = |launch: &str| {

@@ -11,7 +11,6 @@ use crate::rules;
 use crate::test_support::{Sample, cuda_pieces, draft, resolved, toolkit};
 use cubinder_expr::DataType;
 
-/// A plugin with the attribute `factor`, the constant `N` and rows of `f32` and `f16`.
 fn plugin(kernel: &str, args: &str) -> Resolved {
     let tables = "[attributes.factor]\ntype = \"f32\"\n[types]\nT = [\"f32\", \"f16\"]\n[constants]\nN = 4";
     let launch = "block = [\"256 if factor > 0.0 else 128\"]";
@@ -69,7 +68,7 @@ fn what_is_right_passes() {
         ),
     ];
     for (text, kernel, args) in cases {
-        // Rows are of `f32` and `f16`: a kernel without template parameters takes both.
+        // Rows of both types use one kernel.
         let checked = checked(&text.replace("float4", "uint4"), kernel, args);
         assert_eq!(render(&checked.diagnostics, Colour::Plain), "", "{text}");
         assert_eq!(checked.unsure, [], "{text}");
@@ -80,11 +79,9 @@ fn what_is_right_passes() {
 fn mistakes_are_told_once_in_both_texts() {
     let with = |from: &str, to: &str| told(SCALE, "scale<T, N>", &ARGS.replace(from, to));
     let cases = [
-        // Names.
         with("count", "cuont"),
         with("count = \"numel(y)\"\n", ""),
         with("factor = ", "whole = \"1\"\nfactor = "),
-        // Kinds.
         with("count = \"numel(y)\"", "count = \"x.shape\""),
         with("count = \"numel(y)\"", "count = \"x\""),
         with("x = \"x\"", "x = \"numel(x)\""),
@@ -216,12 +213,12 @@ fn any_text_is_checked() {
     });
 }
 
-/// The oracle is NVRTC: what its debug information says of the same kernel.
+/// The oracle is NVRTC's debug information.
 #[test]
 fn what_is_certain_is_what_the_compiler_says() {
     let test = "what_is_certain_is_what_the_compiler_says";
     let Some(toolkit) = toolkit(test) else { return };
-    // What a pointer points to is described only where the kernel looks into it.
+    // Debug information describes only dereferenced pointees.
     let text = "#define R __restrict__\n#define N 3\nusing index = long long; struct Own { int a; };\n\
                 template <typename T, int M> __global__ void __launch_bounds__(64 * N)\n\
                 k(const T* R a, T *const b, unsigned c, cubinder::array<int, M> d, const float4* e, void* f, \
@@ -250,7 +247,6 @@ fn what_is_certain_is_what_the_compiler_says() {
         let resolved = name::resolve(&param.ty, meanings);
         let Some(found) = resolved.ty else { continue };
         let parts = |ty: ParamType| match ty {
-            // How a type is spelt is another matter.
             ParamType::Pointer { pointee_size, is_const, leaf, .. } => {
                 ParamType::Pointer { pointee: String::new(), pointee_size, is_const, leaf }
             }
@@ -261,7 +257,7 @@ fn what_is_certain_is_what_the_compiler_says() {
             certain += 1;
         }
     }
-    // All but the author's own types and the pointer to pointers.
+    // All but the user's own types and the pointer to pointers.
     assert_eq!(certain, kernel.params.len() - 3);
 }
 
@@ -280,7 +276,6 @@ fn the_wait_is_shown_with_what_older_targets_need() {
     let guard = "between lines `#if __CUDA_ARCH__ >= 900` and `#endif`, as `sm_80` has no such instruction";
     assert!(help(&["sm_90", "sm_80"]).contains(guard), "{}", help(&["sm_90", "sm_80"]));
     assert!(!help(&["sm_90"]).contains("#if"), "{}", help(&["sm_90"]));
-    // Any mention of a wait may be one.
     for wait in ["cudaGridDependencySynchronize();", "cuda::ptx::griddepcontrol_wait();"] {
         let source = Source::new("k.cu", format!("{}\n__device__ void wait() {{ {wait} }}", source.text));
         assert_eq!(check(&resolved, &[], &[], &|_| Ok(Arc::clone(&source))).diagnostics, []);

@@ -25,8 +25,7 @@ proptest! {
     }
 }
 
-/// A cubin that consists of these symbols of kernels, by where their names begin in `names`, and of sections with these names, of which the
-/// first is the symbols' and all others have the notes.
+/// A cubin with kernels' symbols (offsets into `names`) in its first section, and `notes` in all others.
 fn handmade(kernels: &[u32], names: &[u8], sections: &[u32], section_names: &[u8], notes: &[u8]) -> Vec<u8> {
     let word = u32::to_le_bytes;
     let long = u64::to_le_bytes;
@@ -83,7 +82,7 @@ fn in_time<T>(what: &str, work: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Each of these takes minutes, or more memory than there is, where all that the file names is read.
+/// Reading all references would exhaust time or memory.
 #[test]
 fn what_overlaps_is_not_read_again_and_again() {
     const OVERLAP: &str =

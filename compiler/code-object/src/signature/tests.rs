@@ -12,7 +12,6 @@ fn what_has_no_debug_information_is_an_error() {
     }
 }
 
-/// A file with these sections and nothing else, as `object` reads it.
 fn elf(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     let long = u64::to_le_bytes;
     let names: String = [".shstrtab"]
@@ -38,20 +37,20 @@ fn elf(sections: &[(&str, Vec<u8>)]) -> Vec<u8> {
     [body, table].concat()
 }
 
-/// Debug information of `k(S* x)`, where each of so many structs consists of two of the one before it, and the first of two `float`.
+/// Debug information of `k(S* x)`: each struct consists of two of the previous one, the first of two `float`.
 fn nested(levels: u32) -> Vec<u8> {
     let abbreviations = [
-        &[1, 0x11, 1, 0, 0][..],                     // a unit, with entries in it
+        &[1, 0x11, 1, 0, 0][..],                     // a unit, with entries
         &[2, 0x24, 0, 0x0b, 0x0b, 0x3e, 0x0b, 0, 0], // a number: bytes, encoding
         &[3, 0x13, 1, 0x0b, 0x07, 0, 0],             // a struct: bytes
-        &[4, 0x0d, 0, 0x49, 0x13, 0, 0],             // a part of it: type
+        &[4, 0x0d, 0, 0x49, 0x13, 0, 0],             // a field: type
         &[5, 0x0f, 0, 0x49, 0x13, 0, 0],             // a pointer: type
         &[6, 0x2e, 1, 0x03, 0x08, 0, 0],             // a function: name
         &[7, 0x05, 0, 0x03, 0x08, 0x49, 0x13, 0, 0], // a parameter: name, type
         &[0],
     ];
     let head = [4, 0, 0, 0, 0, 0, 8];
-    // Places count from the length on, which stands before all this.
+    // Offsets count from the length, which precedes this.
     let place = |unit: &Vec<u8>| u32::try_from(unit.len() + 4).unwrap().to_le_bytes();
     let mut unit = [&head[..], &[1]].concat();
     let mut last = place(&unit);
@@ -77,7 +76,7 @@ fn nested(levels: u32) -> Vec<u8> {
     elf(&[(".debug_abbrev", abbreviations.concat()), (".debug_info", [&length[..], &unit].concat())])
 }
 
-/// Looking at every part would take 2 to the power of 50 steps.
+/// Visiting every field would take 2^50 steps.
 #[test]
 fn a_type_that_is_a_part_of_many_is_looked_at_once() {
     for levels in [1, 2, 50] {

@@ -1,7 +1,6 @@
 use super::*;
 use crate::test_support::cuda_pieces;
 
-/// A kernel in one line.
 fn line(text: &str, kernel: &Kernel) -> String {
     assert_eq!(text.get(kernel.name_range.clone()), Some(kernel.name.as_str()));
     let params: Vec<String> = kernel
@@ -74,7 +73,6 @@ fn what_stands_around_a_kernel_is_told_from_it() {
         read("__global__ void __launch_bounds__(256, f(2, 3)) k() {} __device__ int g(int) {} int h = 1;");
     assert_eq!(kernels.kernels.len(), 1);
     assert_eq!(kernels.functions, ["g"]);
-    // The guard of a header does not make a kernel conditional.
     assert_kernel("#ifndef H\n#define H\n#if A\nint x;\n#endif\n__global__ void k() {}\n#endif\n", "k()");
 }
 
@@ -157,7 +155,7 @@ fn a_namespace_that_need_not_be_said_may_have_the_name_of_one_that_must() {
     }
 }
 
-/// In a malformed text, the reader took a sign for the name of a namespace, and no path named the kernel.
+/// Regression: the reader used a sign as a namespace.
 #[test]
 fn a_sign_is_no_namespace() {
     for text in ["namespace a : { __global__ void k() {} }", "namespace a::: { __global__ void k() {} }"] {
@@ -181,7 +179,6 @@ fn any_text_is_read() {
     });
 }
 
-/// What could make a reader go over a text again and again.
 #[test]
 fn time_grows_with_the_text_alone() {
     let start = std::time::Instant::now();
@@ -218,6 +215,6 @@ fn time_grows_with_the_text_alone() {
         let _ = read(&format!("__global__ void {text}"));
         let _ = read(&format!("template <{text}"));
     }
-    // 80 texts of 200 kB: a second where time is linear and code is not optimized, minutes where it is not linear.
+    // Takes a second if time is linear, else minutes.
     assert!(start.elapsed().as_secs() < 60, "{:?}", start.elapsed());
 }

@@ -121,7 +121,7 @@ proptest! {
     }
 }
 
-/// The example of `docs/cubinder-toml.md`, and the one of each key.
+/// Reads the example of `docs/cubinder-toml.md` and of each key.
 #[test]
 fn examples_are_read_and_required_keys_required() {
     let page = include_str!("../../../../docs/cubinder-toml.md");

@@ -60,7 +60,7 @@ fn reads_every_key() {
     assert_eq!(manifest.plugin.namespace, "sample.ops");
     assert_eq!(manifest.plugin.version, "2");
     assert_eq!(manifest.plugin.require.len(), 1);
-    // Attributes keep the file's order, and a float is what 32 bits hold.
+    // Attributes keep the file's order, and a float is rounded to 32 bits.
     assert_eq!(manifest.attributes[0].name.value, "factor");
     assert_eq!(manifest.attributes[0].default, Some(Value::Float(f64::from(0.1_f32))));
     assert_eq!(manifest.attributes[1].default, Some(Value::Array(vec![Value::Int(1), Value::Int(-1)])));
@@ -123,7 +123,7 @@ proptest! {
     }
 }
 
-/// A type with values for `default`, `length`, `range` and `one_of` that may or may not go with it.
+/// Valid and invalid types with `default`, `length`, `range` and `one_of`.
 fn attribute_text() -> impl Strategy<Value = String> {
     let types: Vec<AttributeType> = AttributeType::all().collect();
     let value = prop_oneof![
@@ -167,7 +167,7 @@ fn attribute_text() -> impl Strategy<Value = String> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4096, ..ProptestConfig::default() })]
 
-    /// What the reader lets pass, the runtime's own check of rules and default does too.
+    /// The reader is at least as strict as the runtime.
     #[test]
     fn accepted_attributes_keep_the_runtimes_rules(attribute in attribute_text()) {
         let text = WHOLE.replace("[attributes.axes]", &format!("{attribute}[attributes.axes]"));

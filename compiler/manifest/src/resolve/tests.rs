@@ -124,7 +124,6 @@ fn numbers_tensors_over_inputs_then_outputs() {
     assert_eq!(&span.source.text[span.range.clone()], "\"LIMIT + n\"");
 }
 
-/// Each of these names is compared with all others where that is done one by one.
 #[test]
 fn many_unused_constants_take_linear_time() {
     const CONSTANTS: usize = 50_000;
@@ -136,7 +135,7 @@ fn many_unused_constants_take_linear_time() {
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
-/// Eight times as many names take about eight times as long. Compared with each other, they would take 64 times as long.
+/// Quadratic time would take 64 times as long, not eight.
 #[test]
 fn unknown_names_take_linear_time() {
     let function =
@@ -192,7 +191,6 @@ fn an_input_that_nothing_reads_is_told() {
     assert_eq!(messages(&resolved(&in_a_shape).warnings), [""; 0]);
 }
 
-/// Resolves [`MANIFEST`] after a change to its tree.
 fn patched(text: &str, patch: fn(&mut Manifest)) -> Result<Resolved, Vec<Diagnostic>> {
     let source = Source::new("dir/m.toml", text);
     let mut manifest = manifest::read(&source).manifest.expect("it reads");
@@ -278,7 +276,6 @@ fn a_mistake_that_names_a_constant_is_told_once() {
         messages(&errors),
         ["`grid.x` must be from 1 to 2147483647", "`grid.y` must be from 1 to 65535"]
     );
-    // The label tells the first row's value, so the row is named.
     assert_eq!(errors[1].notes, ["in variant 1 (T=f32 U=i32 VEC=4 FAST=true) and 3 more"]);
     assert!(errors.iter().all(|error| error.code == Some(rules::GRID_LIMIT)));
 }
@@ -328,7 +325,7 @@ fn an_alternative_without_a_variant_is_told() {
     assert_eq!(messages(&resolved.warnings), ["no variant serves `T` = `f32`"]);
 }
 
-/// What accumulates, say: no tensor has the type, and each variant chooses its own.
+/// For example the type of an accumulator.
 #[test]
 fn a_variant_can_decide_a_type_that_no_tensor_has() {
     let text =
@@ -344,7 +341,7 @@ fn a_variant_can_decide_a_type_that_no_tensor_has() {
     .expect("each variant decides it");
     assert_eq!(decided.draft.units[0].kernel, "ops::scale<float, int, (4 + 1), true, T::T, float>");
     assert_eq!(decided.draft.units[3].kernel, "ops::scale<__half, int, ((-1) + 1), false, T::T, __half>");
-    // An output's type must not depend on the variant.
+    // Outputs' types must not depend on the variant.
     let error = patched(&text, |manifest| {
         manifest.outputs[0].ty.value = "A".to_owned();
         for (index, ty) in [DataType::F32, DataType::F16].into_iter().enumerate() {
@@ -391,7 +388,7 @@ fn mistakes_of_form_and_of_meaning_are_told_together() {
         .replace("LIMIT + n", "LIMIT + k")
         .replace("summary", "sumary");
     let errors = compile(&Source::new("m.toml", text)).expect_err("it is wrong");
-    // `n` has no type; the expressions that use it are not to blame.
+    // Uses of the untyped `n` cause no further errors.
     assert_eq!(
         messages(&errors)[..2],
         ["unknown key `sumary` in `[plugin]`", "unknown attribute type `i33`"]
@@ -410,7 +407,7 @@ fn two_plugins_of_one_name_are_refused() {
     insta::assert_snapshot!(render(&errors, Colour::Plain));
 }
 
-/// The size of a scratch buffer is read in the rows alone that use it: others may lack its names.
+/// Rows without the buffer may lack names in its size.
 #[test]
 fn scratch_memory_is_of_the_rows_that_use_it() {
     let text = r#"schema = 1
@@ -453,13 +450,12 @@ args = { x = "x", y = "y" }
     let draft = resolved(text).draft;
     let buffers: Vec<usize> = draft.plugin.variants.iter().map(|variant| variant.scratch.len()).collect();
     assert_eq!(buffers, [1, 0]);
-    // What is wrong with a buffer that nothing uses is told all the same.
     let unused = text.replace("[scratch.parts]", "[scratch.none]\nbytes = \"FOUR * 4\"\n[scratch.parts]");
     let errors = compile(&Source::new("m.toml", unused)).unwrap_err();
     assert_eq!(messages(&errors), ["unknown name `FOUR`"]);
 }
 
-/// What a guard asks of shapes has no value beside a value that is not its own, in whatever order it asks.
+/// A guard excludes a value of `to` wherever the condition is in it.
 #[test]
 fn guards_leave_values_out_in_any_order() {
     let text = r#"schema = 1
@@ -501,13 +497,13 @@ args = { x = "x", y = "y" }
         let resolved = resolved(&text.replace("GUARD", guard));
         assert_eq!(resolved.draft.plugin.variants.len(), 2, "{guard}");
     }
-    // Here both are left for 1.
+    // Both values remain for variant 1.
     let errors = compile(&Source::new("m.toml", text.replace("GUARD", "x.shape[1] > 2 or to == 10")))
         .expect_err("nothing decides it");
     assert_eq!(errors[0].code, Some(rules::UNDECIDED_TYPE));
 }
 
-/// A chain of functions that call the one before twice: there are 2^200 ways to the first.
+/// Functions that each call the previous one twice: 2^200 paths.
 fn chain(first: &str, second: &str) -> Vec<String> {
     let mut functions = format!(
         "[functions]\nf0 = {{ params = [\"a\"], body = \"{first}\" }}\nf1 = {{ params = [\"a\"], body = \"{second}\" }}\n"
@@ -527,7 +523,7 @@ fn a_mistake_in_a_function_is_told_once_however_many_call_it() {
     let twice = "f0(a) + f0(a)";
     assert_eq!(chain("a +", twice), ["expected an expression, found the end"]);
     assert_eq!(chain("a + true", twice), ["`+` takes numbers, found anything and boolean"]);
-    // What names the function itself is its own mistake.
+    // An error within a function is its own.
     assert_eq!(chain("f0 + a", twice).len(), 1);
     let own = chain("a + true", "f0(a) + f0(a) + other");
     assert_eq!(own, ["`+` takes numbers, found anything and boolean", "unknown name `other`"]);

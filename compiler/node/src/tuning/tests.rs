@@ -49,7 +49,6 @@ fn errors(text: &str) -> String {
     }
 }
 
-/// It is shown as it is.
 #[test]
 fn a_gpu_is_called_what_a_terminal_can_show() {
     let text = TEXT.replace("NVIDIA H200", r"\u001b[2J");
@@ -121,7 +120,6 @@ fn values() -> impl Strategy<Value = Value> {
     prop_oneof![one.clone(), proptest::collection::vec(one, 0..3).prop_map(Value::Array)]
 }
 
-/// Pairs with different names.
 fn pairs<T: std::fmt::Debug>(of: impl Strategy<Value = T>) -> impl Strategy<Value = Vec<(String, T)>> {
     proptest::collection::btree_map("[a-z]{1,3}|.{0,4}", of, 0..3).prop_map(|map| map.into_iter().collect())
 }
@@ -142,7 +140,6 @@ prop_compose! {
             query: Query { types, formats, attributes, shapes, values, ..Query::default() },
             microseconds: times.into_iter().collect(),
         };
-        // As it is written.
         let order = point.ranking();
         point.microseconds.sort_by_key(|(id, _)| order.iter().position(|known| known == id));
         point

@@ -1,4 +1,4 @@
-//! With the real NVRTC.
+//! Compiles with the real NVRTC.
 
 use super::*;
 use crate::codegen::translation_unit;
@@ -15,7 +15,6 @@ pub(super) fn target(name: &str) -> Target {
     name.parse().unwrap()
 }
 
-/// The output of a compile of one kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Raw {
     pub(crate) bytes: Vec<u8>,
@@ -23,7 +22,6 @@ pub(crate) struct Raw {
     pub(crate) log: String,
 }
 
-/// Compiles a unit for a target.
 pub(crate) fn compile_unit(
     nvrtc: &Arc<Nvrtc>,
     unit: &TranslationUnit,
@@ -34,7 +32,6 @@ pub(crate) fn compile_unit(
     call(nvrtc, unit, Purpose::Code(target), settings, toolkit_include)
 }
 
-/// Compiles a unit with debug information for `target`'s architecture.
 pub(crate) fn compile_for_signature(
     nvrtc: &Arc<Nvrtc>,
     unit: &TranslationUnit,
@@ -96,7 +93,7 @@ fn a_kernel_compiles_to_machine_code_and_to_ptx() {
 #[test]
 fn the_same_text_gives_the_same_bytes_wherever_it_lies() {
     let Some((toolkit, nvrtc)) = nvrtc("the_same_text_gives_the_same_bytes_wherever_it_lies") else { return };
-    // Names with internal linkage are the ones into which NVRTC would put the folder and the number of the process.
+    // NVRTC would put folder and process number into names with internal linkage.
     let text = "namespace { __device__ int counter; template <class T> __global__ void bump(T* p) { *p = counter; } }\n\
                 static __device__ const char* file() { return __FILE__; }\n\
                 __global__ void where(const char** p) { *p = file(); }\n";
@@ -195,7 +192,7 @@ fn a_header_finds_its_neighbour() {
     };
     write("kernels/part/a.h", "#include \"b.h\"\n#include \"cubinder.h\"\n");
     write("kernels/part/b.h", "#define VALUE 3\n");
-    // The header of that name is ours wherever it is included from.
+    // The generated `cubinder.h` takes precedence everywhere.
     write("kernels/part/cubinder.h", "#error not this one\n");
     for include in ["\"part/a.h\"", "<part/a.h>"] {
         let text = format!("#include {include}\n__global__ void k(int* x) {{ *x = VALUE; }}\n");
@@ -229,7 +226,7 @@ fn the_headers_of_cuda_can_be_included() {
     }
 }
 
-/// The places of the errors are in files that the author did not write and cannot mend.
+/// The user cannot fix the library's files.
 #[test]
 fn an_error_in_a_library_is_told_where_it_is_included() {
     let Some((toolkit, nvrtc)) = nvrtc("an_error_in_a_library_is_told_where_it_is_included") else { return };
@@ -241,7 +238,7 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
     assert_eq!(error.message, "`cub/cub.cuh` holds what NVRTC does not compile");
     let place = &error.primary.as_ref().unwrap().span;
     assert_eq!(&place.source.text[place.range.clone()], "#include <cub/cub.cuh>");
-    // What the author's own text leads to is told as ever.
+    // Errors in the user's text keep their place.
     let text = "#include <cooperative_groups.h>\n__global__ void k() { cooperative_groups::this_cluster().sync(); }\n";
     let unit = self::unit(Path::new("."), text, "k", &[]);
     let errors =
@@ -252,7 +249,7 @@ fn an_error_in_a_library_is_told_where_it_is_included() {
 #[test]
 fn the_current_folder_is_not_searched() {
     let Some((toolkit, nvrtc)) = nvrtc("the_current_folder_is_not_searched") else { return };
-    // Tests run in the folder of the crate: by path from there the file is, and `src` is where the unit pretends to lie.
+    // Relative to the tests' current folder the file exists; `src` is the unit's nominal folder.
     assert!(Path::new("src/nvrtc/mod.rs").is_file());
     let folder = tempfile::tempdir().unwrap();
     for (name, header) in [("test.cu", "src/nvrtc/mod.rs"), ("src/test.cu", "nvrtc/mod.rs")] {
@@ -346,12 +343,12 @@ fn tables_are_in_the_code_that_uses_them_bit_by_bit() {
     }
     let unused = text.replace(" + manifest::large[i % 2]", "");
     assert_ne!(unused, text);
-    // The text may include what names every table, and still nothing is left of the one that is not used.
+    // Unused tables are omitted even if an included text might name them.
     let unused = code(&format!("#if __has_include(\"none.cuh\")\n#endif\n{unused}"));
     assert!(!unused.windows(large.len()).any(|window| window == large));
 }
 
-/// Kernels may read a table through pointers to vectors, whatever its type is.
+/// Kernels may read tables through pointers to vectors.
 #[test]
 fn tables_lie_at_multiples_of_16_bytes() {
     let Some((toolkit, nvrtc)) = nvrtc("tables_lie_at_multiples_of_16_bytes") else { return };
@@ -367,7 +364,7 @@ fn tables_lie_at_multiples_of_16_bytes() {
     assert!(table.contains(".align 16 "), "{table}");
 }
 
-/// Profilers need it, and what was measured without it has to count with it.
+/// Times measured without line information must apply with it.
 #[test]
 fn line_information_leaves_the_machine_code_as_it_is() {
     let Some((toolkit, nvrtc)) = nvrtc("line_information_leaves_the_machine_code_as_it_is") else { return };
@@ -387,7 +384,7 @@ fn line_information_leaves_the_machine_code_as_it_is() {
     assert!(plain.1 < lines.1, "there is line information");
 }
 
-/// The largest table there can be, of all kinds of bytes. It takes a second or two on an idle machine; as numbers it took seven.
+/// The largest possible table takes one or two seconds.
 #[test]
 fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     let Some((toolkit, nvrtc)) = nvrtc("a_table_of_a_mebibyte_is_compiled_in_reasonable_time") else {
@@ -415,7 +412,7 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     let time = start.elapsed();
     println!("{time:?}");
     assert!(raw.bytes.windows(bytes.len()).any(|window| window == bytes));
-    // Other tests may keep the machine busy.
+    // Other tests may be running.
     assert!(time < std::time::Duration::from_secs(60), "{time:?}");
     let start = std::time::Instant::now();
     let signature =
@@ -424,7 +421,7 @@ fn a_table_of_a_mebibyte_is_compiled_in_reasonable_time() {
     println!("for its parameters: {:?}", start.elapsed());
 }
 
-/// Macros that could tell the compile of a signature from that of code, besides those that the probe finds in NVRTC's headers.
+/// Macros that could differ between both compiles, besides those in NVRTC's headers.
 const MACROS: [&str; 16] = [
     "__CUDACC_DEBUG__",
     "__CUDACC_RTC__",
@@ -444,7 +441,7 @@ const MACROS: [&str; 16] = [
     "_DEBUG",
 ];
 
-/// The words of NVRTC's files that may be macros. Its strings are not all readable: hence [`MACROS`].
+/// Possible macros in NVRTC's files. Some strings are unreadable, hence [`MACROS`].
 fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
     let mut names: std::collections::BTreeSet<String> = MACROS.map(str::to_owned).into();
     let folder = nvrtc.parent().unwrap();
@@ -455,12 +452,12 @@ fn macro_names(nvrtc: &Path) -> std::collections::BTreeSet<String> {
         let words = words.filter(|word| (5..64).contains(&word.len()) && word.starts_with(b"__"));
         names.extend(words.filter_map(|word| String::from_utf8(word.to_vec()).ok()));
     }
-    // The time of day, and operators of the preprocessor.
+    // The time, and preprocessor operators.
     names.retain(|name| name != "__TIME__" && !name.starts_with("__VA_") && !name.starts_with("__has_"));
     names
 }
 
-/// The names of a kernel's parameters are read from another compile than its code: both must see the same text.
+/// Parameter names and code come from different compiles of the same text.
 #[test]
 fn the_compile_of_a_signature_sees_the_macros_of_the_code() {
     let Some((toolkit, nvrtc)) = nvrtc("the_compile_of_a_signature_sees_the_macros_of_the_code") else {

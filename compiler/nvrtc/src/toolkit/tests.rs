@@ -16,7 +16,7 @@ fn lines(diagnostic: &Diagnostic, root: &Path) -> String {
     text.replace(&root.display().to_string(), "<root>")
 }
 
-/// A folder as `cargo xtask setup` leaves it.
+/// Creates a folder as `cargo xtask setup` does.
 fn prepared(root: &Path) -> Overrides {
     for package in packages().unwrap() {
         let folder = root.join("toolkit").join(package.folder());
@@ -60,7 +60,7 @@ fn what_is_named_goes_first() {
     }
 }
 
-/// `cargo xtask setup` has to find the same: its `existing` module has this test too.
+/// `existing` of `cargo xtask setup` has the same test.
 #[test]
 fn the_folders_of_a_toolkit_have_an_order() {
     let folder = tempfile::tempdir().unwrap();
@@ -86,7 +86,7 @@ fn the_folders_of_a_toolkit_have_an_order() {
     }
 }
 
-/// Headers lie beside the file that a link leads to; in `cargo xtask setup` as well.
+/// Headers lie beside the link's target, as in `cargo xtask setup`.
 #[test]
 fn a_link_to_nvrtc_is_followed() {
     let folder = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn a_link_to_nvrtc_is_followed() {
     assert_eq!(toolkit.include, [root.join("cuda/include")]);
 }
 
-/// `cargo xtask setup` has to fill the same folder: its `setup` module has this test too.
+/// `setup` of `cargo xtask setup` has the same test.
 #[test]
 fn the_cache_is_where_the_user_says() {
     let cache = |variables: &[(&str, &str)]| {
@@ -129,7 +129,7 @@ fn headers_beside_a_named_nvrtc_belong_to_it() {
     assert_eq!(Toolkit::locate(&overrides).unwrap().include, [root.join("mine/include")]);
 }
 
-/// Falling back would compile with an NVRTC other than the named one.
+/// A fallback would use another NVRTC.
 #[test]
 fn a_named_place_without_nvrtc_is_an_error_though_the_cache_has_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +168,6 @@ fn what_is_missing_is_said_with_the_commands_that_help() {
     insta::assert_snapshot!("no_home", lines(&Toolkit::locate(&Overrides::default()).unwrap_err(), &root));
 }
 
-/// NVRTC alone is enough for kernels that include nothing of CUDA's.
 #[test]
 fn headers_may_be_missing() {
     let folder = tempfile::tempdir().unwrap();
@@ -183,7 +182,7 @@ fn headers_may_be_missing() {
     assert!(Toolkit::locate(&homeless).unwrap().without_headers.is_some());
 }
 
-/// NVIDIA's packages as pip installs them: all into the same folders.
+/// Creates NVIDIA's packages as pip does, in shared folders.
 fn installed(packages: &Path) {
     for file in [
         "nvidia/cu13/lib/libnvrtc.so.13",
@@ -249,7 +248,7 @@ fn headers_of_another_release_are_told() {
     );
 }
 
-/// A folder that the user may not enter is such a place too; whoever runs tests may be allowed everything.
+/// Root may enter every folder.
 #[test]
 fn what_cannot_be_looked_at_is_not_said_to_be_missing() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,7 +1,6 @@
-//! The `onnx` package's own test data, over 1,000 models: none is changed, nothing in them is taken for a plugin's, and where a shape follows through the
-//! table of operators it is the one that ONNX says.
+//! Over 1,000 models of the `onnx` package: none is changed, no node is a plugin's, and derived shapes equal ONNX's.
 
-// Clippy knows test functions, not their helpers.
+// Clippy exempts test functions, but not their helpers.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -26,7 +25,7 @@ fn plugins() -> Plugins {
     Plugins::from_subjects(eval::manifest(&Source::new("circ_pad_plugin.toml", text)).unwrap().list)
 }
 
-/// Of two plugins of one name, TensorRT takes the one without a namespace where the node says none, whatever its domain is (seen with TensorRT-RTX 1.7.1).
+/// TensorRT prefers the plugin without a namespace (observed with TensorRT-RTX 1.7.1).
 #[test]
 fn the_empty_namespace_comes_before_the_domain() {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
@@ -55,7 +54,7 @@ fn the_empty_namespace_comes_before_the_domain() {
     }
 }
 
-/// Has a client of the `onnx` package write models into a folder; whether there is one.
+/// Returns whether the `onnx` package exists.
 fn write_models(folder: &Path, client: &str, arguments: &[&str]) -> bool {
     let variable = |name| std::env::var_os(name).map(PathBuf::from);
     let (Some(python), Some(paths)) =
@@ -73,7 +72,6 @@ fn write_models(folder: &Path, client: &str, arguments: &[&str]) -> bool {
     true
 }
 
-/// The models of the package, by name.
 fn corpus(folder: &Path) -> Option<Vec<(String, Vec<u8>)>> {
     if !write_models(folder, "onnx_models.py", &[]) {
         return None;
@@ -96,12 +94,12 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     assert!(models.len() > 1500, "{} models", models.len());
     let plugins = plugins();
     let (mut shapes, mut types) = (0, 0);
-    // The operators that TensorRT lacks.
+    // Operators that TensorRT lacks.
     let mut met = BTreeSet::new();
     for (name, bytes) in &models {
         let model = Model::read(Cursor::new(bytes)).unwrap_or_else(|error| panic!("{name}: {error}"));
         let report = list(name, &model, &plugins);
-        // The package has tests for operators of domains that are no plugins', and for one that nobody has.
+        // Operators of domains without plugins, and an unknown one.
         let of_nobody = report.nodes.iter().filter(|node| operators::is_domain(&node.domain));
         let (lacked, unknown): (Vec<_>, Vec<_>) =
             of_nobody.partition(|node| node.findings.iter().all(|finding| finding.problem == UNSUPPORTED));
@@ -122,11 +120,11 @@ fn models_of_the_onnx_package_stay_as_they_are_and_shapes_are_right() {
     }
     let lacked: BTreeSet<&str> = include_str!("operators_tensorrt_lacks.txt").lines().collect();
     assert!(met.iter().all(|op| lacked.contains(op.as_str())) && met.len() >= 40, "{met:?}");
-    // As many of the outputs as followed when this was written.
+    // The counts when this was written.
     assert!(shapes >= 500 && types >= 700, "{shapes} shapes and {types} types follow");
 }
 
-/// Holds what follows for the network's outputs against what the model says of them; gives how many shapes and types followed.
+/// Compares derived outputs with the model's; returns the numbers of derived shapes and types.
 fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize, usize) {
     let stated = Tensors::new(&model);
     let outputs = std::mem::take(&mut model.graphs[0].outputs);
@@ -135,7 +133,7 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
     walk(&model, plugins, &mut found);
     let (mut shapes, mut types) = (0, 0);
     for output in outputs {
-        // An output that is an input as well is said, not found.
+        // Declared, not derived.
         if model.graphs[0].inputs.iter().any(|input| input.name == output.name) {
             continue;
         }
@@ -159,7 +157,6 @@ fn outputs_are_right(name: &str, mut model: Model, plugins: &Plugins) -> (usize,
     (shapes, types)
 }
 
-/// Whether two shapes can be one.
 fn agrees(stated: &Tensor, found: &Tensor) -> bool {
     let (Some(stated), Some(found)) = (&stated.dims, &found.dims) else { return true };
     let agrees = |(stated, found): (&Dim, &Dim)| match (stated.extent(), found.extent()) {
@@ -169,7 +166,7 @@ fn agrees(stated: &Tensor, found: &Tensor) -> bool {
     stated.len() == found.len() && stated.iter().zip(found).all(agrees)
 }
 
-/// What follows of every tensor of random models, behind plugins too, is what `onnx.shape_inference` says.
+/// The oracle is `onnx.shape_inference`.
 #[test]
 fn shapes_of_random_models_are_those_of_onnx() {
     const COUNT: usize = 400;

@@ -107,7 +107,7 @@ fn of_very_many_the_rest_is_counted() {
     assert_eq!(to_json_lines(&all).expect("it is JSON").lines().count(), 250);
 }
 
-/// Only the lines around the labels go to the renderer, and nobody sees that.
+/// The renderer gets only the labels' lines.
 #[test]
 fn lines_far_away_do_not_count() {
     let line = "key = 1\n".repeat(3);
@@ -152,7 +152,7 @@ fn places_count_characters() {
     assert_eq!(source.line_column(99), LineColumn { line: 2, column: 2 });
 }
 
-/// Every message of a file has a place, so a quadratic search for places takes minutes here.
+/// A quadratic search would take minutes.
 #[test]
 fn messages_of_many_lines_take_linear_time() {
     const LINES: usize = 50_000;
@@ -179,7 +179,7 @@ fn messages_of_many_lines_take_linear_time() {
     assert!(started.elapsed() < limit, "{:?}", started.elapsed());
 }
 
-/// Text with what rendering finds hard: line ends of both kinds, tabs, wide and combining characters, controls.
+/// Both line ends, tabs, wide and combining characters, controls.
 fn hard_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("\n".to_owned()),

@@ -1,4 +1,4 @@
-//! Either name of an aliased output is the output's memory: for `--aligned` and for guards.
+//! Both names of an aliased output mean its memory, for `--aligned` and in guards.
 
 use super::{eval, transcript};
 use crate::support::Project;

@@ -1,4 +1,4 @@
-//! Manifests whose kernels are compiled: what `eval` learns from the code, and that it is the code of `cubinder compile`.
+//! `eval` compiles kernels as `cubinder compile` does.
 
 use std::fs;
 
@@ -28,11 +28,10 @@ fn types_and_occupancy_come_from_the_compiled_kernel() {
     assert_eq!(types, ["tensor", "tensor", "i32", "i32[2]", "f32", "i64[4]"]);
     let occupancy = &launch["occupancy"][0];
     assert_eq!((&occupancy["arch"], &occupancy["code"]), (&"sm_90".into(), &"sm_90".into()));
-    // 16 blocks of four warps fill the 64 warps of a multiprocessor, and their 1.5 KiB each its shared memory by far not.
+    // 16 blocks of four warps fill the 64 warps, but not the shared memory.
     assert_eq!((&occupancy["blocks"], &occupancy["warps"]), (&16.into(), &64.into()), "{occupancy}");
     assert_eq!(occupancy["limited_by"], serde_json::json!(["threads"]));
 
-    // With the types it is known that a number does not fit.
     let run =
         project.run(&["eval", FILE, "--shape", "x=65536x65536", "--attr", "pads=0,0", "--arch", "sm_90"]);
     assert_eq!(run.code, Some(1));
@@ -40,7 +39,7 @@ fn types_and_occupancy_come_from_the_compiled_kernel() {
         "argument `count` is 4294967296, which its type i32 does not hold: -2147483648 to 2147483647";
     assert!(run.stdout.contains(expected), "{}", run.stdout);
 
-    // Without --arch the first machine code of cubinder.toml serves.
+    // The default is the first target of machine code.
     let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0"]);
     assert!(
         run.stdout.contains("\n      sm_89  12 blocks a multiprocessor  48 of 48 warps"),
@@ -48,7 +47,7 @@ fn types_and_occupancy_come_from_the_compiled_kernel() {
         run.stdout
     );
 
-    // More shared memory than a block can have there.
+    // More shared memory than a block can have.
     project.edit("manifests/tile.toml", "\"BLOCK * 4\"", "\"BLOCK * 1024\"");
     let run = project.run(&["eval", FILE, "--shape", "x=8", "--attr", "pads=0,0", "--arch", "sm_86"]);
     let expected = "dynamic shared memory in bytes is 131072, the most for this kernel on this GPU is 101376";
@@ -67,7 +66,6 @@ fn mistakes_in_the_kernel_are_shown_beside_the_numbers() {
     assert!(run.stdout.contains("grid    1 x 1 x 1"), "{}", run.stdout);
 }
 
-/// Puts a `[compile]` table into the manifest.
 fn compile_with(project: &Project, table: &str) {
     project.edit("manifests/tile.toml", "[constants]\n", &format!("[compile]\n{table}\n\n[constants]\n"));
 }
@@ -118,7 +116,7 @@ fn kernels_are_compiled_as_the_manifest_says() {
     }
 }
 
-/// A cooperative launch is held against what fits on the device at once, where its number of multiprocessors is said.
+/// Checked if the number of multiprocessors is known.
 #[test]
 fn a_cooperative_launch_must_fit_on_the_device() {
     let Some(project) = Project::new() else { return };
@@ -141,11 +139,10 @@ fn a_cooperative_launch_must_fit_on_the_device() {
     let refused = run(&["--device", "sms=99"]);
     assert_eq!(refused.code, Some(1), "{}", refused.stdout);
     assert!(refused.stdout.contains("200") && refused.stdout.contains("198"), "{}", refused.stdout);
-    // Nothing is known of the device.
     assert_eq!(run(&[]).code, Some(0));
 }
 
-/// Whatever is part of a kernel's unit, eval compiles the same as `cubinder compile`, which then finds all of it in the cache.
+/// `cubinder compile` then hits the cache.
 #[test]
 fn what_eval_compiles_is_what_compile_compiles() {
     let Some(project) = Project::new() else { return };
@@ -174,7 +171,6 @@ fn what_eval_compiles_is_what_compile_compiles() {
     assert!(run.stdout.contains("NVRTC not called"), "{}", run.stdout);
 }
 
-/// The kernel of a manifest is compiled with the tables that are in files.
 #[test]
 fn tables_in_files_are_read() {
     let Some(project) = Project::new() else { return };

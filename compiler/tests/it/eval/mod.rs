@@ -1,4 +1,4 @@
-//! `cubinder eval` as a user runs it: what it shows, what it says about mistakes, and test files.
+//! `cubinder eval` as a user runs it.
 
 mod aliases;
 mod containers;
@@ -80,7 +80,6 @@ fn with(project: &Project) {
     project.write("kernels/tile.cu", KERNEL);
 }
 
-/// A project where there is no NVRTC.
 fn bare() -> Project {
     let project = Project::without_tools();
     with(&project);
@@ -93,7 +92,6 @@ fn eval(project: &Project, arguments: &[&str]) -> Run {
     Run::of(command.output().unwrap())
 }
 
-/// What was printed on both streams, and the exit code.
 fn transcript(project: &Project, lines: &[&[&str]]) -> String {
     let run = |arguments: &&[&str]| {
         let run = eval(project, arguments);
@@ -194,7 +192,6 @@ fn programs_get_json() {
     assert_eq!((run.code, &report["result"]), (Some(1), &"refused".into()));
 }
 
-/// JSON for the eyes.
 fn indented(line: &str) -> String {
     let value: serde_json::Value = serde_json::from_str(line).unwrap();
     serde_json::to_string_pretty(&value).unwrap()
@@ -294,7 +291,7 @@ fn strange_files_are_refused() {
     }
 }
 
-/// A grid that depends on the device, and a shape that depends on values.
+/// The grid depends on the device, the shape on values.
 const STRETCH: &str = r#"schema = 1
 
 [plugin]
@@ -358,7 +355,7 @@ fn what_shape_inputs_hold_and_the_device_is_asked_for() {
     assert!(cases.stdout.contains("1 as expected"), "{}{}", cases.stdout, cases.stderr);
 }
 
-/// What shape inputs hold, what is known of the device, and formats are shown, to people and to programs.
+/// In text and in JSON.
 #[test]
 fn values_devices_and_formats_are_shown() {
     let project = bare();
@@ -396,7 +393,6 @@ fn values_devices_and_formats_are_shown() {
     insta::assert_snapshot!("values_devices_and_formats_json", shown);
 }
 
-/// The page about the command names every option that it has.
 #[test]
 fn the_page_names_every_option() {
     let page =

@@ -1,9 +1,9 @@
-//! Nodes without compiled kernels: the memory that a launch gets is known, the types of its numbers are not.
+//! Without compiled kernels, memory sizes are known, but not the types of numbers.
 
 use super::{eval, with};
 use crate::support::{Project, Run};
 
-/// A manifest whose output has four elements, however many `x` has.
+/// The output always has four elements.
 fn evaluated(launches: &str, shape: &str) -> Run {
     let project = Project::without_tools();
     with(&project);
@@ -13,7 +13,7 @@ fn evaluated(launches: &str, shape: &str) -> Run {
     eval(&project, &["manifests/p.toml", "--shape", shape])
 }
 
-/// A launch of `ceil_div(numel(x), 256)` blocks with these arguments.
+/// `ceil_div(numel(x), 256)` blocks.
 fn launch(keys: &str, args: &str) -> String {
     format!(
         "[[launches]]\nsource = \"../kernels/tile.cu\"\nkernel = \"tile<float, 1>\"\ngrid = [\"ceil_div(numel(x), 256)\"]\nblock = [256]\n\
@@ -58,7 +58,7 @@ fn an_argument_without_a_value_is_an_error() {
     let run = evaluated(&launch("", args), "x=1");
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
     assert!(run.stdout.contains("-6"), "{}", run.stdout);
-    // Arguments of a launch with nothing to do are not evaluated at run time either.
+    // Empty launches skip their arguments.
     let run = evaluated(&format!("{FILL}\n{}", launch("", &args.replace("- 3", "* 1"))), "x=0");
     assert_eq!(run.code, Some(0), "{}{}", run.stdout, run.stderr);
 }

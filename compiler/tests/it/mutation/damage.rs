@@ -1,22 +1,19 @@
-//! What can be damaged in a manifest, and how.
-//!
-//! Owns the list of damages of a text: every key, every value, and every name, number and sign inside of strings, one at a time.
-//! Never decides what a damage ought to come to.
+//! Damages of a manifest, one at a time: every key and value, and every name, number and sign inside strings. Never
+//! decides the outcome.
 
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// One damage: these bytes are replaced.
 #[derive(Debug, Clone)]
 pub(crate) struct Damage {
     pub(crate) range: Range<usize>,
     pub(crate) replacement: String,
-    /// What happens to the bytes, for people.
+    /// A description.
     pub(crate) what: &'static str,
-    /// The key that is damaged, or whose value is; names that the author chose are `*`: `attributes.*.doc`.
+    /// The damaged key, or the damaged value's; user-defined names are `*`: `attributes.*.doc`.
     pub(crate) key: String,
-    /// The author's name of what is damaged, or of what the damage is a part of: `x` for the rank of the input `x`.
+    /// The innermost user-defined name: `x` for the rank of the input `x`.
     pub(crate) name: Option<String>,
 }
 
@@ -27,14 +24,13 @@ impl Damage {
         damaged
     }
 
-    /// Where the damage is in the damaged text, with one byte on each side: what was taken away leaves no bytes of its own.
+    /// Returns the range with one byte on each side, because removals are empty.
     pub(crate) fn place(&self) -> Range<usize> {
         let end = self.range.start + self.replacement.len();
         self.range.start.saturating_sub(1)..end + 1
     }
 }
 
-/// All damages of a manifest.
 pub(crate) fn damages(text: &str) -> Vec<Damage> {
     let document = DeTable::parse(text).expect("the corpus is TOML");
     let mut finder = Finder { text, found: Vec::new(), names: Vec::new() };
@@ -45,11 +41,11 @@ pub(crate) fn damages(text: &str) -> Vec<Damage> {
 struct Finder<'t> {
     text: &'t str,
     found: Vec<Damage>,
-    /// The author's names of the tables around, from the outermost.
+    /// The enclosing tables, outermost first.
     names: Vec<String>,
 }
 
-/// Tables whose keys are the author's names.
+/// Tables whose keys are user-defined names.
 const NAMED: [&str; 13] = [
     "attributes",
     "scratch",
@@ -119,7 +115,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The elements, each of which may be missing. Tables in arrays are damaged key by key.
+    /// Tables in arrays are damaged key by key.
     fn array(&mut self, range: Range<usize>, items: &[toml::Spanned<DeValue<'_>>], key: &str) {
         for (index, item) in items.iter().enumerate() {
             if !matches!(item.get_ref(), DeValue::Table(_)) {
@@ -136,7 +132,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The names, numbers and signs of a string: what it says may be an expression.
+    /// The string may be an expression.
     fn string(&mut self, range: Range<usize>, key: &str) {
         let literal = &self.text[range.clone()];
         let quote = if literal.starts_with("\"\"\"") || literal.starts_with("'''") { 3 } else { 1 };

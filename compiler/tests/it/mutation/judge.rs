@@ -1,6 +1,4 @@
-//! What a manifest comes to, as far as it can be told without a compiler.
-//!
-//! Owns the print of a manifest: all that decides the bundle. Never calls NVRTC.
+//! A manifest's print, or its errors, without NVRTC.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,34 +17,32 @@ use toml::de::DeTable;
 
 use super::damage::Damage;
 
-/// Targets for manifests that name none.
+/// For manifests without targets.
 pub(crate) const CONFIG: &str = "[library]\nname = \"mutants\"\ntargets = [\"sm_89\"]\n";
 
-/// The NVRTC that is pinned; `min_driver` is held against it.
+/// The pinned NVRTC.
 const NVRTC: (i32, i32) = (13, 0);
 
-/// What decides the bundle, without places in the manifest.
+/// Everything that decides the bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Print {
-    /// What the bundle holds as it is: see `the_bundle_holds_the_model`.
+    /// See `the_bundle_holds_the_model`.
     pub(crate) model: String,
-    /// What NVRTC gets.
     pub(crate) code: String,
-    /// Targets, options, include folders, the oldest driver.
+    /// Targets, options, include folders, oldest driver.
     pub(crate) plan: String,
 }
 
-/// A manifest with the project that it is the only one of.
 pub(crate) struct Subject {
     pub(crate) path: PathBuf,
     pub(crate) text: String,
     project: Project,
-    /// What was checked first, and found right: see [`essence`].
+    /// The first draft that passed, see [`essence`].
     checked: OnceLock<String>,
 }
 
 impl Subject {
-    /// The manifest at `path`; `config` is a file that says [`CONFIG`].
+    /// `config` contains [`CONFIG`].
     pub(crate) fn new(path: &Path, config: &Path) -> Subject {
         let asked = ProjectOptions {
             manifests: vec![path.to_owned()],
@@ -62,10 +58,10 @@ impl Subject {
         self.path.file_name().and_then(|name| name.to_str()).expect("a plain name")
     }
 
-    /// What a text in the manifest's place comes to.
+    /// Returns the print of `text` instead of the manifest.
     ///
     /// # Errors
-    /// Everything that is said about it, with at least one error.
+    /// All diagnostics, with at least one error.
     pub(crate) fn print(&self, text: &str) -> Result<Print, Vec<Diagnostic>> {
         let mut resolved = compile(&Source::new(&self.path, text))?;
         let unread = unread(&mut resolved);
@@ -89,7 +85,6 @@ impl Subject {
         Ok(Print { model: model(&resolved.draft), code: self.code(&resolved), plan: plan_print })
     }
 
-    /// Everything that `cubinder check` says about the manifest.
     pub(crate) fn said(&self) -> Vec<Diagnostic> {
         let mut resolved = match compile(&Source::new(&self.path, &*self.text)) {
             Ok(resolved) => resolved,
@@ -135,15 +130,13 @@ impl Subject {
     }
 }
 
-/// What is wrong with files that the manifest names.
 fn unread(resolved: &mut Resolved) -> Vec<Diagnostic> {
     let mut unread = tables::read(resolved);
     unread.extend(tuning::cases(resolved).and_then(Result::err).into_iter().flatten());
     unread
 }
 
-/// A draft without the words for people, which nothing that is checked depends on. The checks take most of the time, and
-/// manifests have many words.
+/// Returns the draft without descriptions, which no check reads. Equal drafts are checked once, to save time.
 fn essence(draft: &PluginDraft) -> String {
     let mut draft = draft.clone();
     let plugin = &mut draft.plugin;
@@ -157,7 +150,7 @@ fn essence(draft: &PluginDraft) -> String {
     format!("{} {:?}", model(&draft), units.collect::<Vec<_>>())
 }
 
-/// The plugin and the arguments by name; their order is the kernel's.
+/// Arguments by name; the kernel decides their order.
 pub(crate) fn model(draft: &PluginDraft) -> String {
     let args = |unit: &cubinder_manifest::resolve::Unit| -> BTreeMap<String, String> {
         unit.args.iter().map(|arg| (arg.name.clone(), format!("{:?}", arg.value))).collect()
@@ -166,7 +159,6 @@ pub(crate) fn model(draft: &PluginDraft) -> String {
     format!("{:?} {args:?}", draft.plugin)
 }
 
-/// A plan without places.
 #[derive(Debug)]
 #[allow(dead_code, reason = "it is compared as a text")]
 struct PlanPrint {
@@ -187,12 +179,13 @@ impl PlanPrint {
     }
 }
 
-/// Whether an error shows the damage to whoever reads it. It does so in one of three ways:
+/// Whether an error leads to the damage. Either it points
 ///
-/// - It points at the damage, or at something that explains itself by it.
-/// - It points at a use of what is damaged, by its name: an expression that has the name, or calls a function that has it.
-///   What is misspelt where it is declared is unknown where it is used, and a value is impossible only there.
-/// - It says the damaged value with its name, `VEC=3`, as what the compiler refuses in a kernel does.
+/// - at the damage, or at a place that it explains;
+/// - at a use of the damaged name, directly or through functions, because a misspelt declaration makes its uses
+///   unknown;
+///
+/// or it contains the damaged value with its name, `VEC=3`, as errors within kernels do.
 pub(crate) fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text: &str) -> bool {
     let place = damage.place();
     let uses = damage.name.as_ref().map(|name| uses(name, text)).unwrap_or_default();
@@ -214,7 +207,7 @@ pub(crate) fn is_on(diagnostic: &Diagnostic, path: &Path, damage: &Damage, text:
             || diagnostic.notes.iter().any(says))
 }
 
-/// A name, and the names of the functions of a manifest that have it, or call one that has.
+/// The name, and all functions that use it.
 fn uses(name: &str, text: &str) -> Vec<String> {
     let mut uses = vec![name.to_owned()];
     let Ok(document) = DeTable::parse(text) else { return uses };
@@ -224,7 +217,7 @@ fn uses(name: &str, text: &str) -> Vec<String> {
         .flatten()
         .map(|(function, body)| (function.get_ref().as_ref(), &text[body.span()]))
         .collect();
-    // A function may call any other: as many rounds as there are functions reach all.
+    // Reaches every call chain.
     for _ in 0..functions.len() {
         for (function, body) in &functions {
             if has_any(body, &uses) && !uses.iter().any(|used| used == function) {
@@ -239,7 +232,6 @@ fn has_any(text: &str, names: &[String]) -> bool {
     words(text, is_word).any(|word| names.iter().any(|name| name == word))
 }
 
-/// The longest pieces of a text that are of such characters.
 fn words(text: &str, belongs: impl Fn(char) -> bool) -> impl Iterator<Item = &str> {
     text.split(move |c| !belongs(c)).filter(|word| !word.is_empty())
 }
@@ -248,7 +240,6 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The path and text of every manifest that is damaged.
 pub(crate) fn manifests() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut paths: Vec<PathBuf> = ["tests/data/ok", "manifests"]

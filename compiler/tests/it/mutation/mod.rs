@@ -1,5 +1,5 @@
-//! Every key, value, name and number of the good manifests, damaged one at a time: each mutant is refused with an error that shows
-//! the damage ([`judge::is_on`]), or changes what is compiled. What passes both ways is a part of the manifest that nothing reads.
+//! Damages the good manifests one key, value, name or number at a time. Each mutant must be rejected with an error that
+//! shows the damage ([`judge::is_on`]), or change the output. Other mutants show ignored parts of a manifest.
 
 mod damage;
 mod judge;
@@ -18,35 +18,29 @@ use damage::{Damage, damages};
 use judge::{CONFIG, Print, Subject, is_on, manifests, model};
 use workshop::{Tools, Workshop};
 
-/// A key of which a mutant may change nothing, and why that is right.
+/// A key whose mutants may change nothing.
 struct Exemption {
     key: &'static str,
     why: &'static str,
 }
 
-/// Each must be needed.
 const EXEMPTIONS: [Exemption; 0] = [];
 
-/// What came of a mutant without a compiler.
 enum Fate {
     Refused,
-    /// It is another plugin: whether the compiler gets something else too.
+    /// Whether NVRTC's input changes too.
     Changed {
         for_the_compiler: bool,
     },
-    /// An error, but not where the damage is.
     Elsewhere(String),
-    /// Nothing happened.
     Survived,
 }
 
-/// A manifest with what came of each of its mutants.
 struct Examined {
     subject: Subject,
     fates: Vec<(Damage, Fate)>,
 }
 
-/// All mutants of all manifests: two tests look at them.
 static EXAMINED: LazyLock<Vec<Examined>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().expect("a folder");
     let config = folder.path().join("cubinder.toml");
@@ -118,9 +112,7 @@ fn the_corpus_is_right_without_a_word() {
     }
 }
 
-/// A print tells that a mutant is another plugin; here it is compiled. Every mutant that changes what the compiler gets is one of
-/// these, because only a compile tells whether that is refused, and where, or becomes other code; and some of those that
-/// change the model alone.
+/// Compiles every mutant that changes NVRTC's input, and a sample of the others.
 #[test]
 fn what_changes_is_another_bundle_or_refused_by_the_compiler_where_it_is() {
     const EVERY: usize = 16;
@@ -148,7 +140,7 @@ fn what_changes_is_another_bundle_or_refused_by_the_compiler_where_it_is() {
     assert!(compiled > 100, "only {compiled} compiled");
 }
 
-/// Compiles mutants; what is to be said about those that come to the same bundle, or are refused elsewhere.
+/// Returns messages about equal bundles and misplaced errors.
 fn wrong(tools: &Tools, subject: &Subject, damages: &[&Damage]) -> Vec<String> {
     let workshop = Workshop::new(tools);
     let place = workshop.place_of(&subject.path);
@@ -167,25 +159,24 @@ fn wrong(tools: &Tools, subject: &Subject, damages: &[&Damage]) -> Vec<String> {
     damages.iter().filter_map(problem).collect()
 }
 
-/// Whether what is damaged decides whether a bundle is made, or which one is made for other GPUs, and stands nowhere in the one for
-/// [`judge::CONFIG`]'s target.
+/// Whether the damage affects only errors, or code for other GPUs than [`judge::CONFIG`]'s.
 fn leaves_no_trace(damage: &Damage, text: &str) -> bool {
     let before = |bytes: usize| text.get(damage.range.start.saturating_sub(bytes)..damage.range.start);
     let taken = text.get(damage.range.clone()).unwrap_or_default();
     match damage.key.as_str() {
-        // What it asks for has been checked by then.
+        // The requirement was checked before.
         "compile.min_driver" => true,
         // Code for 9.0 does not run on 8.9.
         "code.cubin" => {
             damage.replacement.is_empty() && taken.contains(".sm_90.") && !taken.contains(".sm_80.")
         }
-        // `float4*` and `float*` take the same tensors, and the address is all that is passed.
+        // Both accept the same tensors, and only the address is passed.
         "code.parameters" => damage.replacement.is_empty() && taken == "4" && before(5) == Some("float"),
         _ => false,
     }
 }
 
-/// The model of a print stands in the bundle as it is, so prints with other models are other bundles.
+/// Different models must be different bundles.
 #[test]
 fn the_bundle_holds_the_model() {
     let Some(tools) = Tools::find() else { return };
@@ -199,7 +190,7 @@ fn the_bundle_holds_the_model() {
         for unit in &draft.units {
             let launch = bare.variants[unit.variant].launch_mut(unit.step).unwrap();
             launch.code.clear();
-            // Bound to the kernel's parameters: their order and types are the kernel's.
+            // The kernel decides their order and types.
             let args = std::mem::take(&mut launch.args);
             assert_eq!(args.len(), unit.args.len());
             for arg in args {
@@ -212,7 +203,7 @@ fn the_bundle_holds_the_model() {
     }
 }
 
-/// What an argument passes, without the kernel's type.
+/// Without the kernel's type.
 fn value(value: &ArgValue) -> String {
     match value {
         ArgValue::Tensor(tensor) | ArgValue::ReadTensor(tensor) => format!("tensor {tensor}"),

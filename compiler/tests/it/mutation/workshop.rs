@@ -1,6 +1,4 @@
-//! The corpus in a folder of its own, where a manifest can be replaced by a mutant and compiled with the real NVRTC.
-//!
-//! Owns the copies and the cache between the compiles. Never decides what a mutant ought to come to.
+//! A copy of the corpus where mutants are compiled with the real NVRTC and a cache. Never decides the outcome.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,14 +15,13 @@ use tempfile::TempDir;
 
 use super::judge::CONFIG;
 
-/// What a test needs that compiles.
 pub(crate) struct Tools {
     runtime_library: PathBuf,
     cache: TempDir,
 }
 
 impl Tools {
-    /// NVRTC and the runtime library, with a cache that nothing else uses; nothing where they are missing and may be.
+    /// `None` if they are missing and may be.
     pub(crate) fn find() -> Option<Tools> {
         let overrides = Overrides::from_env(None);
         if let Err(error) = Toolkit::locate(&overrides) {
@@ -44,13 +41,12 @@ impl Tools {
     }
 }
 
-/// A copy of the corpus.
 pub(crate) struct Workshop<'t> {
     tools: &'t Tools,
     folder: TempDir,
 }
 
-/// Everything that manifests of the corpus name.
+/// Everything that the manifests refer to.
 const FOLDERS: [&str; 9] = [
     "tests/data/ok",
     "tests/data/code",
@@ -81,22 +77,20 @@ impl<'t> Workshop<'t> {
         Workshop { tools, folder }
     }
 
-    /// The copy of a manifest of the corpus.
     pub(crate) fn place_of(&self, manifest: &Path) -> PathBuf {
         let name = manifest.file_name().expect("a name");
         let is_shipped = manifest.parent().is_some_and(|folder| folder.ends_with("manifests"));
         self.folder.path().join(if is_shipped { "manifests" } else { "tests/data/ok" }).join(name)
     }
 
-    /// Compiles the manifest at `place`, which says `text` from now on.
+    /// Replaces the manifest at `place` and compiles it.
     ///
     /// # Errors
-    /// What `cubinder compile` says.
+    /// The diagnostics of `cubinder compile`.
     pub(crate) fn compile(&self, place: &Path, text: &str) -> Result<Digest, Vec<Diagnostic>> {
         self.outcome(place, text).map(|outcome| outcome.digest)
     }
 
-    /// The bundle of the manifest at `place`.
     pub(crate) fn bundle(&self, place: &Path, text: &str) -> Bundle {
         let outcome = self.outcome(place, text).expect("the manifest is right");
         assert_eq!(outcome.compiled.warnings, [], "{}", place.display());

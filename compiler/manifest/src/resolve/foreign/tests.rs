@@ -1,4 +1,4 @@
-//! Guards with what code was made for: whatever a guard looks like, it and all of that must hold.
+//! Guards combined with the properties that code was compiled for.
 
 use cubinder_expr::Value;
 use cubinder_expr::{Environment, evaluate};
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::super::compile;
 use crate::diagnostic::{Colour, Source, render};
 
-/// What a guard can ask for: as it is written, and whether it holds.
+/// A condition's text and meaning.
 type Atom = (&'static str, fn(&At) -> bool);
 
 const ATOMS: [Atom; 7] = [
@@ -20,7 +20,6 @@ const ATOMS: [Atom; 7] = [
     ("mode == \"a or (b) and c\"", |at| at.attributes[2] == Value::Str("a or (b) and c".into())),
 ];
 
-/// A node at which a guard is asked.
 struct At {
     shape: [i64; 1],
     aligned: (bool, bool),
@@ -41,7 +40,6 @@ impl Environment for At {
     }
 }
 
-/// A guard.
 #[derive(Debug, Clone)]
 enum Said {
     Atom(usize),
@@ -68,7 +66,7 @@ impl Said {
         }
     }
 
-    /// How tightly it binds.
+    /// Precedence.
     fn level(&self) -> u8 {
         match self {
             Said::If(..) => 0,
@@ -79,7 +77,7 @@ impl Said {
         }
     }
 
-    /// With blanks of every kind, or none where parentheses stand there instead; `style` decides.
+    /// Blanks and parentheses depend on `style`.
     fn write(&self, least: u8, style: &mut Style, text: &mut String) {
         let bare = self.level() >= least && style.next(3) != 0;
         if !bare {
@@ -119,7 +117,6 @@ impl Said {
     }
 }
 
-/// Choices of how to write.
 struct Style(Vec<u8>, usize);
 
 impl Style {
@@ -132,7 +129,6 @@ impl Style {
         [" ", "\t", "\n", "  ", "\r\n"][self.next(5)]
     }
 
-    /// A word between two parts; a blank before it only where there must be one, or sometimes.
     fn word(&mut self, word: &str, text: &mut String) {
         if !text.ends_with([')', '"']) || self.next(2) == 0 {
             text.push_str(self.blank());
@@ -177,7 +173,7 @@ fn holds(guard: &cubinder_model::Guard, at: &At) -> bool {
     evaluate(&guard.expr, at) == Ok(Value::Bool(true))
 }
 
-/// Nodes that tell everything apart that [`ATOMS`] ask for.
+/// Nodes that distinguish all [`ATOMS`].
 fn nodes() -> impl Iterator<Item = At> {
     let counts = [7, 12, 1001, 1004];
     let bits = 0..32_usize;

@@ -1,4 +1,4 @@
-//! With the real NVRTC, and with entries of the cache that no session of this release wrote.
+//! The real NVRTC, and cache entries of other releases.
 
 mod builds;
 mod include_graphs;
@@ -54,7 +54,7 @@ fn an_entry_whose_code_cannot_be_read_is_compiled_again_and_replaced() {
     }
 }
 
-/// NVRTC gets the bytes of a folder's name, and the headers of such a folder are in the key of the cache.
+/// NVRTC gets raw bytes, and the key covers such headers.
 #[test]
 fn the_name_of_an_include_folder_need_not_be_utf_8() {
     use std::os::unix::ffi::OsStrExt as _;
@@ -79,7 +79,7 @@ fn the_name_of_an_include_folder_need_not_be_utf_8() {
     assert!(!second.cached && second.object != first.object);
 }
 
-/// A test cannot change the environment of its process, so it runs itself as a child process, with `CACHE` set.
+/// Runs itself as a child process, with `CACHE` in its environment.
 #[test]
 fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     const CACHE: &str = "CUBINDER_TEST_CACHE_OF_A_CHILD";
@@ -113,7 +113,7 @@ fn a_variable_that_nvrtc_reads_bypasses_the_cache() {
     }
 }
 
-/// Each of these decides the bytes, so code that is kept for one is not taken for another. NVRTC is not loaded for it.
+/// Does not load NVRTC.
 #[test]
 fn whatever_decides_the_bytes_is_in_the_key() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn whatever_decides_the_bytes_is_in_the_key() {
     }
 }
 
-/// Line information has paths from the current folder on; nothing else depends on it. Child processes have other current folders.
+/// Child processes have other current folders.
 #[test]
 fn keys_hold_the_current_folder_for_line_information() {
     const FOLDER: &str = "CUBINDER_TEST_FOLDER_OF_A_CHILD";
@@ -186,7 +186,7 @@ fn keys_hold_the_current_folder_for_line_information() {
     assert_ne!(lines, others[1]);
 }
 
-/// A toolkit whose NVRTC cannot be loaded, with headers in `cuda`, and its folder.
+/// A toolkit without a loadable NVRTC, with headers in `cuda`, and its folder.
 fn without_nvrtc() -> (tempfile::TempDir, Toolkit) {
     let folder = tempfile::tempdir().unwrap();
     let write = |name: &str, text: &str| {
@@ -233,15 +233,15 @@ fn a_result_is_stored_only_if_its_key_has_every_file_that_was_read() {
     assert!(after_reading(plain, &["own/a.h"]));
     assert!(!after_reading(plain, &["own/a.h", "own/b.h"]));
     assert!(!after_reading(plain, &["cuda/other.h"]));
-    // The key has the toolkit as a whole.
+    // With a computed include the key covers the whole toolkit.
     assert!(after_reading(computed, &["own/a.h", "cuda/computed.h", "cuda/other.h"]));
     assert!(!after_reading(computed, &["own/b.h"]));
     assert!(!is_stored("#include NAME\n", ReadFiles::NotAsked));
-    // The key has a file, whatever the compiler calls it, and whatever else has the name.
+    // The key covers the file under any path.
     assert!(after_reading(plain, &["own/../own/a.h"]));
     let beside = format!("{computed}#include \"beside.h\"\n");
     assert!(after_reading(&beside, &["own/a.h", "cuda/computed.h", "cuda/beside.h", "cuda/b.h"]));
-    // A file that takes the place of the one that was read is there by now.
+    // Another file takes precedence by now.
     assert!(!after_reading(computed, &["cuda/b.h"]));
 }
 

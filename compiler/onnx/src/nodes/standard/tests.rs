@@ -1,4 +1,4 @@
-//! What the models of the `onnx` package do not have: values that only look like shapes, and attributes of later operator sets.
+//! Values that only resemble shapes, and attributes of later operator sets.
 
 use crate::proto::AttributeProto;
 use crate::proto::tensor_proto::DataType as Element;

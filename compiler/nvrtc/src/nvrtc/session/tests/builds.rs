@@ -1,4 +1,4 @@
-//! Whole builds with the real NVRTC and a cache.
+//! Builds with the real NVRTC and a cache.
 
 use std::collections::BTreeMap;
 
@@ -59,7 +59,7 @@ fn signatures_of_one_text_come_from_one_compile() {
         session.signatures(&prepared.iter().collect::<Vec<_>>(), target("sm_89"))
     };
     let alone = Session::new(toolkit.clone(), Settings::default(), Cache::disabled()).unwrap();
-    // The third is the first by another name.
+    // The third equals the first.
     let kernels = ["k<float, 1>", "k<int, 2>", "k<float, 2 - 1>"];
     let expected: Vec<_> = prepared(&alone, &kernels)
         .iter()
@@ -70,7 +70,7 @@ fn signatures_of_one_text_come_from_one_compile() {
     let found: Vec<_> = all(&cold, &kernels).into_iter().map(Option::unwrap).collect();
     assert_eq!(found, expected);
     assert_eq!((cold.statistics().nvrtc_calls, cold.statistics().cache_hits), (1, 0));
-    // Only what is missing is compiled; where one cannot be, what the cache has is there all the same.
+    // Only missing kernels are compiled.
     let warm = session(&toolkit, cache.path());
     let found = all(&warm, &["k<int, 2>", "k<float, 4>", "k<int, 3>"]);
     assert_eq!(found, [Some(expected[1].clone()), None, None]);
@@ -162,7 +162,7 @@ fn a_toolkit_that_is_no_nvrtc_is_said_with_the_commands_that_help() {
     assert!(errors[0].help.is_some());
 }
 
-/// NVRTC alone, as somebody has it who names the library and fetched nothing.
+/// As with an NVRTC that the user named.
 #[test]
 fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     let Some(whole) = toolkit("without_headers_what_needs_none_is_compiled_and_the_rest_is_told") else {
@@ -186,11 +186,11 @@ fn without_headers_what_needs_none_is_compiled_and_the_rest_is_told() {
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"));
     let errors = compile("#include \"mine.h\"\n__global__ void k(float* x) {}").unwrap_err();
     assert_eq!(errors[0].notes, [""; 0], "a file of the author's");
-    // The generated header includes one for the plugin's types.
+    // The generated header includes one for `f16`.
     let half = unit(folder.path(), "__global__ void k(float* x) { }", "k", &[DataType::F16]);
     let errors = session.compile(&session.prepare(half), target("sm_89")).map_err(diagnostics).unwrap_err();
     assert_eq!(errors[0].help.as_deref(), Some("fetch them"), "{errors:?}");
-    // What no toolkit has is another matter, and so is a mistake of another kind.
+    // Only missing CUDA headers get the note.
     let errors = compile("#include <vector>\n__global__ void k(float* x) { }").unwrap_err();
     assert!(errors[0].notes.is_empty() && errors[0].help.is_some(), "{errors:?}");
     let errors = compile("__global__ void k(float* x) { *y = 1; }").unwrap_err();
@@ -215,7 +215,7 @@ fn code_that_uses_the_cuda_library_is_kept_with_any_toolkit() {
     }
 }
 
-/// Libraries that are made on other machines say the same.
+/// Names do not depend on the machine.
 #[test]
 fn headers_are_named_from_the_toolkit_on_wherever_it_lies() {
     let found = |folders: [&str; 2], inner: &str| {

@@ -1,4 +1,4 @@
-//! For random graphs of includes, options and edits, what comes from the cache is what a compile without a cache gives.
+//! Compiles of random include graphs, options and edits with and without a cache agree.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -13,17 +13,14 @@ use crate::diagnostic::{Source, Span};
 use crate::nvrtc_option::check_options;
 use crate::test_support::toolkit;
 
-/// The names of headers. One is not UTF-8, one has a blank, and some are in folders.
+/// One is not UTF-8, one has a blank, some are in folders.
 const NAMES: [&[u8]; 7] =
     [b"a.h", b"b.h", b"caf\xe9.h", b"sub/c.h", b"sub/d.h", b"two words.h", b"../inc/e.h"];
 
-/// Which of [`NAMES`] is not UTF-8.
 const NOT_UTF_8: usize = 2;
 
-/// The folders in which includes are looked for.
 const FOLDERS: [&str; 3] = ["own", "inc", "more"];
 
-/// A project on disk that changes.
 struct Project {
     root: tempfile::TempDir,
     rng: Rng,
@@ -33,7 +30,7 @@ struct Project {
 
 impl Project {
     fn new(seed: u64) -> Project {
-        // In memory where there is such a folder: thousands of projects are written.
+        // In memory, because there are thousands.
         let memory = Path::new("/dev/shm");
         let root = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         for folder in FOLDERS {
@@ -49,13 +46,13 @@ impl Project {
         project
     }
 
-    /// A header, by its number in [`NAMES`], in some folder.
+    /// A random path for the header with this index in [`NAMES`].
     fn place(&mut self, name: usize) -> PathBuf {
         let folder = self.root.path().join(self.rng.choice(FOLDERS).unwrap());
         folder.join(OsStr::from_bytes(NAMES[name]))
     }
 
-    /// One of [`NAMES`] from `first` on, rather often the one that is not UTF-8.
+    /// One of [`NAMES`] from `first` on, often the one that is not UTF-8.
     fn name(&mut self, first: usize) -> usize {
         match first <= NOT_UTF_8 && self.rng.u8(..3) == 0 {
             true => NOT_UTF_8,
@@ -73,7 +70,7 @@ impl Project {
         std::fs::write(place, bytes).unwrap();
     }
 
-    /// The lines of a header, which includes those behind it in [`NAMES`] alone, so that every graph ends.
+    /// Includes only later headers, so the graph is acyclic.
     fn header(&mut self, name: usize) -> Vec<u8> {
         let mut lines = Vec::new();
         for _ in 0..self.rng.usize(1..4) {
@@ -82,7 +79,7 @@ impl Project {
         lines
     }
 
-    /// The author's file is a text: names that are not UTF-8 are in headers alone.
+    /// The kernel's text is UTF-8, so it includes only such names.
     fn write_text(&mut self) {
         let mut text = "extern \"C\" __global__ void k(volatile int* x) {\n".to_owned();
         for _ in 0..self.rng.usize(1..4) {
@@ -96,7 +93,7 @@ impl Project {
         self.text = text + "}\n";
     }
 
-    /// One line or a few, of which the includes are of names from `first` on.
+    /// Includes name headers from `first` on.
     fn line(&mut self, first: usize) -> Vec<u8> {
         let number = self.rng.u32(1..1000);
         let statement = format!("x[{}] = {number};\n", self.rng.u32(..8)).into_bytes();
@@ -145,7 +142,6 @@ impl Project {
         };
     }
 
-    /// Something that a person may change between two runs.
     fn edit(&mut self) {
         let name = self.name(0);
         let place = self.place(name);
@@ -175,7 +171,6 @@ impl Project {
         }
     }
 
-    /// The options, if the user may set them.
     fn settings(&self) -> Option<Settings> {
         let is_allowed = check_options(self.options.iter().map(String::as_str)).is_empty();
         let include = FOLDERS[1..].iter().map(|folder| self.root.path().join(folder)).collect();
@@ -183,7 +178,7 @@ impl Project {
     }
 }
 
-/// What a compile gives, and whether it came from the cache.
+/// The code's digest, and whether it came from the cache.
 type Result = std::result::Result<(Digest, bool), ()>;
 
 struct Run<'r> {
@@ -201,7 +196,7 @@ impl Run<'_> {
         compiled.map(|compiled| (compiled.object.digest, compiled.cached)).map_err(drop)
     }
 
-    /// Compiles with a cache, edits, and compiles with the cache and without one; whether the result came from the cache.
+    /// Compares compiles around an edit, with and without a cache; returns whether the last one was a hit.
     fn check(&self, seed: u64, meanwhile: bool) -> bool {
         let mut project = Project::new(seed);
         let cache = project.root.path().join("cache");
@@ -251,7 +246,7 @@ fn what_is_cached_is_what_nvrtc_makes() {
     assert!(hits > 40, "{hits}");
 }
 
-/// The stand-in and NVRTC read the same: they agree on which of two states of a project are the same.
+/// Both agree on which project states are equal.
 #[test]
 fn the_stand_in_reads_as_nvrtc_does() {
     let Some(toolkit) = toolkit("the_stand_in_reads_as_nvrtc_does") else { return };
@@ -271,7 +266,7 @@ fn the_stand_in_reads_as_nvrtc_does() {
         let after = results(&project);
         assert_eq!(before[0].is_ok(), before[1].is_ok(), "seed {seed}\n{}", project.text);
         assert_eq!(after[0].is_ok(), after[1].is_ok(), "seed {seed}\n{}", project.text);
-        // Statements that change nothing may be in one of the outputs alone.
+        // One output may keep statements without effect.
         if before[1] == after[1] {
             assert_eq!(before[0], after[0], "seed {seed}\n{}", project.text);
         }
@@ -298,7 +293,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
         (Compiler::StandIn(|program| Ok(reads("sub/../b.h", program))), true),
         (Compiler::StandIn(|program| Ok(reads("unknown.h", program))), false),
         (Compiler::StandIn(|program| Ok(reads("other.h", program))), false),
-        // An NVRTC that accepts the option and prints no trace.
+        // An NVRTC that prints no trace.
         (Compiler::StandIn(|program| Ok(prints(b"", program))), false),
         (Compiler::StandIn(|program| Ok(prints(b"something else\n", program))), false),
     ];
@@ -327,7 +322,7 @@ fn what_reads_a_file_that_the_key_does_not_have_is_not_cached() {
     }
 }
 
-/// The toolkit's headers choose some of each other by macros. A file of the project with such a name takes precedence once it exists.
+/// A macro selects a toolkit header, until a project file of that name exists.
 #[test]
 fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
     fn traced(program: &nvrtc_sys::Program) -> std::result::Result<WorkerOutput, CompileError> {
@@ -345,7 +340,6 @@ fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
     let file = tempfile::NamedTempFile::new().unwrap();
     for folder in &FOLDERS[..2] {
         let mut project = Project::new(0);
-        // As in CUDA's: one folder is inside of the other.
         let include = ["toolkit", "toolkit/inner"].map(|name| project.root.path().join(name));
         std::fs::create_dir_all(include[1].join("part")).unwrap();
         std::fs::write(include[1].join("computes.h"), "#define CHOSEN <part/chosen.h>\n#include CHOSEN\n")
@@ -370,7 +364,7 @@ fn a_file_before_a_computed_include_of_the_toolkit_is_compiled() {
         std::fs::write(before.join("chosen.h"), "int of_project;\n").unwrap();
         let (of_project, is_hit) = compile();
         assert!(!is_hit && of_project != of_toolkit, "{folder}");
-        // The key does not hold this file.
+        // The key does not cover this file.
         assert_eq!(compile(), (of_project, false));
         std::fs::remove_file(before.join("chosen.h")).unwrap();
         assert_eq!(compile(), (of_toolkit, true));

@@ -1,7 +1,7 @@
-//! A stand-in for NVRTC: a small preprocessor that prints what it read.
+//! A stand-in for NVRTC: a small preprocessor that prints its text in the comments of a PTX kernel.
 //!
-//! It shares no code with the scan that finds includes, and follows conditions and macros where the scan does not. Its output is a PTX
-//! kernel with the text that remains, in comments. Options are read as NVRTC 13.0.88 reads them.
+//! It shares no code with the include scan, and evaluates conditions and macros. It reads options as NVRTC 13.0.88
+//! does.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,15 +14,14 @@ use nvrtc_sys::{CompileError, Output, Program};
 use crate::nvrtc::workers::WorkerOutput;
 
 thread_local! {
-    /// A file that somebody writes while the compile runs: whether before it reads anything, the path, and the bytes.
+    /// A file to write during the compile: whether before the first read, path, and bytes.
     pub(super) static WRITTEN_MEANWHILE: RefCell<Option<(bool, PathBuf, Vec<u8>)>> = const { RefCell::new(None) };
 }
 
-/// Compiles with the stand-in.
 pub(super) fn compile(program: &Program) -> Result<WorkerOutput, CompileError> {
     let write = |is_before: bool| {
         let due = WRITTEN_MEANWHILE.take_if(|(before, ..)| *before == is_before);
-        // A link may lead nowhere.
+        // The path may be a dangling link.
         due.into_iter().for_each(|(_, path, bytes)| drop(std::fs::write(path, bytes)));
     };
     write(true);
@@ -52,7 +51,7 @@ impl<T> TakeIf<T> for std::thread::LocalKey<RefCell<Option<T>>> {
     }
 }
 
-/// A macro's parameters, if it has any, and what it stands for.
+/// A macro's parameters, if any, and its replacement.
 type Macro = (Option<Vec<String>>, String);
 
 #[derive(Default)]
@@ -119,11 +118,11 @@ impl State {
         Ok(())
     }
 
-    /// Bytes are characters of the same number, so that any file is a text.
+    /// Each byte becomes the character of its number.
     fn text(&mut self, bytes: &[u8], beside: Option<&Path>) -> Result<(), String> {
         let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();
         let text = without_comments(&text.replace("\\\r\n", "").replace("\\\n", ""));
-        // For each `#if`: whether its lines count, and whether those of `#else` do.
+        // For each `#if`: whether its lines are active, and its `#else`.
         let mut conditions: Vec<(bool, bool)> = Vec::new();
         for line in text.lines() {
             let counts = conditions.iter().all(|(counts, _)| *counts);
@@ -177,7 +176,7 @@ impl State {
         self.macros.insert(name.to_owned(), (params, body.trim().to_owned()));
     }
 
-    /// The text with its macros replaced and the operators that look for files evaluated.
+    /// Replaces macros and `__has_include`.
     fn expand(&self, text: &str, beside: Option<&Path>) -> String {
         let mut text = text.to_owned();
         for _ in 0..8 {
@@ -189,7 +188,6 @@ impl State {
         text
     }
 
-    /// The text with its first macro replaced, or its first operator.
     fn replaced(&self, text: &str, beside: Option<&Path>) -> Option<String> {
         for (start, end) in words(text) {
             let (before, word, after) = (&text[..start], &text[start..end], &text[end..]);
@@ -225,7 +223,7 @@ impl State {
     }
 }
 
-/// Where identifiers are, outside of quotes.
+/// Ranges of identifiers outside of quotes.
 fn words(text: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut quote = None;
@@ -248,7 +246,6 @@ fn words(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// The name in quotes or in angle brackets.
 fn named(text: &str) -> Option<(String, bool)> {
     let text = text.trim();
     let within = |open: char, close: char| Some(text.strip_prefix(open)?.split_once(close)?.0.to_owned());
@@ -256,7 +253,7 @@ fn named(text: &str) -> Option<(String, bool)> {
 }
 
 fn latin(text: &str) -> Vec<u8> {
-    // Options are UTF-8 texts of ASCII alone; files came byte for byte.
+    // Options are ASCII; files passed through byte for byte.
     text.chars().map(|c| u8::try_from(u32::from(c)).unwrap_or(b'?')).collect()
 }
 

@@ -7,6 +7,7 @@ mod depfile;
 mod explain;
 mod inputs;
 mod jobs;
+mod launch_rules;
 mod machine_paths;
 mod native;
 mod provenance;

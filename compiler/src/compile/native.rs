@@ -20,8 +20,8 @@ use cubinder_source::diagnostic::Diagnostic;
 use rayon::prelude::*;
 
 use super::jobs::{CompileJobs, Job, PluginJobs, UnitJob};
+use super::launch_rules::launch_rules;
 use super::provenance;
-use super::units::launch_rules;
 use crate::check_plugins::CheckedPlugin;
 use crate::errors::{LostAttribute, NotADeviceFunction, RenamedPtx};
 use crate::pack::{CompiledCode, CompiledUnit};

@@ -23,9 +23,10 @@ use indicatif::ProgressBar;
 
 use super::inputs::Inputs;
 use super::jobs::{self, CompileJobs, CompiledJob, Job, PluginJobs, UnitJob};
+use super::launch_rules::launch_rules;
 use super::{explain, machine_paths, native, provenance};
 use crate::check_plugins::CheckedPlugin;
-use crate::errors::{ClustersDiffer, UnreadableCode};
+use crate::errors::ClustersDiffer;
 use crate::pack::{CompiledCode, CompiledPlugin, CompiledUnit};
 use crate::project::Plan;
 
@@ -350,19 +351,4 @@ fn check_code(
     };
     verify::check_code(&verify::CodeCheck { unit, launch, args, signature, target, kernel, rules })?;
     Ok(rules)
-}
-
-/// What a code object demands of the launch.
-pub(super) fn launch_rules(
-    unit: &Unit,
-    code: &CompiledKernel,
-    label: &'static str,
-) -> Result<LaunchRules, Diagnostic> {
-    let target = code.object.target;
-    let unreadable = |error: String| {
-        let span = unit.kernel_span.clone();
-        Diagnostic::from(UnreadableCode { target: target.to_string(), error, span, label })
-    };
-    let raw = code.object.raw().map_err(|error| unreadable(error.to_string()))?;
-    cubin::launch_rules(target, &raw, &code.symbol).map_err(|error| unreadable(error.to_string()))
 }

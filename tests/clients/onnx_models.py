@@ -1,9 +1,8 @@
-"""Writes the models of the `onnx` package's own tests into a folder: those that it ships as files, and those of its node tests, which it makes.
+"""Writes the models of the `onnx` package's tests (shipped files and generated node tests) into a folder.
 
     python3 onnx_models.py FOLDER
 
-Prints how many there are. A name is that of the test.
-"""
+Prints their number. A file is named after its test."""
 
 import os
 import sys

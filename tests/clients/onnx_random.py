@@ -1,10 +1,9 @@
-"""Writes random models into a folder, each twice: NAME.onnx with plugin nodes in it, as an exporter writes it, and NAME.inferred.onnx with
-what `onnx.shape_inference` finds out of its twin, in which the standard's operators stand in the place of the plugins.
+"""Writes random models: NAME.onnx with plugin nodes, and NAME.inferred.onnx from `onnx.shape_inference` of a twin with
+standard operators.
 
     python3 onnx_random.py FOLDER COUNT SEED
 
-Prints how many nodes of each operator there are, as JSON.
-"""
+Prints the number of nodes per operator as JSON."""
 
 import collections
 import json
@@ -22,7 +21,7 @@ REDUCE = "ReduceSum ReduceMean ReduceMax ReduceL2 ReduceProd ReduceLogSumExp".sp
 
 
 class Maker:
-    """A model that grows node by node; a node that ONNX refuses is left out."""
+    """A model that grows by one node at a time; skips nodes that ONNX rejects."""
 
     def __init__(self, rng):
         self.rng = rng
@@ -61,7 +60,7 @@ class Maker:
             return False
         values = {value.name: value for value in [*found.graph.value_info, *found.graph.output]}
         made = [values[name].type for name in twin.output if name in values]
-        # ONNX lets some negative extents through.
+        # ONNX accepts some negative extents.
         extents = [dim.dim_value for type in made for dim in type.tensor_type.shape.dim]
         if not all(type.HasField("tensor_type") for type in made) or min(extents, default=0) < 0:
             return False
@@ -83,7 +82,7 @@ class Maker:
 
     def pick(self, wanted=lambda type, dims: True):
         names = [n for n in self.known if (d := self.dims(n)) is not None and wanted(self.type(n), d)]
-        # What was made last is more often taken: chains become longer.
+        # Prefers recent tensors, for longer chains.
         names = names[-4:] + names
         return self.rng.choice(names) if names else None
 
@@ -101,7 +100,7 @@ def axis(rng, rank):
 
 
 def steps(m):
-    """One random node; false where nothing fits."""
+    """Adds one random node; returns false if no operator fits."""
     rng, make = m.rng, helper.make_node
     x = m.pick(is_float)
     if x is None:
@@ -207,7 +206,7 @@ def steps(m):
         return node("Split", [x], outputs, axis=place, **more)
 
     def slice_():
-        # onnx 1.23 ends the process for a negative step over nothing.
+        # onnx 1.23 crashes on a negative step over an empty tensor.
         source = m.pick(lambda type, dims: len(dims) > 0 and 0 not in dims)
         if source is None:
             return False
@@ -356,7 +355,7 @@ def steps(m):
         pads = [rng.randint(0, 2) for _ in range(2 * count)]
         own = {"plugin_namespace": "sample", "plugin_version": "1", "aot": 1}
         mine = make("circ_pad_plugin", [x], [y], domain="sample", pads=pads, **own)
-        # The plugin's pairs begin with the last dimension.
+        # The plugin lists its pairs from the last dimension.
         front, back = [0] * rank, [0] * rank
         for place in range(count):
             front[rank - 1 - place], back[rank - 1 - place] = pads[2 * place], pads[2 * place + 1]

@@ -1,11 +1,9 @@
-"""An application of TensorRT-RTX in miniature: loads plugin libraries, parses ONNX models, builds engines. No GPU is needed.
+"""A minimal TensorRT-RTX application, independent of Cubinder, without a GPU.
 
     python3 registry.py < steps.json
 
-Knows nothing of Cubinder. Reads a JSON list of steps, each an object whose `do` names one of the functions below and whose
-other members are its arguments; prints the list of their answers as one line of JSON, and nothing else. TensorRT's log
-goes into the answers: each step's are those lines that came during it.
-"""
+Reads a JSON list of steps: `do` names a method below, other members are its arguments. Prints a JSON list of answers in
+one line, each with TensorRT's log lines of its step."""
 
 import json
 import os
@@ -15,7 +13,6 @@ import onnx
 import tensorrt_rtx_bindings as trt
 from onnx import TensorProto, helper
 
-# The networks that are built here and run on GPUs.
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../xtask/python"))
 import networks  # noqa: E402
 import write_model  # noqa: E402
@@ -29,7 +26,7 @@ TYPES = {
 
 
 class Log(trt.ILogger):
-    """Keeps what TensorRT says."""
+    """Collects TensorRT's log."""
 
     def __init__(self):
         trt.ILogger.__init__(self)
@@ -42,13 +39,12 @@ class Log(trt.ILogger):
 class Application:
     def __init__(self):
         self.log = Log()
-        # The first builder's logger is the one that plugin libraries find.
         self.builder = trt.Builder(self.log)
         self.registry = trt.get_plugin_registry()
         self.handles = {}
 
     def load(self, path):
-        """Loads a library; says whether the registry took it."""
+        """Loads a library; returns whether the registry accepted it."""
         handle = self.registry.load_library(path)
         if handle is not None:
             self.handles[path] = handle
@@ -59,20 +55,18 @@ class Application:
         return {}
 
     def creators(self):
-        """Every creator that the process has now, as namespace::name version."""
+        """Returns every registered creator as namespace::name version."""
         names = [f"{c.plugin_namespace}::{c.name} {c.plugin_version}" for c in self.registry.all_creators]
         return {"creators": sorted(names)}
 
     def mapped(self, part):
-        """The mappings of this process whose path holds `part`."""
+        """Returns the mappings of this process whose path contains `part`."""
         with open("/proc/self/maps") as maps:
             return {"mappings": [line.strip() for line in maps if part in line]}
 
     def model(self, path, nodes, type="f32", shape=(4, 4)):
-        """Writes an ONNX model: `nodes` from x to y one after the other, each [op, name, attributes].
-
-        An attribute {"tensor": type, "values": [...]} is a TENSOR.
-        """
+        """Writes an ONNX chain of `nodes` from x to y, each [op, name, attributes]. {"tensor": type, "values": [...]}
+        is a TENSOR."""
         made = []
         names = ["x", *(f"t{i}" for i in range(1, len(nodes))), "y"]
         for i, (op, name, attributes) in enumerate(nodes):
@@ -80,7 +74,7 @@ class Application:
                 op, [names[i]], [names[i + 1]], name=name, domain="sample", plugin_namespace="sample", plugin_version="1"
             )
             for key, value in attributes.items():
-                # The type is said where the value is an empty list, which has none.
+                # An empty list has no element type.
                 kind = onnx.AttributeProto.INTS if value == [] else None
                 if isinstance(value, dict):
                     element = getattr(TensorProto, value["tensor"])
@@ -98,9 +92,8 @@ class Application:
         return {}
 
     def network(self, path, inputs, nodes, outputs):
-        """Writes an ONNX model of any form: `inputs` and `outputs` each [name, type, shape], `nodes` each [op, inputs, outputs,
-        attributes] of the domain `sample`. A node is called as its first output. The op `Constant` is ONNX's: a tensor of a `type`, a
-        `shape` and `values`."""
+        """Writes an ONNX model: `inputs` and `outputs` are [name, type, shape], `nodes` are [op, inputs, outputs,
+        attributes] of the domain `sample`. The op `Constant` is ONNX's."""
         made = []
         for op, names, results, attributes in nodes:
             if op == "Constant":
@@ -122,8 +115,7 @@ class Application:
         return {}
 
     def shapes(self, op, attributes, inputs, outputs):
-        """Has TensorRT's ONNX parser read a model of one node with `inputs`, each [name, shape]; gives the shapes of its
-        outputs."""
+        """Returns the output shapes of a model of one node with `inputs`, each [name, shape]."""
         names = [f"o{i}" for i in range(outputs)]
         node = helper.make_node(
             op, [name for name, _ in inputs], names, name=op, domain="sample", plugin_namespace="sample", plugin_version="1"
@@ -143,7 +135,7 @@ class Application:
         return {"ok": True, "shapes": [list(network.get_output(i).shape) for i in range(outputs)]}
 
     def parse(self, onnx):
-        """Has TensorRT's ONNX parser read a model; gives the network's outputs, each with its name, type and shape."""
+        """Returns name, type and shape of a model's outputs."""
         made = self._network(onnx)
         if made is None:
             return {"ok": False}
@@ -152,13 +144,12 @@ class Application:
         return {"ok": True, "outputs": [[one.name, one.dtype.name, list(one.shape)] for one in found]}
 
     def supports(self, names):
-        """Which operators the parser has of its own."""
+        """Returns the operators that the parser supports natively."""
         parser = trt.OnnxParser(self.builder.create_network(0), self.log)
         return {"names": [name for name in names if parser.supports_operator(name)]}
 
     def build(self, onnx, output=None, profile=None, profiles=(), serialize=(), aliases=False):
-        """Builds an engine and writes it; `profile` is the smallest, best and largest shape of the input x. `profiles` are of
-        networks with other inputs: each a map from an input's name to such shapes, or to {"values": [...]} of a shape input."""
+        """Builds an engine; profiles are min, opt and max shapes, or {"values": [...]}."""
         made = self._network(onnx)
         if made is None:
             return {"ok": False}
@@ -194,7 +185,7 @@ class Application:
         return {}
 
     def build_network(self, onnx, output, network, profiles, serialize=()):
-        """Builds an engine of a network of `networks.py`; each profile is `MIN:OPT:MAX` of every input."""
+        """Each profile is `MIN:OPT:MAX` for every input."""
         found = networks.NETWORKS[network]
         made = self._network(onnx)
         if made is None:
@@ -225,9 +216,9 @@ class Application:
         return config
 
     def _network(self, path):
-        """The network and its parser, which must outlive it; None where the parser refuses the model."""
+        """Returns the network and its parser, which must outlive it; None if the parser rejects the model."""
         network = self.builder.create_network(0)
-        # Networks without a name are counted, and the number is in the plan.
+        # TensorRT numbers unnamed networks, and the number is in the plan.
         network.name = "graph"
         parser = trt.OnnxParser(network, self.log)
         with open(path, "rb") as file:
@@ -244,7 +235,7 @@ def main():
         answers.append({**answer, "log": application.log.lines[start:]})
     print(json.dumps(answers))
     sys.stdout.flush()
-    # The interpreter's own end would destroy the builder after TensorRT's library is gone.
+    # At interpreter exit the builder would be destroyed after TensorRT's library is unloaded.
     os._exit(0)
 
 

@@ -1,10 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A plugin library that plants faults, to prove that the oracle finds them. Without a fault it behaves as the real one:
-// `circ_pad_plugin`, `elemwise_add_plugin`, `everything_plugin`, `attributes_plugin` and the creator `Kernel` that an engine names.
-// The first two have no kernel, so every enqueue fails as it does without a driver.
-//
-// The environment variable `ORACLE_FAULT` names the fault. Each name stands below, where the fault is planted.
+// A plugin library with planted faults (`ORACLE_FAULT`), which proves that the oracle finds them. Two plugins have no
+// kernel, so every enqueue fails as without a driver.
 #include "broken_attributes.hpp"
 #include "broken_everything.hpp"
 
@@ -19,7 +16,6 @@
 namespace
 {
 
-// 0 for circ_pad_plugin, 1 for elemwise_add_plugin.
 struct Model
 {
     int32_t op{0};
@@ -85,10 +81,9 @@ struct Model
 
 std::atomic<int32_t> gCounter{0};
 int32_t gRacing = 0;
-// What a clone shares with its original where that fault is planted.
 std::shared_ptr<Model> gShared;
 
-// Between the interfaces and the plugin, because one override in the plugin would answer for all of them.
+// A base class, because one override in the plugin would serve both interfaces.
 class Root : public IPluginV3
 {
 public:
@@ -359,7 +354,7 @@ public:
         {
             std::abort();
         }
-        // Two answers by turns where they move: the older one is wiped.
+        // Under "fields move" two answers alternate and the older one is wiped.
         size_t const turn = fault("fields move") ? mTurn++ % 2 : 0;
         std::fill(mBytes[1 - turn].begin(), mBytes[1 - turn].end(), uint8_t{0});
         std::vector<uint8_t>& bytes = mBytes[turn];
@@ -595,7 +590,7 @@ EXPORTED void setLoggerFinder(ILoggerFinder* finder)
     gFinder = finder;
     if (fault("stays mapped"))
     {
-        // A thread_local with a destructor keeps the library until its thread ends.
+        // A thread_local with a destructor keeps the library loaded until its thread exits.
         static thread_local Resident resident;
         asm volatile("" : : "r"(&resident));
     }

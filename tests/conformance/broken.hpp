@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: what both plugins with planted faults need: the fault that is asked for, words in the log, a checksum.
+// Owns: the fault selection, logging and checksums that both faulty plugins share.
 #pragma once
 
 #include "versions.hpp"

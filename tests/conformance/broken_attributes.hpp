@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The creator of `tests/data/run/attributes.toml`, by hand, with faults to be planted. What it creates is never built.
+// A handwritten creator of `tests/data/run/attributes.toml` with planted faults. Its plugins are never built.
 #pragma once
 
 #include "broken_everything.hpp"
@@ -66,7 +66,7 @@ private:
     struct Kind
     {
         char const* name;
-        // i: integer, f: float, b: boolean, s: text, o: octets.
+        // i: integer, f: float, b: boolean, s: string, o: bytes.
         char holds;
         bool isList;
         int32_t width;
@@ -88,7 +88,6 @@ private:
         return nullptr;
     }
 
-    // The number of that index; false where the type holds none.
     static bool number(PluginField const& field, int32_t index, bool isFloat, double& value)
     {
         auto const* at = static_cast<uint8_t const*>(field.data);

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// `everything_plugin` of `general_cases.cpp`, by hand, with faults to be planted. Above a driver it queues the steps of
+// A handwritten `everything_plugin` with planted faults. With a driver it queues the steps of
 // `tests/data/conformance/everything.toml`.
 #pragma once
 
@@ -16,17 +16,16 @@
 namespace
 {
 
-// What a node of it is: two attributes, then what was configured.
 struct EverythingNode
 {
     static constexpr int32_t kMAGIC = 0x45564552;
 
     int32_t level{0};
     int32_t seed{0};
-    // Type of x, format of x; -1 before there is one.
+    // Type and format of x; -1 before configuration.
     int32_t type{-1};
     int32_t format{-1};
-    // Elements of the greatest x, for the workspace.
+    // Elements of the largest x, for the workspace.
     int32_t most{0};
 
     // [magic, level, seed, type, format, most, checksum]
@@ -56,7 +55,6 @@ struct EverythingNode
         isLayout = isLayout || (position == 2 && (layout == 0 || layout == 8) && fault("output format free"));
         return found == expected && isLayout;
     }
-    // Bytes of the first scratch buffer, rounded up.
     size_t partialBytes() const
     {
         size_t const bytes = 4 * ((static_cast<size_t>(most) + 3) / 4);
@@ -68,7 +66,6 @@ struct EverythingNode
     }
 };
 
-// The driver, where there is one.
 struct EverythingDriver
 {
     int32_t (*context)(void**){nullptr};
@@ -108,7 +105,7 @@ struct EverythingDriver
         }
     }
 
-    // Loads the kernels, of PTX that nobody compiles: only a driver that stands in takes it.
+    // Loads the kernels from invalid PTX, which only the stand-in driver accepts.
     bool ready()
     {
         static char const* const names[] = {"collectIfLi1EE", "collectIfLi4EE", "collectI6__halfLi1EE", "collectI6__halfLi4EE",
@@ -150,7 +147,7 @@ EverythingDriver& everythingDriver()
     return driver;
 }
 
-// Between the interfaces and the plugin, because one override in the plugin would answer for all of them.
+// A base class, because one override in the plugin would serve both interfaces.
 class EverythingBuild : public oracle::BuildInterface
 {
 };
@@ -166,7 +163,7 @@ public:
     {
     }
 
-    // The plugin that an engine keeps in these fields, or null where they hold another one.
+    // Null for another plugin's fields.
     static IPluginV3* load(PluginFieldCollection const* fields)
     {
         bool const isOne = fields != nullptr && fields->fields != nullptr && fields->nbFields == 1 && fields->fields[0].name != nullptr
@@ -397,7 +394,7 @@ public:
     }
 
 private:
-    // Arithmetic that gives null for null.
+    // Propagates null.
     struct Sums
     {
         IExprBuilder& builder;
@@ -451,7 +448,7 @@ int32_t Everything::enqueue(PluginTensorDesc const* in, PluginTensorDesc const* 
     void* workspace, cudaStream_t stream) noexcept
 {
     EverythingDriver& driver = everythingDriver();
-    std::string const copy = mKeep; // No memory where it is empty.
+    std::string const copy = mKeep; // Does not allocate if empty.
     if ((!mIsShaped && !fault("runs without shapes")) || !driver.ready())
     {
         return refuse("no shapes, or no driver");

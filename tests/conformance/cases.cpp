@@ -8,8 +8,7 @@
 namespace oracle
 {
 
-// `Kernel2` for an engine that carries its code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan
-// that carries the code library.
+// `Kernel2` for code in fields; `Kernel-` and 16 digits of the bundle's digest for a plan with the library.
 std::string cubinderCoreFault(Identity const& core)
 {
     if (core.version != "2" || core.space != "cubinder")
@@ -114,7 +113,7 @@ Facts elemwiseAdd()
     return facts;
 }
 
-// In place: the output is the input's memory. Single precision also with the channels last.
+// In place: the output shares the input's memory. Single precision also supports channels-last.
 Facts elemwiseAddInPlace()
 {
     Facts facts;
@@ -137,12 +136,11 @@ Facts elemwiseAddInPlace()
     facts.shape = {10, 3, 32, 32};
     facts.output = [](Shape const& x, std::vector<int32_t> const&) { return x; };
     facts.coreFault = cubinderCoreFault;
-    // What is added takes no time.
     facts.alike = {{facts.attributes(), facts.attributes()}, {facts.attributes(), facts.attributesOf({-3})}};
     return facts;
 }
 
-// As many rows as there are elements that are not zero, and how many that is. It has no attribute.
+// As many rows as nonzero elements, and their count. No attributes.
 Facts nonZero()
 {
     constexpr uint64_t kALIGNMENT = 256;
@@ -164,7 +162,6 @@ Facts nonZero()
         int64_t const count = elementsOf(node.inputs[0]);
         return std::vector<SizeBound>{{1, count / 2, count}};
     };
-    // A number for each part of the tensor, which is of whole tiles.
     facts.workspace = [](Combination const&, Given const& most) {
         int64_t const count = std::max<int64_t>(elementsOf(most.inputs[0]), 1);
         int64_t const part = (count + kPARTS * kTILE - 1) / (kPARTS * kTILE) * kTILE;
@@ -176,7 +173,7 @@ Facts nonZero()
     return facts;
 }
 
-// The hand-written plugin of `tests/reference-plugin`: one creator for building and running, float32 only.
+// The handwritten plugin of `tests/reference-plugin`: one creator for build and runtime, float32 only.
 Facts reference()
 {
     Facts facts = circPad();

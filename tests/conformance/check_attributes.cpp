@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Attributes of every kind, as TensorRT's ONNX parser and other callers of a creator pass them, and each way to be wrong. The plugin is
-// that of `tests/data/run/attributes.toml`: a node whose `show` is 1 is refused, and the message says every value.
+// Attributes of every kind, valid and invalid. The plugin of `tests/data/run/attributes.toml` rejects a node whose
+// `show` is 1 with a message that contains every value.
 #include "check_library.hpp"
 #include "subject.hpp"
 
@@ -30,7 +30,6 @@ struct Kind
     char const* name;
     Holds holds;
     bool isList;
-    // Bytes of one number.
     size_t width;
 };
 
@@ -60,10 +59,10 @@ Field text(char const* name, std::string const& bytes)
     return of(name, PluginFieldType::kCHAR, std::vector<char>(bytes.begin(), bytes.end()));
 }
 
-// Every field that says one value of that kind: 77, 0.75 or `hello`.
+// Every field that encodes one value of that kind: 77, 0.75 or `hello`.
 std::vector<Field> good(Kind const& kind)
 {
-    constexpr auto kINT64 = static_cast<PluginFieldType>(10); // no name in every release
+    constexpr auto kINT64 = static_cast<PluginFieldType>(10); // some releases lack the name
     switch (kind.holds)
     {
     case Holds::kINTEGERS:
@@ -78,7 +77,6 @@ std::vector<Field> good(Kind const& kind)
     return {};
 }
 
-// What the message that shows the values has in it.
 std::string shown(Kind const& kind)
 {
     switch (kind.holds)

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Creation, and the interfaces of what was created.
+// Creation, and the interfaces of created plugins.
 #include "subject.hpp"
 #include "versions.hpp"
 
@@ -63,7 +63,7 @@ void checkInterfaces(Subject const& subject)
         }
     });
     subject.check("dynamic_cast is answered", [&](Probe& probe) {
-        // With a null type_info pointer in the vtable this crashes. Null is a good answer, the object itself too.
+        // A null type_info pointer in the vtable crashes here. Null and the object are both valid answers.
         Owned plugin = subject.create(probe);
         IPluginCapability* build = plugin->getCapabilityInterface(PluginCapabilityType::kBUILD);
         auto* cast = dynamic_cast<nvinfer1::IPluginV3OneBuild*>(build);
@@ -80,7 +80,6 @@ void checkInterfaces(Subject const& subject)
     });
 }
 
-// Refused by createPlugin, or, where the rule needs the rank, by what asks for types, shapes or the configuration.
 bool isRefused(Subject const& subject, Probe& probe, Refusal const& refusal)
 {
     Collection const collection(refusal.fields);
@@ -93,7 +92,6 @@ bool isRefused(Subject const& subject, Probe& probe, Refusal const& refusal)
     {
         return false;
     }
-    // Late refusals are about the rank: it is the case's own.
     return subject.outputShapes(probe, *plugin, subject.facts.given()) != 0
         || subject.configure(probe, *plugin, subject.tensors().all()) != 0;
 }
@@ -117,7 +115,8 @@ void checkCreation(Subject const& subject)
         {
             return;
         }
-        // What the ONNX parser passes for `[]`: length 0, null. A scalar attribute must refuse it, a list may take it.
+        // The ONNX parser passes `[]` as length 0 with a null pointer. Scalar attributes must reject it, lists may
+        // accept it.
         Collection const collection(facts.attributesOf({}));
         Owned plugin(subject.op.createPlugin("node", collection.get(), TensorRTPhase::kBUILD));
         bool const isList = facts.attributesFor(1).front().empty();
@@ -154,7 +153,7 @@ void checkCreation(Subject const& subject)
         auto const phase = isRuntime ? TensorRTPhase::kRUNTIME : TensorRTPhase::kBUILD;
         subject.check(std::string("impossible collections are refused, ") + (isRuntime ? "running" : "building"),
             [&](Probe& probe) {
-                // An application that makes a node without attributes by itself may have no collection either.
+                // An application may pass no collection for a node without attributes.
                 bool const isEnough = !isRuntime && facts.attributes().empty();
                 probe.at("a null collection");
                 Owned const plain(subject.op.createPlugin("node", nullptr, phase));

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Damaged engines: every change to the fields makes createPlugin(kRUNTIME) return null, with an error in the log.
+// Damaged engines: for every change to the fields, createPlugin(kRUNTIME) returns null and logs an error.
 #include "subject.hpp"
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using nvinfer1::TensorRTPhase;
 namespace
 {
 
-// Every byte of a short field. Of a long one every byte at both ends, where the structure is, and a sample of what lies between.
+// Damages every byte of a short field; of a long field both ends and a sample of the middle.
 constexpr size_t kSHORT = 2048;
 constexpr size_t kENDS = 96;
 constexpr size_t kSAMPLE = 96;
@@ -69,7 +69,8 @@ void eachField(Bench const& bench, std::function<void(size_t, std::string const&
     }
 }
 
-//! Whether a record of what made a node begins there (`bundle/src/provenance.rs`): what comes before is a whole node without one.
+//! Whether a provenance record (`bundle/src/provenance.rs`) begins here: the bytes before it are a complete node
+//! without one.
 bool beginsSection(std::vector<uint8_t> const& bytes, size_t at)
 {
     static constexpr std::string_view kMAGIC{"\x93" "CUBSEC\n", 8};
@@ -101,7 +102,7 @@ void checkDamage(Subject const& subject)
         Bench const bench = prepare(subject, probe);
         eachField(bench, [&](size_t which, std::string const& name) {
             int32_t const length = bench.fields[which].length;
-            // One more element lies in memory that belongs to the collection, so reading it is no fault of its own.
+            // Still inside the collection's memory, so reading it is safe.
             size_t const size = elementSize(bench.fields[which].type);
             for (int32_t other : {0, 1, length / 2, length - 1, length + 1, -1, INT32_MIN})
             {
@@ -121,7 +122,7 @@ void checkDamage(Subject const& subject)
         eachField(bench, [&](size_t which, std::string const& name) {
             auto const length = static_cast<size_t>(bench.fields[which].length);
             Fields damaged = bench.fields;
-            // From the end on: what is cut off is cut off in memory too.
+            // From the end, because truncation also truncates the memory.
             std::vector<size_t> lengths = positions(subject, length);
             std::reverse(lengths.begin(), lengths.end());
             for (size_t shorter : lengths)

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Clones, and what an engine keeps: serialized fields, stable, complete, and loaded again.
+// Clones and serialized fields: stable, complete and loadable.
 #include "subject.hpp"
 
 #include <algorithm>
@@ -184,7 +184,7 @@ void checkRoundTrip(Subject const& subject)
         auto collection = std::make_unique<Collection>(fields);
         Owned loaded(loader.createPlugin("node", collection->get(), TensorRTPhase::kRUNTIME));
         probe.need(loaded != nullptr, "a refusal", "a plugin");
-        // Overwrites what the plugin was given before it goes back to the allocator.
+        // Overwrites the plugin's input before freeing it.
         for (int32_t i = 0; i < collection->get()->nbFields; ++i)
         {
             auto const& field = collection->get()->fields[i];
@@ -224,7 +224,7 @@ void checkRoundTrip(Subject const& subject)
         } while (std::next_permutation(order.begin(), order.end()));
     });
     subject.check("destroyed in place, and destroyed and freed", [&](Probe& probe) {
-        // Slot 2 ends the object and leaves its memory, slot 3 frees it as well. What slot 2 leaves is lost here.
+        // Slot 2 destroys the object without freeing it, slot 3 frees it too. This memory is leaked.
         Owned plugin = subject.create(probe);
         IPluginV3* clone = cloneOf(probe, *plugin).release();
         clone->~IPluginV3();

@@ -1,8 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The headers that the oracle is compiled against: sizes, offsets and slots are the numbers that Cubinder is written to (`runtime-plugin/abi`,
-// measured on NVIDIA's binaries of TensorRT 10.15 to 11.4 and TensorRT-RTX 1.3 to 1.7). So what passes with these headers holds for
-// releases whose headers are not at hand, as long as they keep the numbers.
+// Compares the headers' layout with the numbers in `runtime-plugin/abi`, measured on binaries of TensorRT 10.15 to 11.4
+// and TensorRT-RTX 1.3 to 1.7. If they match, results extend to releases without available headers.
 #include "check_library.hpp"
 #include "quick.hpp"
 #include "versions.hpp"
@@ -26,7 +25,7 @@ static_assert(offsetof(DynamicPluginTensorDesc, max) == 160 && offsetof(DynamicP
 static_assert(sizeof(DimsExprs) == 72 && sizeof(PluginField) == 24 && sizeof(PluginFieldCollection) == 16);
 static_assert(sizeof(InterfaceInfo) == 16 && std::is_trivially_copyable_v<InterfaceInfo>);
 
-// Where a virtual method lies in its vtable: in the Itanium C++ ABI a pointer to it is the offset plus 1.
+// The vtable offset of a virtual method: in the Itanium C++ ABI a pointer to it is the offset plus 1.
 template <class M>
 uint64_t slot(M method)
 {
@@ -38,7 +37,6 @@ uint64_t slot(M method)
 
 #if ORACLE_HAS_QUICK
 
-// Where `mImpl` lies, which is protected: a vptr stands before it, because the destructor is virtual.
 template <class Wrapper>
 struct Opened final : Wrapper
 {
@@ -77,7 +75,7 @@ void checkQuickLayout(Report& report)
         expect("getNbSupportedFormatCombinations", slot(&Build::getNbSupportedFormatCombinations), 7);
         expect("getSupportedFormatCombinations", slot(&Build::getSupportedFormatCombinations), 8);
         expect("getNbOutputs", slot(&Build::getNbOutputs), 9);
-        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
+        // TensorRT before 10.3 lacks it, so `versions.hpp` declares it.
         expect("getAliasedInput", slot(&Build::getAliasedInput), 10);
         expect("getValidTactics", slot(&Build::getValidTactics), 11);
         expect("getNbTactics", slot(&Build::getNbTactics), 12);
@@ -143,7 +141,6 @@ void checkLayout(Report& report)
         expect("getTimingCacheID", slot(&BuildInterface::getTimingCacheID), 12);
         expect("getFormatCombinationLimit", slot(&BuildInterface::getFormatCombinationLimit), 13);
         expect("getMetadataString", slot(&BuildInterface::getMetadataString), 14);
-        // TensorRT before 10.3 lacks it: `versions.hpp` declares it then.
         expect("getAliasedInput", slot(&BuildInterface::getAliasedInput), 15);
         expect("setTactic", slot(&IPluginV3OneRuntime::setTactic), 4);
         expect("onShapeChange", slot(&IPluginV3OneRuntime::onShapeChange), 5);
@@ -156,7 +153,7 @@ void checkLayout(Report& report)
         expect("isConstant", slot(&apiv::VDimensionExpr::isConstant), 2);
         expect("getConstantValue", slot(&apiv::VDimensionExpr::getConstantValue), 3);
         expect("isSizeTensor", slot(&apiv::VDimensionExpr::isSizeTensor), 4);
-        // The loggers got a base class with TensorRT 11 and TensorRT-RTX 1.5.
+        // Loggers have a base class since TensorRT 11 and TensorRT-RTX 1.5.
         bool const hasBase = std::is_base_of_v<IVersionedInterface, ILogger>;
         expect("log", slot(&ILogger::log), hasBase ? 4 : 0);
         expect("findLogger", slot(&ILoggerFinder::findLogger), hasBase ? 4 : 0);

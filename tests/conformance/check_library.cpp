@@ -44,7 +44,6 @@ size_t mappingsOf(std::string const& path)
     return count;
 }
 
-// Puts a copy of a file into the folder for temporary files; deletes it at the end of the scope.
 class TemporaryCopy
 {
 public:
@@ -78,8 +77,7 @@ public:
 
 std::string const kSTRANGE = "no_such_field";
 
-// Fields that mean nothing to any creator: refused or not, the library has to survive them. With `logger`, a refusal has
-// to say why.
+// The library must survive any fields. With `logger`, a rejection must log its reason.
 void askStrangely(Probe& probe, Creator& creator, Logger* logger = nullptr)
 {
     Field bytes;
@@ -179,7 +177,6 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
             Identity const first = identityOf(probe, *creator);
             char const* pointer = creator->getPluginName();
             probe.that(!first.name.empty() && !first.version.empty(), "an empty name or version", "some text");
-            // The parser asks three times.
             for (int32_t i = 0; i < 3; ++i)
             {
                 probe.that(identityOf(probe, *creator) == first, "other names at a later call", first.text());
@@ -209,7 +206,7 @@ void checkLibrary(Report& report, Logger& logger, Finder& finder, Library const&
                 askStrangely(probe, *creator);
             }
         };
-        // Where there is no logger the library may say something on standard error: it is allowed here, and only here.
+        // Without a logger, and only then, the library may print to standard error.
         std::string const before = report.printed();
         probe.at("a finder that finds none");
         finder.hide(true);
@@ -288,7 +285,7 @@ void checkUnloading(Report& report, Finder& finder, std::vector<std::string> con
                 {
                     Library const library(path);
                     library.setLoggerFinder(&finder);
-                    // Also from another thread, which ends before the library goes.
+                    // Also from another thread that exits before the library is closed.
                     Probe own = Probe::forThread();
                     std::thread([&] {
                         for (Creator* creator : library.v3One(own))

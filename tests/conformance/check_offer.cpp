@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What a plugin offers the builder: types, formats, tactics, workspace, ids for the timing cache, outputs in place.
+// What a plugin offers the builder: types, formats, tactics, workspace, timing cache IDs, aliased outputs.
 #include "subject.hpp"
 #include "versions.hpp"
 
@@ -18,13 +18,12 @@ using nvinfer1::TensorFormat;
 namespace
 {
 
-// More than any data type and any format of the headers, so that values of later releases are tried as well.
+// Above every data type and format in the headers, to try values of later releases.
 constexpr int32_t kDATA_TYPES = 16;
 constexpr int32_t kFORMATS = 18;
 constexpr int32_t kNO_TYPE = 99;
 constexpr uint64_t kMOST_WORKSPACE = 64ULL << 30;
 
-// Whether some combination begins with these types, and with these formats where there are any.
 bool begins(std::vector<Combination> const& all, std::vector<int32_t> const& types, std::vector<int32_t> const& formats)
 {
     return std::any_of(all.begin(), all.end(), [&](Combination const& one) {
@@ -33,7 +32,7 @@ bool begins(std::vector<Combination> const& all, std::vector<int32_t> const& typ
     });
 }
 
-// The fewest dimensions of a tensor in that format (`NvInferRuntimeBase.h`); 0 of rows.
+// The minimum rank of a tensor in that format (`NvInferRuntimeBase.h`); 0 for linear.
 int32_t dimensionsOf(int32_t format)
 {
     switch (format)
@@ -46,7 +45,6 @@ int32_t dimensionsOf(int32_t format)
     }
 }
 
-// Every list of `count` data types.
 std::vector<std::vector<int32_t>> lists(int32_t count)
 {
     std::vector<std::vector<int32_t>> all{{}};
@@ -115,8 +113,7 @@ void checkOutputTypes(Subject const& subject)
     });
 }
 
-// Asks about one position, with the combination before it. TensorRT fills in what comes before the position; what follows is not
-// to be read.
+// TensorRT fills in the positions before it; later ones must not be read.
 void askAt(Probe& probe, Subject const& subject, nvinfer1::IPluginV3OneBuild& build, Described all, Combination const& base,
     size_t position)
 {
@@ -290,7 +287,7 @@ void checkWorkspace(Subject const& subject)
                 probe.that(first <= kMOST_WORKSPACE, show(first) + " bytes", "at most 64 GiB");
                 probe.equal("bytes", first, expected);
                 probe.equal("bytes at a second call", static_cast<uint64_t>(subject.workspaceSize(probe, *plugin, all)), expected);
-                // With a data-dependent or aliased node the opt dimensions are -1.
+                // For data-dependent or aliased nodes the opt dimensions are -1.
                 for (auto& desc : all)
                 {
                     std::fill_n(desc.opt.d, desc.opt.nbDims, -1);
@@ -339,7 +336,6 @@ void checkTactics(Subject const& subject)
     });
 }
 
-// The id of a node of that name with these attributes, or an empty text for none.
 std::string idOf(Subject const& subject, Probe& probe, Fields const& attributes, char const* name = "node")
 {
     Collection const collection(attributes);
@@ -379,7 +375,7 @@ void checkTimingId(Subject const& subject)
         }
     });
     subject.check("the id for the timing cache is that of the creation", [&](Probe& probe) {
-        // TensorRT puts shapes, types and formats before it, and may ask at any time.
+        // TensorRT prefixes shapes, types and formats, and may ask at any time.
         std::string const id = idOf(subject, probe, facts.attributes());
         Owned plugin = subject.create(probe);
         auto& build = buildOf(probe, *plugin);

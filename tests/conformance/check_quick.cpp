@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Quick plugins, called as full TensorRT calls the ahead-of-time ones while it builds an engine. One is known by its formulas:
-// `quick_scale_plugin` of `tests/quick-plugin`.
+// Quick plugins, called as full TensorRT calls ahead-of-time plugins during a build.
 #include "check_library.hpp"
 #include "expressions.hpp"
 #include "quick.hpp"
@@ -33,7 +32,6 @@ constexpr int32_t kBLOCK = 128;
 constexpr std::array<Request, 4> kAHEAD_OF_TIME{
     Request::kUNKNOWN, Request::kPREFER_JIT, Request::kPREFER_AOT, Request::kSTRICT_AOT};
 
-// A class that is none of the library's, for `dynamic_cast`.
 class OtherExpression final : public ISymExpr
 {
 public:
@@ -87,7 +85,6 @@ IPluginV3QuickRuntime& quickRuntime(Probe& probe, IPluginV3& plugin)
     return quickCapability<IPluginV3QuickRuntime>(probe, plugin, PluginCapabilityType::kRUNTIME, "PLUGIN_V3QUICK_RUNTIME");
 }
 
-// A node of the plugin: `x` of two extents, the output of twice as many rows, and the output in the memory of `x`.
 struct QuickNode
 {
     std::vector<DynamicPluginTensorDesc> inOut;
@@ -110,7 +107,7 @@ struct QuickNode
     }
 };
 
-// What a launch comes to for an input of `a` times `b`: the seven launch parameters, then the scalars.
+// Seven launch parameters, then the scalars.
 std::vector<int64_t> expectedLaunch(int64_t block, int64_t tactic, int64_t a, int64_t b)
 {
     int64_t const count = a * b;
@@ -118,7 +115,7 @@ std::vector<int64_t> expectedLaunch(int64_t block, int64_t tactic, int64_t a, in
     return {blocks, a, 2, block, 3, 4, 16 * b, count, a, tactic};
 }
 
-// One `getLaunchParams`, which may be read as long as the plugin lives.
+// Valid as long as the plugin.
 struct Launched
 {
     Calls calls;
@@ -139,7 +136,6 @@ struct Launched
         code = build.getLaunchParams(&input, node.inOut.data(), 1, 2, &params, &scalars, expressions);
     }
 
-    // What it comes to for these extents.
     std::vector<int64_t> evaluated(Probe& probe, Expressions const& expressions, std::vector<int64_t> const& extents)
     {
         std::vector<int64_t> values;
@@ -167,7 +163,6 @@ DimsExprs symbolicInput(Expressions& expressions)
     return dims;
 }
 
-// The one quick plugin whose semantics are known, and where its checks go.
 class QuickSubject
 {
 public:
@@ -196,7 +191,6 @@ public:
         return Owned(mCreator->createPlugin("node", "sample", collection.get(), TensorRTPhase::kBUILD, request));
     }
 
-    // Whether what follows `act` is an error that says `words`.
     void expectError(Probe& probe, std::string const& words, std::function<bool()> const& refuses) const
     {
         mLogger->take();
@@ -241,7 +235,7 @@ void checkQuickCreation(QuickSubject const& subject)
         quickRuntime(probe, *plugin);
         auto const unknown = static_cast<PluginCapabilityType>(3);
         probe.that(plugin->getCapabilityInterface(unknown) == nullptr, "an unknown capability", "null");
-        // The parser asks for both about a dozen times.
+        // The parser requests both about a dozen times.
         for (int32_t i = 0; i < 12; ++i)
         {
             for (auto type : {PluginCapabilityType::kCORE, PluginCapabilityType::kBUILD, PluginCapabilityType::kRUNTIME})
@@ -315,7 +309,7 @@ void checkQuickFormats(QuickSubject const& subject)
         probe.need(build.getNbSupportedFormatCombinations(node.inOut.data(), 1, 2) == 2, "another number", "2");
         for (int32_t wanted : {2, 1})
         {
-            // Room for all, of which the rest has to stay as it is.
+            // The surplus elements must stay unchanged.
             PluginTensorDesc const canary{Dims{-1, {}}, DataType::kE8M0, TensorFormat::kDLA_HWC4, 3.0F};
             std::vector<PluginTensorDesc> room(9, canary);
             int32_t const code
@@ -344,7 +338,7 @@ void checkQuickLaunch(QuickSubject const& subject)
         auto& build = quickBuild(probe, *plugin);
         Expressions expressions(2);
         DimsExprs const input = symbolicInput(expressions);
-        // All are read after the last call, as an engine is built.
+        // All are read after the last call, as during a build.
         Launched launches[3];
         for (int32_t tactic : {0, 1, 2})
         {
@@ -506,7 +500,6 @@ void checkQuickLife(QuickSubject const& subject)
     });
 }
 
-// What every quick creator has to stand, whatever it makes. Tells who it is.
 void checkQuickCreator(Probe& probe, Logger& logger, QuickCreator& creator, Identity& first)
 {
     first = quickIdentity(probe, creator);

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The runtime capability, as far as it goes without a GPU.
+// The runtime capability without a GPU.
 #include "subject.hpp"
 
 #include <set>
@@ -13,7 +13,6 @@ using nvinfer1::PluginTensorDesc;
 namespace
 {
 
-// What a plugin of an engine and its copy in an execution context look like.
 struct Attached
 {
     Owned loaded;
@@ -92,7 +91,7 @@ void checkAttaching(Subject const& subject)
     subject.check("setTactic refuses what was never offered", [&](Probe& probe) {
         Attached attached = attach(subject, probe);
         std::set<int32_t> const offered(attached.tactics.begin(), attached.tactics.end());
-        // INT32_MAX, which leaves the choice open, means what 0 means: an engine may hold it for a node to which one variant is left.
+        // INT32_MAX leaves the choice open, as 0 does: an engine may store it for a node with one remaining variant.
         for (int32_t tactic : {-1, 123456789, INT32_MAX - 1, INT32_MIN})
         {
             if (offered.count(tactic) == 0)
@@ -117,7 +116,7 @@ void checkRunning(Subject const& subject)
         int32_t const first = shapeChange(subject, attached, node);
         if (first != 0)
         {
-            // Right without a driver, where the code has to be loaded for the launch to be known.
+            // Valid without a driver if the launch depends on loaded code.
             probe.that(!driverPresent(), "onShapeChange " + show(first), "0");
             subject.expectError(probe);
         }
@@ -163,7 +162,7 @@ void checkRunning(Subject const& subject)
         }());
         if (!driverPresent())
         {
-            return; // A plugin may evaluate its launches only where they can be made.
+            return; // Plugins may evaluate launches only if a driver exists.
         }
         refused("more elements than any GPU holds", [&] {
             Tensors wrong = node;
@@ -199,7 +198,7 @@ void checkRunning(Subject const& subject)
         subject.expectError(probe);
     });
     subject.check("enqueue of a plugin for building fails without a driver", [&](Probe& probe) {
-        // Timing of tactics: an attached copy of a plugin in the build phase.
+        // Tactics are timed on an attached copy of a plugin in the build phase.
         Owned built = subject.configured(probe);
         Context context;
         Attached attached;

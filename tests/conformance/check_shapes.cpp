@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Output shapes against plain C++ formulas: static, symbolic, mixed, with values of shape inputs and with sizes that depend on data,
-// and where the builder fails.
+// Output shapes compared with C++ formulas.
 #include "subject.hpp"
 
 #include <stdexcept>
@@ -14,7 +13,6 @@ using nvinfer1::DimsExprs;
 namespace
 {
 
-// Which of a node's extents and values the builder knows.
 enum class Known
 {
     kALL,
@@ -22,7 +20,7 @@ enum class Known
     kNONE
 };
 
-// So many times larger is far, and no product of eight extents leaves 64 bits.
+// A factor that keeps products of eight extents within 64 bits.
 constexpr int64_t kFAR = 20;
 
 struct Asked
@@ -31,16 +29,14 @@ struct Asked
     std::vector<DimsExprs> outputs;
 };
 
-// What a node is asked with, in the builder's terms. Every extent, and every value of a shape input, that is not known is a symbol with a
-// number of its own.
+// Each unknown extent or shape input value is a separate symbol.
 struct Question
 {
     std::vector<DimsExprs> inputs;
     std::vector<DimsExprs> values;
-    // What the symbols stand for, for two networks: as in the node, and far from that.
+    // Values of two networks: the node's, and larger ones.
     std::vector<int64_t> usual;
     std::vector<int64_t> far;
-    // The node of the second.
     Given farGiven;
 };
 
@@ -119,7 +115,7 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
 {
     Facts const& facts = subject.facts;
     Owned plugin = subject.create(probe, facts.attributesOf(given.attribute));
-    // Twice: the builder asks again for a clone, and nothing may be left over from the first time.
+    // Twice: the builder asks a clone again, and the first round must leave no state.
     for (int32_t round = 0; round < 2; ++round)
     {
         Expressions expressions(facts.outputs);
@@ -130,7 +126,6 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
             std::string const error = firstError(subject.logger.take());
             probe.need(false, "getOutputShapes " + show(asked.code) + " " + show(error), "0");
         }
-        // A symbol may be anything.
         for (bool const isFar : {false, true})
         {
             std::vector<int64_t> const& values = isFar ? asking.far : asking.usual;
@@ -158,7 +153,7 @@ void compare(Subject const& subject, Probe& probe, Given const& given, Known kno
     }
 }
 
-// An extent that depends on symbols alone may not come out as a constant.
+// An extent that depends only on symbols must not be a constant.
 void expectSymbols(Subject const& subject, Probe& probe, Given const& given)
 {
     Facts const& facts = subject.facts;
@@ -234,7 +229,7 @@ void checkRefusals(Subject const& subject)
             subject.expectError(probe);
             return;
         }
-        // A plugin that needs no arithmetic hands its inputs on.
+        // A plugin without arithmetic passes its inputs on.
         for (DimsExprs const& output : asked.outputs)
         {
             for (int32_t i = 0; i < output.nbDims; ++i)

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Many threads at once, and memory over many lives.
+// Concurrency, and memory over many plugin lives.
 #include "heap.hpp"
 #include "subject.hpp"
 
@@ -71,7 +71,7 @@ void checkStress(Subject const& subject)
             }
             return heapBlocks();
         };
-        // What is made once and kept is made in the first lives.
+        // The first lives create everything that is cached.
         int64_t const before = lives();
         int64_t const after = lives();
         probe.that(after <= before, show(after - before) + " blocks more after 64 lives", "none");

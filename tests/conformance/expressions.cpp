@@ -46,7 +46,7 @@ private:
     {
         return kind == Kind::kCONSTANT;
     }
-    // TensorRT's own answer for what is no constant.
+    // TensorRT returns this for non-constants.
     int64_t getConstantValue() const override
     {
         return isConstant() ? value : std::numeric_limits<int64_t>::min();

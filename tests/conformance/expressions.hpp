@@ -1,8 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: an expression builder as TensorRT has one: constants fold, everything else stays symbolic and can be evaluated; size tensors
-// are declared, each once.
-// Never: forgives. A foreign or null operand, arithmetic on a size, or a size declared wrongly is recorded as a fault of the plugin.
+// Owns: an expression builder like TensorRT's: constants fold, others stay symbolic. Records foreign or null operands,
+// arithmetic on sizes and invalid size declarations as plugin faults.
 #pragma once
 
 #include "cases.hpp"
@@ -22,33 +21,29 @@ class Expression;
 class Expressions final : public nvinfer1::IExprBuilder, private nvinfer1::apiv::VExprBuilder
 {
 public:
-    // For a plugin of so many outputs.
     explicit Expressions(int32_t outputs);
     ~Expressions() noexcept override;
 
-    // A dimension whose value is known only when the engine runs; `index` numbers the values given to `evaluate`.
+    // `index` selects the value in `evaluate`.
     nvinfer1::IDimensionExpr const* symbol(int32_t index);
 
-    // The shapes, each dimension a constant.
     std::vector<nvinfer1::DimsExprs> constants(std::vector<Shape> const& shapes);
 
-    // From now on every request is answered with null, as TensorRT does where it runs out of memory.
+    // Makes later requests return null, as TensorRT does when out of memory.
     void fail(bool failing)
     {
         mFailing = failing;
     }
 
-    // The value of `expression` under `values`. Throws `std::runtime_error` for a pointer that this builder never made.
+    // Throws `std::runtime_error` for a foreign pointer.
     int64_t evaluate(nvinfer1::IDimensionExpr const* expression, std::vector<int64_t> const& values) const;
 
-    // What `outputs` come to: `sizeIn(output)` for a size. Ends the check where a rank is impossible.
+    // `sizeIn(output)` for a size. Ends the check on an invalid rank.
     std::vector<Shape> evaluate(
         Probe& probe, std::vector<nvinfer1::DimsExprs> const& outputs, std::vector<int64_t> const& values) const;
 
-    // The sizes that were declared, in that order, under `values`.
     std::vector<SizeBound> sizes(std::vector<int64_t> const& values) const;
 
-    // Whether this builder made `expression`.
     bool owns(nvinfer1::IDimensionExpr const* expression) const;
 
     std::vector<std::string> const& faults() const

@@ -12,7 +12,7 @@ using nvinfer1::PluginFieldType;
 namespace
 {
 
-// A plugin that answers with more is broken, or the oracle reads the collection wrongly.
+// Above this either the plugin is broken or the oracle misreads the collection.
 constexpr int32_t kMOST_FIELDS = 4096;
 constexpr size_t kALIGNMENT = 16;
 
@@ -43,7 +43,7 @@ Field floats(std::string const& name, std::vector<float> const& values)
 
 size_t elementSize(PluginFieldType type)
 {
-    // By number: the older headers lack the names of the newer types. 12 and 13 pack two elements in a byte.
+    // By number, because older headers lack newer names. 12 and 13 pack two elements into a byte.
     switch (static_cast<int32_t>(type))
     {
     case 0: return 2;                      // kFLOAT16

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: plugin fields with their own memory: attributes as the ONNX parser makes them, and what an engine keeps of a plugin.
-// Never: trusts a pointer longer than one call.
+// Owns: plugin fields with their data. Never: keeps a plugin's pointer longer than one call.
 #pragma once
 
 #include "report.hpp"
@@ -36,22 +35,20 @@ struct Field
 
 using Fields = std::vector<Field>;
 
-// An ONNX INTS attribute: kINT32; an empty list has length 0 and no data.
+// An ONNX INTS attribute: kINT32; an empty list has length 0 and null data.
 Field ints(std::string const& name, std::vector<int32_t> const& values);
-// An ONNX FLOATS attribute.
 Field floats(std::string const& name, std::vector<float> const& values);
 
-// Bytes of one element, 0 for a type that the headers do not know.
+// 0 for types unknown to the headers.
 size_t elementSize(nvinfer1::PluginFieldType type);
 
-// A deep copy. Every rule about a collection that comes from a plugin is checked: names, types, lengths, data, duplicates.
+// Also checks names, types, lengths, data and duplicates.
 Fields copy(Probe& probe, nvinfer1::PluginFieldCollection const* collection);
 
-// The first difference between two sets of fields, or an empty text.
+// The first difference, or an empty string.
 std::string difference(Fields const& found, Fields const& expected);
 
-// A collection as TensorRT hands it over. The data lie `shift` bytes behind an aligned address: an engine promises no
-// alignment.
+// As TensorRT passes it; data are `shift` bytes off, because engines guarantee no alignment.
 class Collection
 {
 public:
@@ -63,7 +60,7 @@ public:
     {
         return &mCollection;
     }
-    // For collections that are wrong in themselves.
+    // For invalid collections.
     nvinfer1::PluginFieldCollection& raw()
     {
         return mCollection;

@@ -43,7 +43,7 @@ uint64_t rounded(int64_t bytes)
     return (static_cast<uint64_t>(bytes) + kSCRATCH_ALIGNMENT - 1) / kSCRATCH_ALIGNMENT * kSCRATCH_ALIGNMENT;
 }
 
-// What every plugin here has: the attributes `level`, on which its time depends, and `seed`, on which it does not.
+// `level` affects the time, `seed` does not.
 Facts levelled(std::string const& label)
 {
     Facts facts;
@@ -66,8 +66,8 @@ Facts levelled(std::string const& label)
     return facts;
 }
 
-// Everything at once. x, w and the shape input `target`; y is x in place, z has a shape of everything, `indices` as many rows as
-// `count` says. x comes in rows or with its channels last.
+// All features: x, w and the shape input `target`; y aliases x, z's shape depends on all inputs, `indices` has `count`
+// rows. x is linear or channels-last.
 Facts everything()
 {
     Facts facts = levelled("everything");
@@ -109,7 +109,6 @@ Facts everything()
     return facts;
 }
 
-// Scratch buffers and several steps; `mark` is a tensor that one of them fills.
 Facts sequence()
 {
     Facts facts = levelled("sequence");
@@ -125,13 +124,11 @@ Facts sequence()
         return rounded(4 * ((elementsOf(most.inputs[0]) + 3) / 4)) + rounded(8);
     };
     facts.tactics = [](Combination const&, Given const&) { return std::vector<int32_t>{}; };
-    // It names no attributes on which its time depends, so these are all.
     facts.alike = {{facts.attributes(), facts.attributes()}};
     facts.different.push_back({facts.attributes(), {ints("level", {3}), ints("seed", {9})}});
     return facts;
 }
 
-// Layouts alone: x and y are of the same type and layout.
 Facts layouts()
 {
     Facts facts = levelled("layouts");

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <cstddef>
 
-// The C library's own names for what is replaced here (glibc). Its `free` takes what any of them returned.
+// glibc's names for the replaced functions. Its `free` accepts blocks of all of them.
 extern "C" void* __libc_malloc(size_t bytes);
 extern "C" void* __libc_calloc(size_t count, size_t bytes);
 extern "C" void* __libc_realloc(void* old, size_t bytes);
@@ -17,7 +17,7 @@ namespace
 uint64_t gAllocations = 0;
 int64_t gBlocks = 0;
 
-// `gone`: blocks that the call took back.
+// `gone`: number of freed blocks.
 void* counted(void* block, int64_t gone = 0)
 {
     int64_t const come = block == nullptr ? 0 : 1;
@@ -50,7 +50,7 @@ EXPORTED void* calloc(size_t number, size_t bytes)
 EXPORTED void* realloc(void* old, size_t bytes)
 {
     void* block = __libc_realloc(old, bytes);
-    // Where there is no memory the old block stays.
+    // A failed realloc keeps the old block.
     bool const isGone = old != nullptr && (block != nullptr || bytes == 0);
     return counted(block, isGone ? 1 : 0);
 }

@@ -3,9 +3,8 @@
 
 #include <dlfcn.h>
 
-// A plugin library that logs finds the library of its logger finder with `dladdr` and asks it for its version, because
-// the layout of the logger depends on it. So the version is what this library would be if it were TensorRT.
-// `ORACLE_VERSION` plays a release whose headers are not at hand but whose layout is that of the headers compiled.
+// Plugin libraries find this function in the library of the logger finder, because the logger's layout depends on the
+// version. `ORACLE_VERSION` selects a release with the same layout.
 #ifndef ORACLE_VERSION
 #define ORACLE_VERSION NV_TENSORRT_VERSION
 #endif

@@ -1,10 +1,9 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the part of TensorRT's library that a plugin library sees: logger finder, logger, resource context, version.
-// Never: looks into a plugin.
+// Owns: the part of TensorRT's library that plugin libraries see. Never: looks into a plugin.
 //
-// The classes derive from the header set's own, so the compiler lays out their vtables: `ILogger::log` is slot 0 up to
-// TensorRT-RTX 1.4 and TensorRT 10, slot 4 from TensorRT-RTX 1.5 and TensorRT 11 on.
+// The classes derive from the headers' classes, so the compiler lays out their vtables: `ILogger::log` is slot 0 up to
+// TensorRT-RTX 1.4 and TensorRT 10, then slot 4.
 #pragma once
 
 #include <NvInferRuntime.h>
@@ -33,10 +32,9 @@ class Logger final : public nvinfer1::ILogger
 public:
     void log(Severity severity, nvinfer1::AsciiChar const* text) noexcept override;
 
-    // What was logged since the last call.
     std::vector<Line> take();
 
-    // Calls that no logger may get: unknown severity, null or empty text.
+    // Invalid severity, null or empty text.
     std::vector<std::string> faults();
 
 private:
@@ -54,7 +52,6 @@ public:
     }
     nvinfer1::ILogger* findLogger() override;
 
-    // From now on no logger is to be found, as in a process whose logger is gone.
     void hide(bool hidden)
     {
         mHidden = hidden;
@@ -65,7 +62,7 @@ private:
     bool mHidden{false};
 };
 
-// An execution context without resources: what TensorRT hands over where it has no allocator to offer.
+// TensorRT passes this if it has no allocator.
 class Context final : public nvinfer1::IPluginResourceContext
 {
 public:
@@ -79,10 +76,8 @@ public:
     }
 };
 
-// The first error among `lines`, or an empty text.
 std::string firstError(std::vector<Line> const& lines);
 
-// Whether a CUDA driver answers on this machine.
 bool driverPresent();
 
 } // namespace oracle

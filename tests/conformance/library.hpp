@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: one plugin library, opened, asked and closed as TensorRT's registry does it; plugins and their capabilities.
-// Never: calls into a library that is closed.
+// Owns: opening, querying and closing a plugin library as TensorRT's registry does. Never: calls into a closed library.
 #pragma once
 
 #include "report.hpp"
@@ -16,10 +15,9 @@ namespace oracle
 {
 
 using Creator = nvinfer1::IPluginCreatorV3One;
-// Deleted through slot 3 of its vtable, as TensorRT does it.
+// Deletes through slot 3 of the vtable, as TensorRT does.
 using Owned = std::unique_ptr<nvinfer1::IPluginV3>;
 
-// What a registry knows a creator by, and an engine a plugin.
 struct Identity
 {
     std::string name;
@@ -39,7 +37,7 @@ struct Identity
 class Library
 {
 public:
-    // Opens the library and looks up both entry points. Throws `std::runtime_error` with the loader's words.
+    // Throws `std::runtime_error` with the loader's message.
     explicit Library(std::string path);
     ~Library();
     Library(Library const&) = delete;
@@ -47,13 +45,11 @@ public:
 
     void setLoggerFinder(nvinfer1::ILoggerFinder* finder) const;
 
-    // Every creator. Fails the check on an impossible answer.
+    // Fails the check on an invalid answer.
     std::vector<nvinfer1::IPluginCreatorInterface*> creators(Probe& probe) const;
 
-    // Those of the kind V3One. A library may hold quick ones beside them.
     std::vector<Creator*> v3One(Probe& probe) const;
 
-    // The V3One creator of that identity, or null.
     Creator* find(Probe& probe, Identity const& identity) const;
 
     std::string const& path() const
@@ -68,22 +64,20 @@ private:
     nvinfer1::IPluginCreatorInterface* const* (*mGetCreators)(int32_t&){nullptr};
 };
 
-// The V3One creator behind `creator`, judged by the kind it names; null for another kind.
+// Null if it declares another kind.
 Creator* asV3One(nvinfer1::IPluginCreatorInterface* creator);
 
 Identity identityOf(Probe& probe, Creator& creator);
 
-// The capabilities of a plugin. They end the check where TensorRT would crash or give up.
+// Ends the check where TensorRT would fail.
 nvinfer1::IPluginV3OneCore& coreOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 nvinfer1::IPluginV3OneBuild& buildOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 nvinfer1::IPluginV3OneRuntime& runtimeOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 
-// The identity that an engine keeps of the plugin.
 Identity coreIdentityOf(Probe& probe, nvinfer1::IPluginV3& plugin);
 
-// A clone; ends the check where it is null or no new object.
+// Ends the check if it is null or not a new object.
 Owned cloneOf(Probe& probe, nvinfer1::IPluginV3& plugin);
-// The copy for an execution context; likewise.
 Owned attachedOf(Probe& probe, nvinfer1::IPluginV3& plugin, nvinfer1::IPluginResourceContext* context);
 
 } // namespace oracle

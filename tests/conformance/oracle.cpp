@@ -4,13 +4,12 @@
 //
 //   oracle --library LIB.so [--runtime-library LIB2.so] [--case CASE]... [--damage sample|all]
 //
-// `--library` holds the plugins that an ONNX model names. `--runtime-library` holds the creator that an engine names,
-// where that is another library. A case is a plugin whose semantics are known (`cases.cpp`, `general_cases.cpp`); `any` (the default)
-// takes every one that the library has. `--damage all` damages every byte of an engine's fields, however many there are.
-// Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments.
+// `--library` has the plugins for ONNX models, `--runtime-library` the creator for engines if it is separate. A case is
+// a plugin with known semantics (`cases.cpp`, `general_cases.cpp`); the default, `any`, selects all in the library.
+// `--damage all` damages every byte of an engine's fields. Exit code: 0 passed, 1 a check failed, 2 invalid arguments.
 //
-// The oracle is a shared library with a small program around it. A plugin library trusts a logger only after it has found
-// the version of the TensorRT library that the logger finder belongs to; so the finder must lie in a shared library.
+// Plugin libraries read TensorRT's version from the shared library of the logger finder, so the oracle is a shared
+// library with a small program.
 #include "check_library.hpp"
 #include "subject.hpp"
 
@@ -154,7 +153,6 @@ void checkPlugins(Report& report, Logger& logger, Arguments const& arguments, st
         }
         catch (Stop const&)
         {
-            // Reported by the checks of the library.
         }
         if (!isAsked(arguments, facts.label, creator != nullptr))
         {
@@ -177,7 +175,6 @@ void checkPlugins(Report& report, Logger& logger, Arguments const& arguments, st
     }
 }
 
-// Asked for by its name, or where nothing is: it is no case, because nothing of it but its attributes is known.
 void checkKinds(Report& report, Logger& logger, Arguments const& arguments, Library const& library)
 {
     Probe probe;

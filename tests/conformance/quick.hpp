@@ -1,10 +1,8 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: TensorRT's side of quick plugins, for headers that have them: which creators are quick ones, and where a launch goes.
-// Never: forgives. What it is given twice or out of range is recorded.
+// Owns: TensorRT's side of quick plugins: recognizes creators and records launches.
 //
-// `impl/NvInferPythonPlugin.h` comes with full TensorRT alone (Enterprise 11.4 here). With other headers a quick creator is known by its
-// kind, and nothing of it can be called.
+// Only full TensorRT ships `impl/NvInferPythonPlugin.h`. With other headers quick creators cannot be called.
 #pragma once
 
 #include "library.hpp"
@@ -25,18 +23,17 @@ namespace oracle
 
 constexpr char const* kQUICK_KIND = "PLUGIN CREATOR_V3QUICK";
 
-// Whether `creator` names itself a quick one.
 bool isQuick(nvinfer1::IPluginCreatorInterface& creator);
 
 #if ORACLE_HAS_QUICK
 
 using QuickCreator = nvinfer1::IPluginCreatorV3Quick;
 
-// The calls of one `getLaunchParams`, over both of its places.
+// Counts calls on both outputs.
 class Calls
 {
 public:
-    // The call of number `refused` from 0 is answered with false; none where it is negative.
+    // Call number `refused`, counted from 0, returns false; negative: none.
     explicit Calls(int32_t refused = -1)
         : mRefused(refused)
     {
@@ -56,7 +53,6 @@ private:
     std::vector<std::string> mNames;
 };
 
-// Launch parameters, in the order of the header.
 class LaunchParams final : public nvinfer1::IKernelLaunchParams, private nvinfer1::IKernelLaunchParamsImpl
 {
 public:
@@ -139,7 +135,7 @@ private:
     std::array<nvinfer1::ISymExpr*, 7> mAll{};
 };
 
-// Scalar arguments. It begins with one that nobody set, as after another launch.
+// Starts with a stale element, as after another launch.
 class Scalars final : public nvinfer1::ISymExprs, private nvinfer1::ISymExprsImpl
 {
 public:

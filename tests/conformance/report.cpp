@@ -15,7 +15,7 @@ namespace oracle
 namespace
 {
 
-// What the signal handler may touch: plain memory and file descriptors.
+// State of the signal handler: plain memory and file descriptors.
 int gOut = STDOUT_FILENO;
 int gCaptured = -1;
 char gCurrent[512] = "start";
@@ -33,8 +33,7 @@ void setCurrent(std::string const& name, std::string const& place)
 
 std::string gName;
 
-// The library took the process with it. The line and the totals still come out; `dprintf` is not on the list of
-// async-signal-safe functions, but nothing is left here that could be damaged further.
+// Still prints the line and the totals; `dprintf` is not async-signal-safe, but the process exits anyway.
 void onFatal(int signal)
 {
     char const* what = signal == SIGALRM ? "no answer within 120 s" : strsignal(signal);

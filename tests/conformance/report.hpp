@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the named checks of one run, their lines on standard output, and the answer to a crash or a hang inside one.
-// Never: knows what is checked.
+// Owns: the checks of a run, their output, and handling crashes and hangs in them. Never: knows what is checked.
 #pragma once
 
 #include <cstdint>
@@ -22,17 +21,17 @@ std::string show(uint64_t value);
 std::string show(void const* pointer);
 std::string show(std::vector<int64_t> const& values);
 
-// Thrown by `Probe::need`: the rest of the check cannot be done.
+// Thrown by `Probe::need` to end the check.
 struct Stop
 {
 };
 
-// One check while it runs. It keeps the first mismatch: later ones are usually its echo.
+// Keeps the first mismatch, because later ones usually follow from it.
 class Probe
 {
 public:
     Probe() = default;
-    // For one of many threads: keeps to itself where it is.
+    // For threads, which do not report their place.
     static Probe forThread()
     {
         Probe probe;
@@ -40,7 +39,7 @@ public:
         return probe;
     }
 
-    // Where in the check we are, for checks that try many inputs. Also shown when the library crashes there.
+    // The place in a check of many inputs; also printed on a crash.
     void at(std::string const& place);
 
     bool that(bool condition, std::string const& found, std::string const& expected);
@@ -51,17 +50,15 @@ public:
         return that(found == expected, what + " " + show(found), show(expected));
     }
 
-    // As `equal` for C strings: compares the text, takes null as a value.
+    // Compares text; accepts null.
     bool text(std::string const& what, char const* found, char const* expected);
 
-    // Ends the check if `condition` does not hold.
     void need(bool condition, std::string const& found, std::string const& expected);
 
     bool failed() const
     {
         return mFailed;
     }
-    // The first mismatch, and where there were more.
     std::string message() const;
 
 private:
@@ -69,27 +66,24 @@ private:
     std::string mPlace;
     bool mFailed{false};
     std::string mMessage;
-    // Where else there was a mismatch.
     std::string mLastPlace;
     std::string mOthers;
     int32_t mPlaces{0};
 };
 
-// All checks of a run. `ok NAME`, `FAILED NAME: found X, expected Y` or `skipped NAME: REASON`, one line each.
+// `ok NAME`, `FAILED NAME: found X, expected Y` or `skipped NAME: REASON`, one per line.
 class Report
 {
 public:
-    // Takes standard output for itself. What the library under test prints on either stream goes to a file in memory
-    // (`printed`): nothing but TensorRT's logger may carry its words.
+    // Redirects the library's output to memory (`printed`), because it must log only through TensorRT.
     Report();
 
     void run(std::string const& name, std::function<void(Probe&)> const& body);
     void skip(std::string const& name, std::string const& reason);
 
-    // What was printed on standard output or standard error since the last call.
     std::string printed();
 
-    // Prints the totals. The exit code of the process: 0 when nothing failed.
+    // Prints the totals and returns the exit code.
     int finish();
 
 private:

@@ -24,7 +24,6 @@ PluginTensorDesc described(int32_t dataType, int32_t format, Shape const& shape)
     return desc;
 }
 
-// What the builder, or `upper`, takes a size for that depends on data.
 Shape assumed(Facts const& facts, Given const& given, Shape shape, bool upper)
 {
     for (int64_t& extent : shape)
@@ -257,7 +256,7 @@ std::vector<void*> devicePointers(size_t count)
     std::vector<void*> pointers;
     for (size_t i = 0; i < count; ++i)
     {
-        // Device addresses are aligned to 512. These lie in no mapping: reading one on the host is a crash.
+        // Device addresses are aligned to 512 bytes. These are unmapped, so host reads crash.
         pointers.push_back(reinterpret_cast<void*>(0x0000'7A00'0000'0000ULL + i * 0x1000'0000ULL));
     }
     return pointers;

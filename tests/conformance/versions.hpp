@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: what differs between the releases whose headers are compiled, beside loggers (`host.hpp`) and quick plugins (`quick.hpp`).
+// Owns: differences between the supported headers, except loggers (`host.hpp`) and quick plugins (`quick.hpp`).
 #pragma once
 
 #include <NvInferRuntime.h>
@@ -9,12 +9,12 @@
 namespace oracle
 {
 
-// `IPluginV3OneBuildV2`, which has `getAliasedInput`, came with TensorRT 10.3.
+// TensorRT 10.3 added `IPluginV3OneBuildV2` with `getAliasedInput`.
 #if NV_TENSORRT_MAJOR == 10 && NV_TENSORRT_MINOR < 3
 constexpr int32_t kBUILD_VERSION = 1;
 struct BuildInterface : nvinfer1::IPluginV3OneBuild
 {
-    // So that plugins can be written once. Nothing calls it.
+    // Lets plugins declare it for every release.
     virtual int32_t getAliasedInput(int32_t) noexcept
     {
         return -1;

@@ -1,5 +1,5 @@
-"""Makes each call of the driver's fail that a plugin library makes when a node is loaded: python check.py PLAYER LIBRARY..., with the shim preloaded and the
-stand-in for the driver first in LD_LIBRARY_PATH."""
+"""Fails each driver call of a plugin library while it loads a node: python check.py PLAYER LIBRARY..., with the
+preloaded shim and the stand-in driver."""
 
 import ctypes
 import sys
@@ -25,12 +25,12 @@ def main():
     tensors = (Tensor * 2)(*(Tensor(F32, 4, (ctypes.c_int64 * 8)(2, 3, extent, extent)) for extent in (8, 10)))
 
     def node():
-        """What is said where there is none."""
+        """Loads a node and returns the error, if any."""
         count = ctypes.c_int32
         made = player.player_node(libraries, count(len(libraries)), b"circ_pad_plugin", fields, count(1), tensors, count(1), count(1))
         return None if made else player.player_error().decode()
 
-    # Nobody has told the stand-in what parameters the kernels have. Until that is said, calls are made.
+    # The stand-in does not know the kernels' parameters, so loading calls the driver up to this error.
     said = node()
     shim.faultsArm(0, 0, 0)
     calls = 0
@@ -41,7 +41,7 @@ def main():
         if not failed:
             break
         call = failed.decode().removesuffix("_v2")
-        # Whether a device has clusters its compute capability tells as well, and what a message says of it can be left out.
+        # Cluster support also follows from the compute capability.
         is_missed = told is not None and "no code of" in told and call in ("cuDeviceGetAttribute", "cuDeviceGetName", "cuDriverGetVersion")
         if not is_missed and (told is None or call not in told or "(2)" not in told):
             raise SystemExit(f"call {nth}, {call}, fails, and what is said is: {told}")
@@ -50,7 +50,7 @@ def main():
         raise SystemExit(f"without a fault it said: {said}\nand after them: {told}")
     if shim.faultsUnknown():
         raise SystemExit(f"the shim does not know {shim.faultsUnknown().decode()}")
-    # The client's own calls go by.
+    # The client's own calls are not counted.
     shim.faultsArm(1, 2, 1)
     version = ctypes.c_int()
     if ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version)) != 0 or shim.faultsCalls() != 0:

@@ -1,14 +1,13 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Stands between a plugin library and the real driver, preloaded, and fails the calls that it is told to fail; those of everybody else (TensorRT,
-// the client) go by. A plugin library finds the driver's functions with `dlsym`, which is answered here.
+// A preloaded shim that fails driver calls of plugin libraries, whose `dlsym` it intercepts.
 //
-//   faultsArm(n, code, lasts)   the n-th call from now fails with `code`, and so do all later ones where `lasts`; n 0: none fails
+//   faultsArm(n, code, lasts)   the n-th call from now fails, with `lasts` also later ones; n 0 disables
 //   faultsCalls()               calls since then
-//   faultsFailed()              the first call that was failed since then; null: none was
-//   faultsUnknown()             a function of the driver's that a plugin library asked for and that is not listed here; null: none
+//   faultsFailed()              the first failed call since then, or null
+//   faultsUnknown()             a requested function that this file lacks, or null
 //
-// A call that fails is not made; one that gives something back is made, and then said to have failed: what it would have kept is no leak of the library's.
+// A failed call is not made, except those that return an object: the shim makes them and reports failure.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -51,7 +50,6 @@ VISIBLE char const* faultsUnknown(void)
     return gUnknown;
 }
 
-// What the call comes to, where it is not to be made; else 0.
 static int fault(char const* call)
 {
     int const number = atomic_fetch_add(&gCalls, 1) + 1;
@@ -65,7 +63,7 @@ static int fault(char const* call)
     return gCode;
 }
 
-// Every argument is a whole number or an address, and none has more than eleven: as many are handed on, of which the driver takes its own.
+// All arguments are integers or addresses, at most eleven; the callee reads those it declares.
 typedef long Word;
 typedef int Call(Word, Word, Word, Word, Word, Word, Word, Word, Word, Word, Word);
 
@@ -119,8 +117,8 @@ CALLS(DEFINE)
     }
 RELEASES(DEFINE_RELEASE)
 
-// A plugin library tries once more to unload what was refused, so the first refusal is no call. The second is one, as is that of a driver that
-// has shut down, which is not asked again.
+// Whether to make the call: plugin libraries retry a failed unload once, so the first failure leaves the library
+// loaded. After a shutdown they do not retry.
 static int isUnloaded(Word library, int code)
 {
     enum
@@ -171,7 +169,7 @@ struct Entry
 #define ENTRY(name) {#name, &gReal_##name, faulty_##name},
 static struct Entry const kENTRIES[] = {CALLS(ENTRY) RELEASES(ENTRY) ENTRY(cuLibraryUnload)};
 
-// What a call fails with is what these say.
+// Calls that report errors never fail.
 static char const* const kUNTOUCHED[] = {"cuGetErrorName", "cuGetErrorString"};
 
 typedef void* Lookup(void*, char const*);
@@ -188,7 +186,7 @@ static Lookup* lookup(void)
     return found;
 }
 
-// Whether the code at `address` is of a plugin library: those have this function, whatever they are called.
+// All plugin libraries export this function.
 static int isPlugin(void* address)
 {
     Dl_info info;
@@ -230,7 +228,7 @@ static void* faulty(void* library, char const* name)
     return real;
 }
 
-// The last call is a jump: `RTLD_NEXT` means what comes after the library that asked.
+// Must be a tail call: `RTLD_NEXT` is relative to the caller.
 VISIBLE void* dlsym(void* library, char const* name)
 {
     if (library != RTLD_NEXT && strncmp(name, "cu", 2) == 0 && isPlugin(__builtin_return_address(0)))

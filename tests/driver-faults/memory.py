@@ -1,7 +1,5 @@
-"""Tries what `gpu_faults.py` says of a device without memory, with stand-ins for TensorRT and the device: python memory.py FOLDER_OF_GPU_FAULTS.
-
-A plugin here wants memory for the first run of each context, and behaves as the stand-in is told; what the script makes of it is held against what it has to.
-"""
+"""Tests `gpu_faults.py` for full devices, with stand-ins for TensorRT and the device: python memory.py
+FOLDER_OF_GPU_FAULTS."""
 
 import contextlib
 import io
@@ -117,7 +115,7 @@ class Context:
 
 
 def tried(how):
-    """What the script says of a plugin that behaves so."""
+    """Returns the script's report about such a plugin."""
     gpu_faults.Client = lambda: Client(how)
     printed = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
@@ -144,11 +142,11 @@ EXPECTED = {
 
 
 def of_the_second_half():
-    """That what is wrong without memory is seen in an engine that is loaded as well, which has been right before."""
+    """Checks that the script also reports wrong results without memory for an engine that was correct before."""
     told = []
     for how in ("is wrong", "refuses silently"):
         lives = gpu_faults.Life.live
-        # The first half is passed by.
+        # Skips the first half.
         gpu_faults.Life.live = lambda life, held=None: None
         try:
             told.append(tried(how))

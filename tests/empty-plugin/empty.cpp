@@ -1,5 +1,5 @@
-// A plugin that does nothing: what TensorRT itself needs for a node of one input and one output. The field `tactics` says how many tactics a node
-// offers.
+// A plugin without work, to measure TensorRT's own cost of a node with one input and one output. The field `tactics` is
+// the number of tactics.
 #include "NvInferRuntime.h"
 
 #include <cstring>

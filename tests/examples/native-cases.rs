@@ -1,5 +1,5 @@
-//! Cases for the plugins of the native route: `cargo run -p cubinder-tests --example native-cases -- LIBRARY MANIFEST OUT.toml` writes those of
-//! a native library, and without arguments it prints the manifests of all plugins that go this way, as JSON.
+//! Writes test cases for a native library: `cargo run -p cubinder-tests --example native-cases -- LIBRARY MANIFEST
+//! OUT.toml`. Without arguments, prints the manifests of all native plugins as JSON.
 
 use std::path::Path;
 use std::process::ExitCode;

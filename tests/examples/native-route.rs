@@ -1,4 +1,4 @@
-//! Builds the program that plays full TensorRT's part: `cargo run -p cubinder-tests --example native-route`.
+//! Builds the program that acts as full TensorRT: `cargo run -p cubinder-tests --example native-route`.
 
 use std::process::ExitCode;
 

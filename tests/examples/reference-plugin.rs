@@ -1,5 +1,5 @@
-//! Builds the hand-written C++ plugin: `cargo run -p cubinder-tests --example reference-plugin -- CODE_FOLDER OUT.so`. Its kernel is compiled into
-//! CODE_FOLDER first.
+//! Builds the handwritten C++ plugin and its kernel: `cargo run -p cubinder-tests --example reference-plugin --
+//! CODE_FOLDER OUT.so`.
 
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A builder that times every type, format and tactic, and engines that are run in the orders of TensorRT and in hostile ones.
+// A builder that times every type, format and tactic, and engines run in TensorRT's and in hostile orders.
 #include "general.hpp"
 #include "../conformance/heap.hpp"
 
@@ -16,7 +16,6 @@ namespace
 constexpr int32_t kREPEATS = 3;
 constexpr int32_t kTHREADS = 16;
 
-// A node as the builder has it after it has chosen types and formats, and how much workspace it reserves for it.
 struct Built
 {
     Owned plugin;
@@ -50,7 +49,6 @@ int32_t announce(Subject const& subject, nvinfer1::IPluginV3OneRuntime& runtime,
     return runtime.onShapeChange(node.in.data(), static_cast<int32_t>(node.in.size()), node.out.data(), subject.facts.outputs);
 }
 
-// Announces the shapes of a node and queues it, in memory of its own.
 void runOnce(Session const& session, Probe& probe, nvinfer1::IPluginV3OneRuntime& runtime, General const& plugin,
     Combination const& combination, Given const& given, int32_t tactic, uint64_t workspace, bool apart = false)
 {
@@ -68,7 +66,6 @@ void runOnce(Session const& session, Probe& probe, nvinfer1::IPluginV3OneRuntime
     }
 }
 
-// Smaller than the node that it was built for, and no multiple of anything.
 Given odd(Given const& given)
 {
     Given small = given;
@@ -201,7 +198,7 @@ void checkEngine(Bench const& bench, General const& plugin)
         probe.that(isRefused, "0", "a failure");
         session.subject.expectError(probe);
         expectQueued(session, probe, {});
-        // What was refused leaves nothing behind.
+        // A rejection leaves no state.
         runOnce(session, probe, *running.runtime, plugin, combination, given, running.tactics[0], running.workspace);
     });
     check(bench, facts, "an output in place that lies elsewhere is a copy of its input first", [&](Session const& session, Probe& probe) {
@@ -224,7 +221,7 @@ void checkEngine(Bench const& bench, General const& plugin)
         Combination const combination = facts.combinations()[0];
         Given const given = facts.given();
         Engine const running = engine(session, probe, combination, given, false);
-        // The second output of `everything` has an extent that inputs and attributes decide, and then one that its shape inputs do.
+        // Decided by inputs and attributes, then by shape inputs.
         using Change = std::function<void(nvinfer1::Dims&)>;
         auto const last = [](int64_t extent) -> Change { return [extent](nvinfer1::Dims& dims) { dims.d[dims.nbDims - 1] = extent; }; };
         std::vector<std::pair<std::string, Change>> const changes{

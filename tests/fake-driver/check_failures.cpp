@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What a plugin does when shapes, the driver or the context are not as they should be.
+// Plugins under invalid shapes, driver failures and missing contexts.
 #include "checks.hpp"
 
 namespace oracle
@@ -12,7 +12,7 @@ namespace
 constexpr int32_t kOUT_OF_MEMORY = 2;
 constexpr int32_t kUNKNOWN = 999;
 
-// When the thread gets a context; `kSTREAM`: never, so that it is that of the stream.
+// When the thread gets a context; `kSTREAM`: never, only the stream has one.
 enum class ContextFrom
 {
     kSTART,
@@ -20,7 +20,7 @@ enum class ContextFrom
     kSTREAM
 };
 
-// A node's life with one driver call that fails. Every step is repeated after its failure, and then has to work.
+// Each step is repeated after its failure and must then succeed.
 class Life
 {
 public:
@@ -34,7 +34,6 @@ public:
     {
     }
 
-    // Returns whether there was an `nth` call.
     bool run(int32_t nth)
     {
         Session::Stored const stored = mSession.stored(mProbe);
@@ -49,7 +48,7 @@ public:
         Running const running = attach(*loaded);
         for (Shape const& shape : mPlugin.shapes)
         {
-            // The tactic of the shapes before comes first, so that it changes between shapes and enqueue.
+            // Starts with the tactic of the previous shapes, so it changes between onShapeChange and enqueue.
             mTactics.assign(mPlugin.tactics.rbegin(), mPlugin.tactics.rend());
             mTactics.insert(mTactics.begin(), mTactics.back());
             live(running, shape);
@@ -71,7 +70,7 @@ private:
         step("attachToContext", action, [&] {
             if (attached != nullptr)
             {
-                // TensorRT crashes on null in places: an object whose methods fail is as good.
+                // TensorRT crashes on null here: an object whose methods fail is also valid.
                 Running const dead(mProbe, mSession.subject, std::move(attached));
                 Tensors const node = mSession.subject.tensors();
                 mProbe.that(dead.shapes(node) != 0 && dead.enqueue(node) != 0, "a plugin that works", "one that fails");
@@ -81,7 +80,6 @@ private:
         return Running(mProbe, mSession.subject, std::move(attached));
     }
 
-    // Shapes are announced once, and launched with one tactic after the other.
     void live(Running const& running, Shape const& shape)
     {
         Tensors const node = mSession.subject.tensors(0, shape, mPlugin.facts.attributeValue);
@@ -109,7 +107,7 @@ private:
         step(name, action, [] {});
     }
 
-    // Ends the check where the action fails and no call of the driver did.
+    // Ends the check if the action fails without a failed driver call.
     template <class Action, class Afterwards>
     void step(std::string const& name, Action action, Afterwards afterwards)
     {
@@ -123,12 +121,11 @@ private:
         for (FakeEvent const& event : mSession.events())
         {
             failing = event.result == mCode ? event.call : failing;
-            // Whether the device has clusters its compute capability tells as well.
+            // Cluster support also follows from the compute capability.
             isMissed = isMissed && (event.result != mCode || event.attribute != kCLUSTER_LAUNCH);
         }
         if (worked && error.empty())
         {
-            // After an unclear error other code may take the place of what was refused.
             mProbe.that(!hit || mCode == kUNKNOWN || !isMissed, name + " succeeds", "a failure");
             return;
         }
@@ -161,7 +158,7 @@ private:
 
 void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, ContextFrom context)
 {
-    // Fewer calls would mean that not everything was reached, more that something goes on for ever.
+    // Fewer calls would miss steps, more would mean an endless loop.
     constexpr int32_t kLEAST_CALLS = 20;
     constexpr int32_t kMOST_CALLS = 500;
     std::string const name = "every driver call may fail once with error " + show(code)
@@ -184,7 +181,7 @@ void checkEveryCall(Bench const& bench, Launching const& plugin, int32_t code, C
 
 void checkContexts(Bench const& bench, Launching const& plugin)
 {
-    // Without a context, and in a process that has not initialized the driver.
+    // Without a context, and in a process without an initialized driver.
     for (int32_t none : {0, -1})
     {
         std::string const where = none == 0 ? "without a context" : "before the driver is initialized";
@@ -371,7 +368,7 @@ void checkOtherDevice(Bench const& bench, Launching const& plugin)
             {
                 probe.that(error.find(part) != std::string::npos, "the message " + show(error), show(part) + " in it");
             }
-            // The driver is not asked again for what it has refused for good.
+            // Permanently rejected code is not loaded again.
             probe.equal("code given to the driver", session.events("cuLibraryLoadData").size(), size_t{round == 0 ? 2U : 0U});
         }
         probe.at("for timing");

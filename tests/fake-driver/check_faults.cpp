@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A node's life, once for each call of the driver that it makes, in which that call fails: alone, or with every later one.
+// Repeats a node's life once per driver call, with that call failing, alone or with every later one.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -14,13 +14,11 @@ namespace oracle
 namespace
 {
 
-// An error that the driver gives once, or from then on.
 struct Fault
 {
     int32_t code;
-    // Which calls after it fail, too.
     int32_t lasting;
-    // Whether it may be an answer about the code alone, so that other code may take its place.
+    // Whether other code may replace the rejected code.
     bool isUnclear;
     std::string name;
 };
@@ -40,7 +38,6 @@ constexpr int32_t kBAD_VALUE = 1;
 constexpr int32_t kGREATEST_CALL = 500;
 constexpr int32_t kLEAST_REACHED = 40;
 
-// What each enqueue of a life queues.
 using Script = std::vector<std::vector<std::string>>;
 
 class FaultyLife
@@ -57,7 +54,7 @@ public:
     {
     }
 
-    // Where `nth` is 0 nothing fails, and the script is written.
+    // With `nth` 0 no call fails and the script is recorded.
     void run(int32_t nth)
     {
         mIsFirst = nth == 0;
@@ -101,8 +98,7 @@ private:
         Context context;
         step(name, [&] {
             attached.reset(runtimeOf(mProbe, from).attachToContext(&context));
-            // TensorRT crashes on null in places: an object whose methods fail is as good. Whether it is one shows later, and here in
-            // the error that was said.
+            // TensorRT crashes on null here, so an object whose methods fail is also valid, with a logged error.
             return attached != nullptr && !isError();
         });
         if (attached == nullptr || (mDriver.isLost != 0 && hasInjected()))
@@ -112,7 +108,7 @@ private:
         }
     }
 
-    // What is attached while the driver is lost: nothing, or an object that can do nothing.
+    // Null, or an object whose methods fail.
     void expectDead(nvinfer1::IPluginV3* attached)
     {
         mProbe.that(mDriver.isLost != 0, "no object", "one, once the fault is over");
@@ -162,7 +158,6 @@ private:
         mDriver.context = 1;
     }
 
-    // What the driver took into a stream since the step began.
     std::vector<std::string> queuedNow() const
     {
         std::vector<std::string> queued;
@@ -178,7 +173,7 @@ private:
         return queued;
     }
 
-    // An enqueue that failed has queued what comes before the call that failed.
+    // A failed enqueue has queued the work before the failed call.
     void expectPrefix(std::vector<std::string> const& queued)
     {
         if (mIsReplaced || mAt >= mScript.size())
@@ -209,7 +204,6 @@ private:
         }
     }
 
-    // Whether an error was said since the step began.
     bool isError()
     {
         std::vector<Line> lines = mSession.bench.logger.take();
@@ -217,7 +211,6 @@ private:
         return !firstError(mLines).empty();
     }
 
-    // What may not call the driver, and says nothing.
     template <class Action>
     void silent(std::string const& name, Action action)
     {
@@ -247,7 +240,7 @@ private:
             endWhereParametersEnd(failed);
             return;
         }
-        // Nothing was asked of a driver that is lost, because what came before was refused already.
+        // A lost driver receives no calls after an earlier error.
         mProbe.that(isHit || wasLost, name + " refused " + show(error), "a success");
         mProbe.that(!error.empty(), name + " refused without a word", "an error in the log");
         if (!isHit)
@@ -275,7 +268,7 @@ private:
         }
     }
 
-    // An invalid value is how the driver says that there are no more parameters: a kernel has as few from then on.
+    // The driver reports the end of the parameters as an invalid value, so the kernel then has fewer.
     void endWhereParametersEnd(FakeEvent const& failed) const
     {
         if (mFault.code == kBAD_VALUE && std::strcmp(failed.call, "cuKernelGetParamInfo") == 0)
@@ -306,14 +299,12 @@ private:
         return std::string("`") + event.call + "`";
     }
 
-    // Whether a device has clusters its compute capability tells as well; after an unclear error other code may take the place of what was
-    // refused.
+    // Cluster support also follows from the compute capability.
     bool isMissable(FakeEvent const& failed) const
     {
         return failed.attribute == kCLUSTER_LAUNCH || mFault.isUnclear;
     }
 
-    // One of the calls that failed is named, with the code: by the error or, where other code was tried, by the warning before it.
     void expectNamed() const
     {
         std::string const code = "(" + std::to_string(mFault.code) + ")";
@@ -352,7 +343,7 @@ private:
     bool mIsReplaced{false};
 };
 
-// Closing the libraries leaves nothing in the driver, unless an error lasts: code that is refused once is unloaded all the same.
+// Unless an error lasts: a single refusal to unload is retried.
 void expectUnloaded(Bench const& bench, Probe& probe, Fault const& fault, int32_t loaded)
 {
     FakeDriver const& driver = bench.driver;
@@ -379,7 +370,7 @@ void expectUnloaded(Bench const& bench, Probe& probe, Fault const& fault, int32_
     probe.equal("code objects that stay", driver.liveLibraries, loaded - unloaded);
 }
 
-// Returns whether there was an `nth` call; the libraries are opened before it and closed after it.
+// Returns whether there was an `nth` call.
 bool liveOnce(Bench const& bench, Workload const& workload, Fault const& fault, int32_t nth, Script& script, Probe& probe)
 {
     FakeDriver& driver = bench.driver;
@@ -444,7 +435,7 @@ void checkFaults(Bench const& bench, Workload const& workload)
                 {
                     break;
                 }
-                // The first lives fill what the loader and the checks keep.
+                // The first lives fill caches of the loader and the checks.
                 before = nth == 10 ? heapBlocks() : before;
             }
             int64_t const grown = heapBlocks() - before;

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Which variant runs for which shapes and addresses, and what is refused beside: shapes beyond limits, attributes beyond ranges.
+// Variant selection by shapes and addresses, and rejections: shapes above limits, attributes outside ranges.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -15,7 +15,6 @@ namespace
 constexpr int32_t kAUTO = INT32_MAX;
 constexpr int32_t kCHOICES = 1000;
 
-// Where the tensors lie, bytes from where they usually do.
 struct Place
 {
     int64_t x;
@@ -35,7 +34,6 @@ std::vector<void*> moved(Place const& place)
     return pointers;
 }
 
-// The launch of a variant with the tensors there; the formula of the plugin has them where they usually lie.
 Expected launchAt(Launching const& plugin, Shape const& shape, int32_t variant, Place const& place)
 {
     Expected expected = plugin.launch(shape, 0, variant);
@@ -50,7 +48,6 @@ void settle(Session const& session, Probe& probe, Running const& running, Tensor
     probe.need(code == 0, "onShapeChange " + show(code) + ", " + show(firstError(session.bench.logger.take())), "0");
 }
 
-// One enqueue launches that variant and calls the driver for nothing else.
 void runAt(Session const& session, Probe& probe, Running const& running, Launching const& plugin, Shape const& shape,
     Place const& place, int32_t variant)
 {
@@ -209,7 +206,6 @@ void checkLimits(Bench const& bench, Launching const& plugin)
     });
 }
 
-// Values of the attribute that the plugin refuses, each with what the message says.
 void checkAttributes(Bench const& bench, Launching const& plugin, std::vector<std::pair<int32_t, std::string>> const& refused)
 {
     check(bench, plugin.facts, "an attribute beyond its rules is refused by name", [&](Session const& session, Probe& probe) {

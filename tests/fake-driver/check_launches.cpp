@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What a plugin loads and launches while nothing goes wrong.
+// Loading and launching without faults.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -14,7 +14,6 @@ namespace
 
 constexpr int32_t kROUNDS = 1000;
 
-// Which kernels the driver was made to load, by name.
 std::set<std::string> loadedKernels(Session const& session)
 {
     std::set<std::string> names;
@@ -31,7 +30,6 @@ void announce(Session const& session, Probe& probe, Running const& running, Tens
     probe.need(code == 0, "onShapeChange " + show(code) + ", " + show(firstError(session.bench.logger.take())), "0");
 }
 
-// Announces the shapes, launches, and holds the launch against the formula.
 void run(Session const& session, Probe& probe, Running const& running, Launching const& plugin, Shape const& shape,
     int32_t dataType, int32_t tactic)
 {
@@ -40,7 +38,7 @@ void run(Session const& session, Probe& probe, Running const& running, Launching
     session.forget();
     probe.equal("enqueue", running.enqueue(node), 0);
     expectLaunch(session, probe, plugin.launch(shape, dataType, tactic));
-    // Everything else belongs to onShapeChange: a stream may be captured by now.
+    // All other calls belong to onShapeChange: the stream may be capturing.
     probe.equal("calls of enqueue", session.events().size(), size_t{1});
 }
 
@@ -100,7 +98,7 @@ void checkLaunches(Bench const& bench, Launching const& plugin)
     for (Shape const& shape : plugin.others)
     {
         Facts facts = plugin.facts;
-        facts.shape = shape; // what the node is built for
+        facts.shape = shape; // the shape at build time
         check(bench, facts, "launches of shape " + show(shape), [&](Session const& session, Probe& probe) {
             for (int32_t dataType : {0, 1})
             {
@@ -282,7 +280,7 @@ void checkGood(Bench const& bench, Launching const& plugin)
 
 void checkScalars(Bench const& bench, Launching plugin)
 {
-    plugin.facts.shape = {}; // what the node is built for
+    plugin.facts.shape = {}; // the shape at build time
     check(bench, plugin.facts, "a scalar may be announced with one dimension of 1", [&](Session const& session, Probe& probe) {
         Running const running = session.running(probe);
         Tensors const scalar = session.subject.tensors();

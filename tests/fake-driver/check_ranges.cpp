@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// NVTX ranges: a profiler sees one around what each enqueue queues, and whatever becomes of the profiler, the node runs.
+// NVTX ranges: a profiler sees one around each enqueue, and nodes run whatever the profiler does.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 #include "tool.h"
@@ -18,7 +18,6 @@ constexpr int32_t kWARNING = 2;
 constexpr int32_t kPROFILED = 1000;
 constexpr int32_t kANY_FAILURE = 999;
 
-// The stand-in for a profiler, where the library under test has loaded it.
 FakeTool* tool()
 {
     char const* path = std::getenv("NVTX_INJECTION64_PATH");

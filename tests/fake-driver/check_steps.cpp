@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Sequences of steps: what is queued in which order, with which attributes and where in the workspace.
+// Sequences of steps: order, attributes and workspace offsets of the queued work.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -54,7 +54,6 @@ int32_t announce(Session const& session, Running const& running, Shape const& sh
     return running.shapes(session.subject.tensors(0, shape, {kBIAS}));
 }
 
-// The driver's calls of one enqueue.
 std::vector<FakeEvent> queued(Session const& session, Probe& probe, Running const& running, Shape const& shape)
 {
     int32_t const code = announce(session, running, shape);
@@ -65,7 +64,6 @@ std::vector<FakeEvent> queued(Session const& session, Probe& probe, Running cons
     return session.events();
 }
 
-// Which they are, in order.
 std::string calls(std::vector<FakeEvent> const& events)
 {
     std::string names;
@@ -84,7 +82,6 @@ std::string calls(std::vector<FakeEvent> const& events)
     return names;
 }
 
-// The device of the stand-in, which the next check finds as it was.
 struct Device
 {
     explicit Device(FakeDriver& driver)
@@ -114,7 +111,7 @@ void checkOrder(Bench const& bench)
             std::vector<FakeEvent> const large = queued(session, probe, running, {4, 100});
             std::string const all = "cuMemsetD8Async, cuLaunchKernel copied, cuLaunchKernelEx biased";
             probe.need(calls(large) == all, calls(large), all);
-            // 1600 bytes of the copy, then the word that says that it is ready.
+            // 1600 bytes of the copy, then the ready flag.
             uint64_t const ready = at(workspace(), 1792);
             probe.equal("what is filled", large[0].to, ready);
             probe.equal("with", large[0].value, 7);
@@ -152,7 +149,7 @@ void checkOrder(Bench const& bench)
     });
 }
 
-// The messages at verbose level, with `DIGEST` in place of the first digits of code objects.
+// Verbose log messages, with `DIGEST` for the digest prefixes of code objects.
 std::string told(Session const& session)
 {
     constexpr int32_t kVERBOSE = 4;
@@ -184,7 +181,6 @@ void checkTold(Bench const& bench)
     });
 }
 
-// A device of that major compute capability, with clusters.
 void beOf(FakeDriver& driver, int32_t major)
 {
     driver.attributes[kMAJOR] = major;
@@ -212,7 +208,7 @@ void checkDevice(Bench const& bench)
     check(bench, stepsFacts({4, 100}), "code for devices without clusters is not launched in one by a device that has them",
         [&](Session const& session, Probe& probe) {
             Device const before(bench.driver);
-            beOf(bench.driver, 10); // which takes the PTX for 8.0 alone
+            beOf(bench.driver, 10); // accepts only the PTX for 8.0
             Running const running = session.running(probe);
             probe.that(announce(session, running, {4, 100}) != 0, "0", "a failure");
             session.subject.expectError(probe, "this GPU runs the code for compute_80, which has no clusters");

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Many threads live with the same engines, each as its dice say, while calls of the driver fail and a copy of the library comes and goes.
+// Threads use the same engines in random order while driver calls fail and copies of the library are opened and closed.
 #include "workload.hpp"
 #include "../conformance/heap.hpp"
 
@@ -24,17 +24,15 @@ constexpr size_t kMOST_HELD = 6;
 constexpr int32_t kCOPIES = 12;
 constexpr int32_t kENDLESS = 4;
 constexpr uint32_t kENOUGH = 100;
-// What threads themselves keep, against one block or more for each of hundreds of failures.
+// Blocks that threads keep; hundreds of failures would leak more.
 constexpr int64_t kBLOCKS_OF_THREADS = 64;
 
-// An engine's node, and for each round how many calls it queues and the last of them.
 struct Shared
 {
     Session::Stored stored;
     std::vector<Round> rounds;
     std::vector<uint32_t> queued;
     std::vector<std::string> last;
-    // Threads attach to it at once.
     Owned shared;
 };
 
@@ -51,13 +49,12 @@ int32_t enqueueOf(nvinfer1::IPluginV3OneRuntime& runtime, Round const& round, vo
         static_cast<cudaStream_t>(stream));
 }
 
-// An object that a thread holds: an engine's node, or an execution context's where it is attached.
 struct Held
 {
     Shared const* engine;
     Owned plugin;
     bool isAttached;
-    // The round whose shapes were announced last; -1: none, or they were refused.
+    // Of the last accepted shapes; -1 if none.
     int32_t round;
 };
 
@@ -141,7 +138,7 @@ private:
         return mEngines[mRandom() % mEngines.size()];
     }
 
-    // Demands that what failed did so because a call of this thread did.
+    // A failure must follow from a failed call of this thread.
     void expectOwn(char const* what, bool worked, uint32_t failuresBefore)
     {
         mProbe.that(worked || mOwn.failures != failuresBefore, std::string(what) + " fails and no call of this thread did", "a success");
@@ -160,7 +157,6 @@ private:
         }
     }
 
-    // To an object of its own, or to one that others attach to as well.
     void attach()
     {
         bool const isShared = mRandom() % 2 == 0;
@@ -170,7 +166,7 @@ private:
         uint32_t const before = mOwn.failures;
         Context context;
         Owned attached(runtimeOf(mProbe, from).attachToContext(&context));
-        // In place of null there may be an object that can do nothing.
+        // A failed attachment may return an object whose methods fail.
         bool const works = attached != nullptr && runtimeOf(mProbe, *attached).setTactic(engine.rounds[0].tactic) == 0;
         expectOwn("attachToContext", works, before);
         if (works)
@@ -229,7 +225,6 @@ private:
     uint32_t mDone{0};
 };
 
-// Open libraries with a subject for each workload.
 struct Opened
 {
     Opened(Bench const& bench, Probe& probe, std::vector<std::string> const& paths, std::vector<Workload> const& workloads)
@@ -256,7 +251,6 @@ struct Opened
     std::vector<std::unique_ptr<Subject>> subjects;
 };
 
-// What one thread queues without a fault.
 void rehearse(Probe& probe, Shared& engine)
 {
     Context context;
@@ -286,7 +280,6 @@ std::vector<Shared> loadedFrom(Bench const& bench, Opened const& opened, std::ve
     return engines;
 }
 
-// What each engine queues without a fault, from libraries that are closed again.
 std::vector<Shared> rehearsed(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe)
 {
     Opened const opened(bench, probe, bench.paths, workloads);
@@ -299,7 +292,6 @@ std::vector<Shared> rehearsed(Bench const& bench, std::vector<Workload> const& w
     return engines;
 }
 
-// Opens copies of the libraries, runs every engine in them and closes them again.
 void comeAndGo(Bench const& bench, std::vector<Workload> const& workloads, std::vector<std::string> const& copies, Probe& probe)
 {
     for (int32_t i = 0; i < kCOPIES && !probe.failed(); ++i)
@@ -313,7 +305,7 @@ void comeAndGo(Bench const& bench, std::vector<Workload> const& workloads, std::
     }
 }
 
-// The files under other names, so that the loader takes them for other libraries.
+// The loader treats copies as other libraries.
 class Copies
 {
 public:
@@ -346,7 +338,6 @@ private:
     std::vector<std::string> mPaths;
 };
 
-// Runs `body` in a thread of its own, whose mismatches go to `probe`.
 template <class Body>
 std::thread started(Probe& probe, std::atomic<int32_t>& waiting, Body body)
 {
@@ -380,7 +371,7 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     std::vector<Shared> const known = rehearsed(bench, workloads, probe);
     {
         Opened const opened(bench, probe, bench.paths, workloads);
-        // Without a context nothing is loaded yet: that is left to the threads.
+        // Without a context loading is deferred to the threads.
         driver.context = 0;
         std::vector<Shared> engines = loadedFrom(bench, opened, workloads, probe);
         driver.context = 1;
@@ -422,7 +413,7 @@ void liveTogether(Bench const& bench, std::vector<Workload> const& workloads, Pr
     bench.logger.take();
 }
 
-// A server drops one model while another one is captured: a library is closed, by the capturing thread or by another one.
+// A server drops one model while it captures another.
 void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe, bool isOtherThread)
 {
     FakeDriver& driver = bench.driver;
@@ -453,7 +444,7 @@ void closeDuringCapture(Bench const& bench, std::vector<Workload> const& workloa
     probe.equal("capture mode", driver.captureMode, 0);
 }
 
-// Engines that threads run until the process ends. Nothing of it is ever given back, because they do not stop before that.
+// Never freed, because the threads never stop.
 struct Endless
 {
     Endless(Bench const& bench, std::vector<Workload> const& workloads, Probe& probe)
@@ -473,7 +464,6 @@ struct Endless
         }
     }
 
-    // One that queues, and beside every second one that loads engines and ends them.
     void start(size_t i)
     {
         std::thread([this, i] {

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What announcing the same shapes again costs: TensorRT-RTX does it before every enqueue.
+// The cost of announcing unchanged shapes, which TensorRT-RTX does before every enqueue.
 #include "checks.hpp"
 #include "../conformance/heap.hpp"
 
@@ -14,7 +14,7 @@ namespace
 {
 
 constexpr int32_t kINPUTS = 7;
-// Short enough to lie between two interruptions of a busy machine.
+// Short enough to fit between two interrupts on a busy machine.
 constexpr int32_t kCALLS_TIMED = 200;
 constexpr int32_t kTIMES = 2000;
 constexpr double kMOST_NANOSECONDS = 100;

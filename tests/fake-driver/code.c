@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Which code the stand-in's device takes, and what its driver calls errors.
+// Which code the stand-in's device accepts, and the names of driver errors.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -8,7 +8,6 @@
 
 #define API __attribute__((visibility("default")))
 
-// Numbers of `cuda.h`, CUDA 13.0.
 enum
 {
     SUCCESS = 0,
@@ -21,20 +20,20 @@ enum
     LAUNCH_FAILED = 719
 };
 
-// PTX is taken, as is machine code of the device's own major and no higher minor.
+// PTX, or code of the same major and no higher minor compute capability.
 int32_t codeJudged(unsigned char const* code, int32_t major, int32_t minor)
 {
     if (memcmp(code, "\177ELF", 4) != 0)
     {
         return strstr((char const*) code, ".target sm_") != NULL ? SUCCESS : INVALID_IMAGE;
     }
-    // Where the architecture lies in `e_flags` depends on the ABI version: 7 is that of CUDA 12, 8 that of CUDA 13.
+    // The architecture's place in `e_flags` depends on the ABI version: 7 for CUDA 12, 8 for CUDA 13.
     int32_t const arch = code[8] == 7 ? code[48] : code[49];
     int runs = arch / 10 == major && arch % 10 <= minor;
     return runs ? SUCCESS : NO_BINARY_FOR_GPU;
 }
 
-// A number of the code (FNV-1a). The last thing in the ELF files of CUDA's compilers is a table: that of the sections or that of the segments.
+// A hash of the code (FNV-1a). ELF files of CUDA's compilers end with the section or the segment table.
 uint64_t codeNumber(unsigned char const* code)
 {
     size_t bytes = strlen((char const*) code);
@@ -56,7 +55,7 @@ uint64_t codeNumber(unsigned char const* code)
     return number;
 }
 
-// Words for errors are no events: they are asked for because of one.
+// Not recorded: the caller asks because of an error.
 API int32_t cuGetErrorName(int32_t code, char const** name)
 {
     switch (code)

@@ -1,12 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A stand-in for NVIDIA's driver: the functions that the plugin library looks up, in a `libcuda.so.1` of our own. It
-// answers as an 8.9 device does, refuses what the real driver refuses (code for other devices, loading during a capture, more
-// shared memory than was asked for, clusters that do not divide the grid), keeps a record of every call, says which of them leave
-// the memory that there is, and fails where a test wants it to. Memory that is allocated (`memory.c`) is there, kernels that are played
-// (`kernels.c`) run, and what is captured (`graphs.c`) is done when its graph is launched.
-//
-// With OLD_DRIVER it is one before CUDA 12.4, which lacks two of the functions.
+// A stand-in for NVIDIA's `libcuda.so.1`: acts as an 8.9 device, refuses what the real driver refuses, records calls,
+// detects accesses outside memory, and fails on request. With OLD_DRIVER it is a driver before CUDA 12.4.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -18,7 +13,6 @@
 
 #define API __attribute__((visibility("default")))
 
-// Numbers of `cuda.h`, CUDA 13.0.
 enum
 {
     SUCCESS = 0,
@@ -48,7 +42,6 @@ enum
 struct Library
 {
     int32_t live;
-    // The same for equal code.
     uint64_t code;
 };
 struct Kernel
@@ -65,11 +58,10 @@ static struct FakeDriver gDriver = {
     .activeBlocks = 6,
     .activeClusters = 64,
 };
-// Never given back: a handle that is used too late is found and not a crash.
+// Never reused, so use after unload is detected without a crash.
 static struct Library gLibraries[kMOST_OBJECTS];
 static struct Kernel gKernels[kMOST_OBJECTS];
 static uint32_t gLibraryCount, gKernelCount;
-// For what several threads may do at once: code is loaded, work is queued.
 static pthread_mutex_t gLock = PTHREAD_MUTEX_INITIALIZER;
 
 static _Thread_local struct FakeThread gThread;
@@ -83,7 +75,7 @@ API struct FakeThread* fakeThread(void)
     return &gThread;
 }
 
-// What the calling thread's dice say: the error of this call, mostly none. Numbers of Knuth's MMIX generator.
+// A random error for this call, mostly none. Knuth's MMIX generator.
 static int32_t thrown(void)
 {
     if (gThread.failOneIn == 0 || gThread.codeCount == 0)
@@ -100,7 +92,6 @@ static int32_t thrown(void)
     return gThread.codes[number / gThread.failOneIn % gThread.codeCount];
 }
 
-// Whether a call fails because one before it did.
 static int isLostTo(char const* call)
 {
     static char const* const kHOST_ALONE[] = {"cuCtx", "cuDevice", "cuDriver", "cuInit", "cuThread"};
@@ -114,7 +105,6 @@ static int isLostTo(char const* call)
     return gDriver.isLost != kNO_CALL;
 }
 
-// The record of a call; its result is the error that the test wants, or success for now.
 static struct FakeEvent* begin(char const* call, void const* handle)
 {
     static _Thread_local struct FakeEvent beyond;
@@ -133,14 +123,14 @@ static struct FakeEvent* begin(char const* call, void const* handle)
     return event;
 }
 
-// The capture mode of the calling thread: the driver's, where it is the one that the test reads.
+// The driver's if the test reads that one.
 static int32_t* captureMode(void)
 {
     static _Thread_local int32_t own;
     return gettid() == getpid() ? &gDriver.captureMode : &own;
 }
 
-// Whether the calling thread may load code while others capture. Where no test drives the driver nobody captures.
+// Without a test no thread captures.
 static int isRelaxed(void)
 {
     return *captureMode() == RELAXED || gDriver.signatureCount == 0;
@@ -152,7 +142,6 @@ static int32_t end(struct FakeEvent* event, int32_t result)
     return event->result;
 }
 
-// As `end`, for what is put into a stream.
 static int32_t endQueued(struct FakeEvent* event, int32_t result)
 {
     int32_t const ended = end(event, result);
@@ -164,7 +153,7 @@ static int32_t endQueued(struct FakeEvent* event, int32_t result)
     return ended;
 }
 
-// Whether what is put into the stream is done or captured. Where a test drives the driver, only what is captured is.
+// If a test drives the driver, only captured work is executed.
 static int plays(void const* stream)
 {
     return gDriver.signatureCount == 0 || graphsHas(stream);
@@ -178,7 +167,7 @@ static struct Kernel* kernelOf(void* handle)
     return known ? kernel : NULL;
 }
 
-// The dynamic shared memory that a launch may ask for; another thread may raise it.
+// The dynamic shared memory limit of a launch; another thread may raise it.
 static int32_t allowedBytes(struct Kernel const* kernel)
 {
     return __atomic_load_n(&kernel->allowedSharedBytes, __ATOMIC_RELAXED);
@@ -196,8 +185,8 @@ static int32_t allowedBytes(struct Kernel const* kernel)
         return end(event, INVALID_HANDLE);                                                                             \
     event->symbol = kernel->symbol
 
-// What starting comes to, where a test says so. FAKE_INIT: this error. FAKE_GPU_LOST: a file that the first process makes; to the
-// others the device is lost.
+// FAKE_INIT sets the error. FAKE_GPU_LOST names a file that the first process creates; for later ones the device is
+// lost.
 static int32_t start(void)
 {
     char const* const said = getenv("FAKE_INIT");
@@ -225,9 +214,8 @@ API int32_t cuDriverGetVersion(int32_t* version)
     *version = 13000;
     return SUCCESS;
 }
-// The handles of contexts, by their numbers; 0 is the primary context that tools retain.
+// 0 is the primary context that tools retain.
 static char gContexts[8];
-// The contexts that the calling thread has pushed; `FakeThread::pushed` counts them.
 static _Thread_local void* gPushed[4];
 
 static void* currentContext(void)
@@ -272,7 +260,7 @@ API int32_t cuCtxPopCurrent_v2(void** context)
     *context = gPushed[--gThread.pushed];
     return SUCCESS;
 }
-// Every stream that is no default stream (0, 1, 2) is of context 1.
+// Every non-default stream (not 0, 1, 2) belongs to context 1.
 API int32_t cuStreamGetCtx(void* stream, void** context)
 {
     BEGIN(NULL);
@@ -322,7 +310,6 @@ API int32_t cuDevicePrimaryCtxRelease_v2(int32_t device)
     return end(event, device == 0 ? SUCCESS : INVALID_VALUE);
 }
 
-// Whether one of these is loaded; the lock is held.
 static int isLive(uint64_t code)
 {
     for (uint32_t i = 0; i < gLibraryCount; ++i)
@@ -371,7 +358,7 @@ API int32_t cuLibraryUnload(void* handle)
         abort();
     }
     BEGIN(handle);
-    // The only call of a plugin library that a driver was seen to forbid during captures (H100, driver 580).
+    // The only plugin library call that a driver was observed to forbid during captures (H100, driver 580).
     if (graphsForbid(*captureMode()) || !isRelaxed())
     {
         return end(event, STREAM_CAPTURE_UNSUPPORTED);
@@ -459,7 +446,7 @@ static void takeArguments(struct FakeEvent* event, struct Kernel const* kernel, 
         memcpy(&address, params[i], size == sizeof address ? size : 0);
         if (fakeIsAddress(address))
         {
-            // An address points to something: at least to one byte. To how many is known by who knows the plugin (`Expected::reached`).
+            // An address refers to at least one byte. Tests that know the plugin check the rest (`Expected::reached`).
             deviceReaches(address, 1);
         }
     }

@@ -72,7 +72,7 @@ std::string hexadecimal(uint8_t const* bytes, size_t count)
 
 Launching tiles()
 {
-    constexpr int32_t kKIB = 25; // two rows need more than the 48 KiB that every launch gets
+    constexpr int32_t kKIB = 25; // two rows exceed the default 48 KiB
     Facts facts;
     facts.label = "tiles";
     facts.op = {"tiles_plugin", "1", "test"};
@@ -170,7 +170,7 @@ Launching circPadLaunches()
         pointers(expected);
         expected.argument(static_cast<uint32_t>(elements(y)));
         expected.argument(static_cast<int32_t>(pads.size() / 2));
-        // Extents from the last dimension on; those that do not exist are 1.
+        // Extents from the last dimension; 1 if absent.
         for (Shape const* shape : {&x, &y})
         {
             for (size_t d = 0; d < 8; ++d)
@@ -178,7 +178,7 @@ Launching circPadLaunches()
                 expected.argument(static_cast<uint32_t>(d < shape->size() ? (*shape)[shape->size() - 1 - d] : 1));
             }
         }
-        // Where the first element of y lies in x.
+        // Offset of y's first element in x.
         for (size_t d = 0; d < 8; ++d)
         {
             int64_t const before = 2 * d < pads.size() ? pads[2 * d] : 0;

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: what the plugins must launch, as plain C++ formulas.
-// Never: takes a fact from the library under test.
+// Owns: the expected launches of plugins as C++ formulas. Never: takes a fact from the library under test.
 #pragma once
 
 #include "session.hpp"
@@ -13,13 +12,12 @@ namespace oracle
 
 struct Expected
 {
-    // Part of the kernel's name in the code object (the Itanium C++ ABI's mangling).
+    // Part of the mangled name (Itanium C++ ABI).
     std::string kernel;
     std::array<uint32_t, 3> grid{1, 1, 1};
     std::array<uint32_t, 3> block{1, 1, 1};
     uint32_t sharedBytes{0};
     std::vector<uint8_t> arguments;
-    // The memory that the kernel reaches by its arguments.
     std::vector<FakeZone> reached;
 
     template <class T>
@@ -28,7 +26,7 @@ struct Expected
         auto const* bytes = reinterpret_cast<uint8_t const*>(&value);
         arguments.insert(arguments.end(), bytes, bytes + sizeof value);
     }
-    // An argument by which the kernel reaches so many bytes.
+    // The kernel accesses `bytes` bytes at the address.
     void pointer(uint64_t address, uint64_t bytes)
     {
         argument(address);
@@ -36,31 +34,26 @@ struct Expected
     }
 };
 
-// One of the plugins with a formula for its launch.
 struct Launching
 {
     Facts facts;
     std::vector<int32_t> tactics;
-    // Shapes of one rank that it launches something for.
     std::vector<Shape> shapes;
-    // And of other ranks, which take an engine each.
+    // Shapes of other ranks need separate engines.
     std::vector<Shape> others;
     std::function<Expected(Shape const& x, int32_t dataType, int32_t tactic)> launch;
-    // What the driver says of the kernel's parameters.
     FakeSignature signature;
-    // How many variants the shape of the facts leaves to the addresses; each has its code prepared.
+    // Variants that only addresses decide between; the code of each is loaded.
     size_t candidates{1};
 };
 
-// Those of `tests/data/run`, by the names of their files, and those that ship. A tactic of `vectors` is launched where its guard
-// holds, with the tensors at `addresses`.
+// A tactic of `vectors` launches if its guard is satisfied for `addresses`.
 Launching tiles();
 Launching vectors();
 Launching aligned();
 Launching circPadLaunches();
 Launching elemwiseAddLaunches();
 
-// Demands one launch, that one.
 void expectLaunch(Session const& session, Probe& probe, Expected const& expected);
 
 } // namespace oracle

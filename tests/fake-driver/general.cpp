@@ -12,10 +12,9 @@ namespace oracle
 namespace
 {
 
-// Tensors lie that far apart, and none is as large.
+// The distance between tensors, larger than any of them.
 constexpr uint64_t kAPART = 1ULL << 32;
 constexpr uint64_t kFIRST = 0x7A00'0000'0000ULL;
-// The scratch buffer `total` of the plugins that have one.
 constexpr uint64_t kTOTAL_BYTES = 8;
 
 int64_t bytesOf(int32_t dataType)
@@ -33,7 +32,7 @@ int64_t bytesOf(int32_t dataType)
     }
 }
 
-// The channels are the third dimension from the end, and rounded up to whole vectors.
+// Channels are the third dimension from the end.
 Shape inMemory(Shape shape, int32_t format)
 {
     static std::map<int32_t, int64_t> const vectors{{1, 2}, {2, 8}, {3, 4}, {4, 16}, {5, 32}, {11, 16}};
@@ -46,7 +45,6 @@ Shape inMemory(Shape shape, int32_t format)
     return shape;
 }
 
-// Whether one piece of the driver's memory has all of these bytes.
 bool isThere(FakeDriver const& driver, FakeZone const& reached)
 {
     return std::any_of(driver.zones, driver.zones + driver.zoneCount, [&](FakeZone const& zone) {
@@ -88,7 +86,7 @@ std::string extents(uint32_t const* values)
     return show(std::vector<int64_t>(values, values + 3));
 }
 
-// x is changed in place and counted into a scratch buffer, what was counted goes into two outputs, a third is filled from w.
+// Counts into a scratch buffer, writes the counts to two outputs, and fills a third from w.
 std::vector<Queued> everythingSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
 {
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";
@@ -96,7 +94,7 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
     int64_t const count = elementsOf(x);
     bool const isVector = combination.formats[0] == 0 && tactic != 2 && x.back() % 4 == 0;
     int64_t const vec = isVector ? 4 : 1;
-    // The scratch buffers, each from a multiple of 256 bytes on.
+    // Each scratch buffer is aligned to 256 bytes.
     uint64_t const partial = memory.workspace();
     uint64_t const partialBytes = 4 * static_cast<uint64_t>((count + 3) / 4);
     uint64_t const total = partial + (partialBytes + 255) / 256 * 256;
@@ -138,11 +136,10 @@ std::vector<Queued> everythingSteps(Combination const& combination, Given const&
     return steps;
 }
 
-// Few elements take one launch; more are counted first.
 std::vector<Queued> sequenceSteps(Combination const& combination, Given const& given, int32_t, Memory const& memory)
 {
     constexpr int64_t kSMALL = 64;
-    constexpr uint32_t kMULTIPROCESSORS = 128; // of the stand-in
+    constexpr uint32_t kMULTIPROCESSORS = 128;
     std::string const type = combination.types[0] == 0 ? "f" : "6__half";
     int64_t const count = elementsOf(given.inputs[0]);
     uint64_t const partial = memory.workspace();
@@ -180,7 +177,6 @@ std::vector<Queued> sequenceSteps(Combination const& combination, Given const& g
     return steps;
 }
 
-// One kernel, which is told of the channels in memory.
 std::vector<Queued> layoutsSteps(Combination const& combination, Given const& given, int32_t tactic, Memory const& memory)
 {
     Shape const& x = given.inputs[0];
@@ -224,7 +220,7 @@ Memory::Memory(Facts const& facts, Combination const& combination, Given const& 
         bool const isAlias = i >= mInputs && output < facts.aliases.size() && facts.aliases[output] >= 0 && !apart;
         mAddresses.push_back(isAlias ? mAddresses[static_cast<size_t>(facts.aliases[output])] : kFIRST + i * kAPART);
     }
-    // TensorRT gives a workspace at a multiple of 512, and here of no more than that.
+    // TensorRT aligns workspaces to 512 bytes; this one to no more.
     mWorkspace = kFIRST + shapes.size() * kAPART + 512;
 }
 

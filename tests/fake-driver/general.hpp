@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: what the plugins of `general_cases.cpp` must queue, as plain C++ formulas, and where their memory lies.
-// Never: takes a fact from the library under test.
+// Owns: the expected work of the plugins of `general_cases.cpp` as C++ formulas. Never: takes a fact from the library
+// under test.
 #pragma once
 
 #include "expected.hpp"
@@ -12,17 +12,16 @@
 namespace oracle
 {
 
-// One node's memory on the device, each tensor as large as it is and nothing beside it. Shape inputs lie on the host.
+// Each tensor is an exact zone. Shape inputs are on the host.
 class Memory
 {
 public:
-    // Outputs that share an input's memory lie where that does, unless `apart`.
+    // Unless `apart`, aliased outputs share their input's memory.
     Memory(Facts const& facts, Combination const& combination, Given const& given, uint64_t workspaceBytes, bool apart = false);
 
-    // Tells the driver what there is.
     void announce(FakeDriver& driver) const;
 
-    // Over inputs, then outputs; shape inputs are not among them.
+    // Without shape inputs.
     uint64_t address(size_t tensor) const
     {
         return mAddresses[tensor];
@@ -35,7 +34,6 @@ public:
     {
         return mWorkspace;
     }
-    // Gives a kernel a tensor, all of it.
     void give(Expected& launch, size_t tensor) const
     {
         launch.pointer(mAddresses[tensor], mBytes[tensor]);
@@ -50,7 +48,6 @@ private:
     std::vector<uint64_t> mBytes;
 };
 
-// One thing in the stream.
 struct Queued
 {
     // `cuLaunchKernel`, `cuMemsetD8Async` or `cuMemcpyDtoDAsync_v2`.
@@ -66,21 +63,18 @@ struct Queued
     static Queued copying(uint64_t to, uint64_t from, uint64_t bytes);
 };
 
-// One of the plugins with formulas for what it queues.
 struct General
 {
     Facts facts;
     std::function<std::vector<Queued>(Combination const&, Given const&, int32_t tactic, Memory const&)> steps;
-    // The parameters of its kernels.
     std::vector<FakeSignature> signatures;
 };
 
 std::vector<General> generalPlugins();
 
-// Demands these and nothing else in the stream, in that order, within the memory that there is.
+// Exactly this work, in order and inside existing memory.
 void expectQueued(Session const& session, Probe& probe, std::vector<Queued> const& expected);
 
-// A builder that times, engines that are run in the orders of TensorRT and in hostile ones.
 void checkTiming(Bench const& bench, General const& plugin);
 void checkEngine(Bench const& bench, General const& plugin);
 void checkHostile(Bench const& bench, General const& plugin);

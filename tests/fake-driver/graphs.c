@@ -1,9 +1,8 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Streams of their own, work that is captured, and a clock: every kernel, fill and copy that is done takes the time that a rule or
-// FAKE_TIMES says, whatever it takes here, so that what is timed comes out the same on every machine. With FAKE_UNSTEADY every third
-// graph takes half as long again. FAKE_HANGS: the launch of a graph that never ends, counted from 1. FAKE_NAP: milliseconds that each
-// launch lasts here, on no clock of the device.
+// Streams, captures and a simulated clock, so that timings are equal on every machine. FAKE_UNSTEADY slows every third
+// graph by half. FAKE_HANGS: the number of the graph launch that never ends, from 1. FAKE_NAP: host milliseconds per
+// launch.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -25,7 +24,6 @@ enum
     MOST_PARAMS_BYTES = kMOST_BYTES
 };
 
-// A kernel, a fill or a copy.
 struct Node
 {
     struct Node* next;
@@ -44,7 +42,7 @@ struct Graph
 {
     struct Node* first;
     struct Node* last;
-    // How many hold it: what was captured, and what was made from it.
+    // References from the capture and its instances.
     int32_t holders;
 };
 
@@ -52,20 +50,19 @@ struct Stream
 {
     struct Graph* capture;
     int32_t isBroken;
-    // The mode of the capture, and the thread that began it.
     int32_t mode;
     pid_t thread;
 };
 
 struct Event
 {
-    // Nanoseconds; -1 where it was not recorded.
+    // Nanoseconds; -1 if not recorded.
     int64_t at;
 };
 
 static int64_t gNow;
 
-// FAKE_TIMES: `Li4E=3000,Li1E=2000`, parts of kernels' names and nanoseconds. What is not named takes 1000, and 10 for each block.
+// FAKE_TIMES: `Li4E=3000,Li1E=2000`, parts of kernel names with nanoseconds. Default: 1000, plus 10 per block.
 static int64_t timeOf(char const* symbol, uint32_t const grid[3])
 {
     char const* said = getenv("FAKE_TIMES");
@@ -84,7 +81,7 @@ static int64_t timeOf(char const* symbol, uint32_t const grid[3])
     return 1000 + 10 * (int64_t) grid[0] * grid[1] * grid[2];
 }
 
-// A fill, or a copy where there is something to copy: 1 GB/ms in all that is read and written.
+// 1 GB/ms for reads and writes together.
 static int64_t timeOfBytes(struct Node const* node)
 {
     return 500 + (int64_t) (node->bytes * (node->from != 0 ? 2 : 1) / 1000);
@@ -114,7 +111,7 @@ static void perform(struct Node* node)
     deviceRun(node->symbol, node->grid, params);
 }
 
-// Does it now, or later where the stream captures. The default stream is none of these.
+// Not for the default stream.
 static int32_t doOrCapture(void* handle, struct Node const* node)
 {
     struct Stream* stream = handle;
@@ -146,7 +143,7 @@ int32_t graphsLaunch(
     uint32_t used = 0;
     for (uint32_t i = 0; i < signature->count; ++i)
     {
-        // Each aligned as the largest number.
+        // Aligned for the largest number type.
         node.offsets[i] = used;
         memcpy(node.params + used, params[i], signature->sizes[i]);
         used += (signature->sizes[i] + 7) / 8 * 8;
@@ -285,7 +282,6 @@ API int32_t cuGraphInstantiateWithFlags(void** made, void* graph, unsigned long 
     *made = graph;
     return gDeviceLost;
 }
-// What launches take beside the time of the device, where a test says so.
 static void linger(uint32_t launches)
 {
     char const* const hangs = getenv("FAKE_HANGS");

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The kernels that the device runs: those of `tests/data/testing`, with their planted faults, and the one that `cubinder new` writes. Each
-// is what its CUDA text says, for floats.
+// Host versions, for floats, of the kernels in `tests/data/testing` and of the one that `cubinder new` writes.
 #include "device.h"
 
 #include <signal.h>
@@ -71,7 +70,7 @@ static void planted(char const* symbol, void** params)
             pause();
         }
     case 12:
-        // Device code prints to the standard output of its process. A line that ends would be one of its own.
+        // Device code prints to the process's standard output. Without a newline the output joins the next line.
         for (int64_t i = 0; isVector && i < count; ++i)
         {
             printf("%f ", x[i]);
@@ -81,7 +80,7 @@ static void planted(char const* symbol, void** params)
         break;
     case 11: y[0] += isVector ? 1 : 0; break;
     case 13: y[count - 1] += before > 0 ? 1.6F : 0.8F; break;
-    // An error of newer devices that ends the process.
+    // Newer devices end the process with this error.
     case 14: gDeviceLost = isVector ? TENSOR_MEMORY_LEAK : 0; break;
     default: break;
     }
@@ -132,7 +131,7 @@ static void scaled(char const* symbol, void** params)
     }
 }
 
-// `NAME_kernel<__half, VEC>`: what has no fraction that halves could not hold, by way of doubles.
+// `NAME_kernel<__half, VEC>`, computed with doubles.
 static void scaledHalf(char const* symbol, void** params)
 {
     _Float16 const* x = pointer(params[0]);
@@ -166,8 +165,7 @@ static void scaledElsewhere(char const* symbol, void** params)
     }
 }
 
-// `blendN(unsigned* a0, ..., unsigned* aN-1, long long count, unsigned salt, unsigned written)` of the random plugins of
-// `runtime-plugin/tests/meaning`: mixes the elements with one index and stores into the arrays whose bit of `written` is set.
+// Mixes elements of equal index and stores into the arrays selected by `written` (`runtime-plugin/tests/meaning`).
 static void blend(char const* symbol, void** params)
 {
     int const arrays = symbol[strlen("blend")] - '0';
@@ -212,7 +210,7 @@ struct FakeSignature const* deviceSignatures(uint32_t* count)
 void deviceRun(char const* symbol, uint32_t const grid[3], void** params)
 {
     (void) grid;
-    // Addresses that nobody allocated belong to a test that looks at launches alone.
+    // Tests that only check launches use unallocated addresses.
     if (gDeviceLost != 0 || !deviceHas((uint64_t) (uintptr_t) pointer(params[0]), 0))
     {
         return;

@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The device's memory, which is memory of the host: what tools allocate, fill, copy and read.
+// Device memory, allocated on the host.
 #define _GNU_SOURCE
 #include "device.h"
 
@@ -12,7 +12,7 @@
 enum
 {
     MOST_BLOCKS = 1024,
-    // Where nothing else is said: FAKE_GPU_BYTES.
+    // The default of FAKE_GPU_BYTES.
     DEVICE_BYTES = 1 << 28
 };
 

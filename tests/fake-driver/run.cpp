@@ -1,18 +1,18 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The run path of plugin libraries above a stand-in for NVIDIA's driver: what is loaded and launched, and what becomes of
-// failures. It needs no GPU, and judges no kernel.
+// The run path of plugin libraries with a stand-in driver: loading, launching and failures. Needs no GPU and does not
+// judge kernels.
 //
 //   run --library LIB.so --runtime-library LIB2.so    every check of the plugins
-//   run --other LIB.so --runtime-library LIB2.so      what a library without code for the device answers
-//   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges: CUBINDER_NVTX and NVTX_INJECTION64_PATH are the caller's
-//   run --faults LIB.so --runtime-library LIB2.so     what becomes of faults of the driver
-//   run --captures LIB.so --runtime-library LIB2.so   libraries are closed while a stream captures
+//   run --other LIB.so --runtime-library LIB2.so      a library without code for the device
+//   run --ranges LIB.so --runtime-library LIB2.so     NVTX ranges, with CUBINDER_NVTX and NVTX_INJECTION64_PATH
+//   run --faults LIB.so --runtime-library LIB2.so     driver faults
+//   run --captures LIB.so --runtime-library LIB2.so   libraries closed during a capture
 //   run --threads LIB.so --runtime-library LIB2.so    faults in many threads
-//   run --ends LIB.so --runtime-library LIB2.so       the process ends while threads are at work
-//   run --general LIB.so --runtime-library LIB2.so    those of `general_cases.cpp` that the library has, under a builder that times
+//   run --ends LIB.so --runtime-library LIB2.so       process exit while threads work
+//   run --general LIB.so --runtime-library LIB2.so    plugins of `general_cases.cpp`, with a builder that times
 //
-// The stand-in must come first on LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
+// The stand-in must be first in LD_LIBRARY_PATH. Output and exit code are those of the conformance oracle.
 #include "checks.hpp"
 #include "general.hpp"
 #include "workload.hpp"
@@ -118,7 +118,7 @@ int runGeneral(FakeDriver& driver, std::vector<std::string> const& paths)
 
 int runFaults(FakeDriver& driver, std::vector<std::string> const& paths, std::string const& option)
 {
-    // Threads may be left that use them while the process ends, as they do what they log with.
+    // Leaked, like the logger: threads may use it during process exit.
     static auto const& signatures = *new std::vector<FakeSignature>(faultSignatures());
     driver.signatures = signatures.data();
     driver.signatureCount = static_cast<uint32_t>(signatures.size());

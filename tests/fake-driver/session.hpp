@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: one plugin in freshly opened libraries above the stand-in driver, and its node as an execution context has it.
-// Never: knows what a plugin computes.
+// Owns: one plugin in freshly opened libraries with the stand-in driver. Never: knows what a plugin computes.
 #pragma once
 
 #include "../conformance/subject.hpp"
@@ -14,25 +13,20 @@
 namespace oracle
 {
 
-// What does not change from check to check.
 struct Bench
 {
     Report& report;
     Logger& logger;
     Finder& finder;
     FakeDriver& driver;
-    // The library of plugins, and the one that runs engines.
     std::vector<std::string> paths;
 };
 
-// What the stand-in keeps of the calling thread.
 FakeThread& ownThread();
 
-// The addresses and the stream of every enqueue that says nothing else.
 std::vector<void*> const& addresses();
 void* stream();
 
-// A plugin as an execution context holds it.
 class Running
 {
 public:
@@ -73,37 +67,36 @@ public:
     Bench const& bench;
     Subject const& subject;
 
-    // What an engine keeps of a node of that type with the shape of the facts, as the builder makes it.
+    // As an engine stores it, with the shape of the facts.
     struct Stored
     {
         Fields fields;
         Creator* loader{nullptr};
     };
     Stored stored(Probe& probe, int32_t dataType = 0) const;
-    // The engine is loaded and an execution context made. Ends the check where that fails.
+    // Ends the check on failure.
     Running running(Probe& probe, Stored const& stored) const;
     Running running(Probe& probe, int32_t dataType = 0) const
     {
         return running(probe, stored(probe, dataType));
     }
-    // The copy that the builder uses to time tactics.
+    // The builder's copy for timing tactics.
     Running timed(Probe& probe) const;
 
-    // The driver's calls from now on.
     void forget() const
     {
         bench.driver.eventCount = 0;
     }
     std::vector<FakeEvent> events() const;
     std::vector<FakeEvent> events(std::string const& call) const;
-    // The launches that the driver took.
+    // Successful launches.
     std::vector<FakeEvent> launches() const;
 
 private:
     Owned built(Probe& probe, int32_t dataType) const;
 };
 
-// A check in libraries that nobody has used. Afterwards nothing of theirs may be left in the driver.
+// The libraries must leave no objects in the driver.
 void check(Bench const& bench, Facts const& facts, std::string const& name,
     std::function<void(Session const&, Probe&)> const& body);
 

@@ -1,9 +1,9 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A stand-in for a profiler that shows NVTX ranges: what `NVTX_INJECTION64_PATH` names. It counts ranges and keeps their names. Types
-// and numbers are those of NVTX 3.1.0 (`nvtxTypes.h`), written down anew so that a mistake in the library under test shows.
+// A stand-in profiler for `NVTX_INJECTION64_PATH` that counts ranges and records their names. The types repeat
+// `nvtxTypes.h` of NVTX 3.1.0 to detect errors in the library under test.
 //
-// FAKE_TOOL=refuse: it is not attached. FAKE_TOOL=deaf: it is attached and takes no ranges.
+// FAKE_TOOL=refuse: initialization fails. FAKE_TOOL=deaf: registers no range functions.
 #include "tool.h"
 
 #include <stddef.h>
@@ -61,7 +61,6 @@ API int InitializeInjectionNvtx2(void const* (*getExportTable)(uint32_t id))
         abort();
     }
     version->setInjectionVersion(3);
-    // A tool may fill whatever there is.
     static unsigned const kSIZES[] = {0, 16, 9, 15, 7, 16, 7};
     for (int module = 1; module <= 6; ++module)
     {

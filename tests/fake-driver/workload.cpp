@@ -15,7 +15,7 @@ namespace
 
 constexpr int32_t kCAPABILITY[3] = {75, 76, kCLUSTER_LAUNCH}; // major, minor, and whether there are clusters
 
-// The rounds of a plugin with one input and one output: every shape with every tactic, in two contexts by turns.
+// Every shape with every tactic, alternating between two contexts.
 std::vector<Round> plainRounds(Subject const& subject, std::vector<Shape> const& shapes, std::vector<int32_t> const& tactics)
 {
     std::vector<Round> rounds;
@@ -48,7 +48,7 @@ Facts sequenceOfSteps()
     return facts;
 }
 
-// The output in place lies elsewhere in one of two rounds, so that there is a copy.
+// Every second round separates the aliased output, which requires a copy.
 std::vector<Round> everythingRounds(Subject const& subject)
 {
     Facts const& facts = subject.facts;
@@ -127,7 +127,7 @@ std::vector<Workload> threadWorkloads()
             }
         }
     }
-    // The same plugin with another attribute.
+    // The same plugin with another attribute value.
     chosen.push_back(chosen[0]);
     chosen.back().facts.attributeValue = {5};
     return chosen;
@@ -181,7 +181,6 @@ std::string queuedText(FakeEvent const& event)
 namespace
 {
 
-// A function of the stand-in that no plugin calls.
 template <class Function>
 Function ofDriver(char const* name)
 {

@@ -1,7 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: nodes with what an execution context has them do, for checks that inject faults.
-// Never: knows what has to be queued; that is what a life without a fault has queued.
+// Owns: nodes and their work for fault injection. The expected work is that of a run without faults.
 #pragma once
 
 #include "general.hpp"
@@ -9,14 +8,13 @@
 namespace oracle
 {
 
-// Shapes that are announced and queued once.
 struct Round
 {
     Tensors node;
     std::vector<void*> pointers;
     void* workspace;
     int32_t tactic;
-    // The context in which it happens, from 1; 0: the thread has none.
+    // From 1; 0: none.
     int32_t context;
 };
 
@@ -24,20 +22,20 @@ struct Workload
 {
     std::string name;
     Facts facts;
-    // The device: its compute capability, times 10.
+    // Compute capability times 10.
     int32_t capability;
     std::function<std::vector<Round>(Subject const&)> rounds;
-    // Whether there is no context before the first shapes.
+    // Whether the context appears only after the first shapes.
     bool isLate{false};
 };
 
-// One launch behind which stands a choice; several with a fill and attributes, on two devices; a copy beside several launches.
+// A variant choice; several launches with a fill and attributes, on two devices; launches with a copy.
 std::vector<Workload> faultWorkloads();
-// Four that the stand-in's own device runs; two of them share their code.
+// Executed by the stand-in's device; two share code.
 std::vector<Workload> threadWorkloads();
 std::vector<FakeSignature> faultSignatures();
 
-// The stand-in's device, which is as before when this ends.
+// Restores the device at the end of the scope.
 class DeviceOf
 {
 public:
@@ -51,7 +49,6 @@ private:
     int32_t mBefore[3];
 };
 
-// A stream that captures until this ends.
 class Capture
 {
 public:
@@ -68,7 +65,7 @@ public:
     {
         return mStream;
     }
-    // Ends it and gives the graph back. Returns the error of `cuStreamEndCapture`.
+    // Returns the error of `cuStreamEndCapture`.
     int32_t end();
 
 private:
@@ -76,16 +73,12 @@ private:
     bool mIsOn;
 };
 
-// A call that queues something, in words that can be compared.
 std::string queuedText(FakeEvent const& event);
 
-// Every call of the driver may fail, in every part of a node's life.
 void checkFaults(Bench const& bench, Workload const& workload);
-// Libraries are closed while a stream captures.
 void checkCaptures(Bench const& bench, std::vector<Workload> const& workloads);
-// Many threads live with the same engines while calls fail.
 void checkThreads(Bench const& bench, std::vector<Workload> const& workloads);
-// Leaves threads behind that do so while the process ends.
+// Leaves working threads running during process exit.
 void leaveThreads(Bench const& bench, std::vector<Workload> const& workloads);
 
 } // namespace oracle

@@ -1,5 +1,5 @@
-// A stand-in for NVRTC that does what kernels ask for in their text, to try what becomes of a compiler that crashes or does not end. The functions are those of nvrtc.h of
-// CUDA 13.0, as far as Cubinder calls them; those of 11.0 with `-DFAKE_11_0`.
+// A stand-in for NVRTC whose behaviour the kernel text selects, for crashes and hangs of the compiler. Implements the
+// functions of CUDA 13.0's nvrtc.h that Cubinder calls, or those of 11.0 with `-DFAKE_11_0`.
 
 #include <stdio.h>
 #include <stdlib.h>

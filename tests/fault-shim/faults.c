@@ -1,18 +1,16 @@
-// Fails the n-th call by which a process changes files, or ends the process before it. A library for `LD_PRELOAD`, for Linux on x86-64.
+// An `LD_PRELOAD` library (Linux, x86-64) that fails the n-th file-changing call of a process, or kills the process
+// before it.
 //
-// The kernel itself stops each such call (seccomp, SECCOMP_RET_TRAP), so those are seen, too, that do not go through the C library: tempfile's
-// renames are system calls of rustix's own. The handler of the signal counts, and makes the call in the process's place. Its calls carry a mark
-// in an argument that the call does not have, by which the filter lets them pass.
+// Traps calls with seccomp (SECCOMP_RET_TRAP), because rustix bypasses the C library. The signal handler makes the
+// call, marked in an unused argument so that the filter passes it.
 //
-// FAULT_AT       the number of the call that fails, from 1; 0 counts alone
-// FAULT_KIND     `kill`, or the number of an error
-// FAULT_LASTS    where it is set, all later calls fail, too
-// FAULT_LOG      a file that gets a line for each call
-// FAULT_STREAMS  where it is set, writes to descriptors 1 and 2, and to what is no file, count and fail, too, and are called `say`; else they are left
-//                alone: no disk and no right makes them fail, and what is said of a fault has to arrive
-// FAULT_REFUSED  calls that fail each time and are not counted, as on a file system that does not have them: `renameat2=22,linkat=1`; `renameat2`
-//                only where it is asked for more than a rename
-// FAULT_WHO      `program`, or `workers`: the processes that it starts of itself, with a word of their command line that ends with `-worker`
+//   FAULT_AT       the number of the failing call, from 1; 0 only counts
+//   FAULT_KIND     `kill` or an errno
+//   FAULT_LASTS    if set, all later calls fail too
+//   FAULT_LOG      a file that gets a line for each call
+//   FAULT_STREAMS  if set, writes to descriptors 1 and 2 and to non-files also count, named `say`
+//   FAULT_REFUSED  calls that always fail, uncounted: `renameat2=22,linkat=1`; `renameat2` only with flags
+//   FAULT_WHO      `program`, or `workers`: child processes with an argument that ends with `-worker`
 
 #define _GNU_SOURCE
 #include <errno.h>
@@ -75,7 +73,6 @@ static const char* name_of(long number)
     return "?";
 }
 
-// `12 openat /folder/file`, with the path or the descriptor that the call is about.
 static void keep(long which, const char* name, long number, const greg_t* r)
 {
     if (!log_path[0])
@@ -116,7 +113,6 @@ static void read_refused(const char* text)
         }
 }
 
-// Writes to people and to other processes.
 static int is_said(long number, const greg_t* r)
 {
     if (number != SYS_write && number != SYS_writev)
@@ -149,7 +145,7 @@ static void on_call(int signal, siginfo_t* info, void* opaque)
         }
     }
     if (number == SYS_copy_file_range)
-        r[REG_RAX] = -EXDEV; // Has no argument to spare. Who gets this reads and writes instead.
+        r[REG_RAX] = -EXDEV; // No spare argument; callers fall back to read and write.
     else
         r[REG_RAX] = make_call(number, r[REG_RDI], r[REG_RSI], r[REG_RDX], r[REG_R10], r[REG_R8], MARK);
     errno = saved;
@@ -185,7 +181,7 @@ static void filter(void)
         STEP(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)calls[i].number, 0, is_open ? 3 : 1));
         if (is_open) {
             LOAD(calls[i].number == SYS_open ? offsetof(struct seccomp_data, args[1]) : offsetof(struct seccomp_data, args[2]));
-            // What is opened for reading alone passes: a program that is just being started has no handler yet.
+            // Read-only opens pass: a program that is starting has no handler yet.
             STEP(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, O_WRONLY | O_RDWR | O_CREAT, 0, 1));
         }
         STEP(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP));

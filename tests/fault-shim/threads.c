@@ -1,6 +1,6 @@
-// Lets no thread be started, as where a process may have no more of them (`ulimit -u`; it does not hold for root). A library for `LD_PRELOAD`.
+// An `LD_PRELOAD` library that prevents new threads, as `ulimit -u` does for users other than root.
 //
-// FAULT_THREADS  how many threads are started before; none where it is not set
+// FAULT_THREADS  number of threads to allow; default 0
 
 #define _GNU_SOURCE
 #include <dlfcn.h>

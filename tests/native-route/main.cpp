@@ -1,6 +1,6 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The program around the library of `native_route.cpp`.
+// Calls the library of `native_route.cpp`.
 extern "C" int nativeRouteMain(int argc, char** argv);
 
 int main(int argc, char** argv)

@@ -1,10 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Plays full TensorRT's part for plugins that it launches itself: makes each from a node's attributes, asks for shapes, types, tactics,
-// launches and kernels with dimensions that are not known yet, and says what a launch comes to once they are.
-//
-// Owns: the calls and their order. Never: knows a plugin, or what is right; the test that starts it does. It reads nodes from standard input, a
-// word at a time, and answers each on one line of standard output or more, the last of which is `end`.
+// Acts as full TensorRT for plugins that it launches itself. Never: knows a plugin or the expected results. Reads nodes
+// from standard input and answers each with lines that end with `end`.
 //
 //   node NAME NAMESPACE VERSION
 //   attr NAME TYPE COUNT VALUE...        (TensorRT's number of the type; i32, i64, f32, f64, i8, and char by its code)
@@ -20,7 +17,7 @@
 //   refused TEXT
 //   end
 //
-// A shared library with a small program around it, as the conformance oracle is, and for its reason.
+// A shared library for the same reason as the conformance oracle.
 #include "../conformance/expressions.hpp"
 #include "../conformance/fields.hpp"
 #include "../conformance/host.hpp"
@@ -54,7 +51,7 @@ struct Node
     Fields attributes;
     std::vector<Tensor> inputs;
     std::vector<Tensor> outputs;
-    // Extents of all inputs, one behind the other: the node's own, then others.
+    // Concatenated extents of all inputs: the node's, then others.
     std::vector<Shape> points;
 };
 
@@ -107,7 +104,6 @@ Tensor tensor(std::istream& from, bool withShape)
     return tensor;
 }
 
-// As `configurePlugin` is told of it: every dimension is dynamic, from its least to its greatest.
 DynamicPluginTensorDesc described(Tensor const& tensor, Shape const& least, Shape const& most)
 {
     DynamicPluginTensorDesc found{};
@@ -125,7 +121,6 @@ DynamicPluginTensorDesc described(Tensor const& tensor, Shape const& least, Shap
     return found;
 }
 
-// Of each extent of all inputs the least, or the greatest, of all points.
 Shape ends(std::vector<Shape> const& points, int64_t const& (*end)(int64_t const&, int64_t const&))
 {
     Shape found = points.front();
@@ -286,7 +281,7 @@ private:
             int32_t size = 0;
             if (build.getKernel(all.data(), inputs, all.data() + inputs, outputs, &symbol, &code, &size) != 0)
                 throw Refusal("getKernel");
-            // TensorRT 11.4 reads the code as C reads a text.
+            // TensorRT 11.4 reads the code as a C string.
             if (code[size] != '\0')
                 throw Refusal("the code ends without a NUL");
             for (size_t point = 0; point < node.points.size(); ++point)

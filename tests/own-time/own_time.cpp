@@ -1,17 +1,14 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// The time that a plugin spends in `enqueue` beside that of the bare launch call with the same arguments, and the time of an
-// `onShapeChange` that announces what was announced before.
+// Compares the time of a plugin's `enqueue` with a bare launch of the same arguments, and times `onShapeChange` with
+// unchanged shapes. Needs a GPU.
 //
 //     own_time LIBRARY.so libcubinder.so
 //
-// where LIBRARY is what `cubinder compile` made of `elemwise_add_plugin` and `circ_pad_plugin`; needs a GPU.
+// LIBRARY contains `elemwise_add_plugin` and `circ_pad_plugin`. The program replaces `dlsym` to observe the launch.
+// Prints a JSON object per case; the ratio is taken per round, with Student's one-sided 95 % bound.
 //
-// Plays TensorRT by itself, from the creator to enqueue, so that nothing but the plugin is in the way. The plugin finds the driver's functions
-// with `dlsym`, which this program exports under that name: that is how the launch call and its arguments are seen. Prints one JSON object for
-// each case; the ratio is taken round by round, and its one-sided 95 % bound is Student's.
-//
-// It asks the driver for one parameter more than each kernel has, because nothing else tells it how many there are: compute-sanitizer reports that.
+// Reads one parameter more than each kernel has, to find their number: compute-sanitizer reports that.
 #include <NvInferRuntime.h>
 
 #include <dlfcn.h>
@@ -39,7 +36,6 @@ using ParamInfo = Result (*)(void*, size_t, size_t*, size_t*);
 Launch realLaunch{nullptr};
 ParamInfo paramInfo{nullptr};
 
-// A launch as it was seen, with arguments of its own.
 struct Seen
 {
     void* kernel{nullptr};
@@ -86,7 +82,7 @@ Result launch(void* kernel, unsigned gx, unsigned gy, unsigned gz, unsigned bx, 
         call.sharedBytes = sharedBytes;
         call.stream = stream;
         call.take(params);
-        // The values keep their places: what a vector holds is moved with it.
+        // Moving a vector keeps its elements' addresses.
         seen.push_back(std::move(call));
     }
     return realLaunch(kernel, gx, gy, gz, bx, by, bz, sharedBytes, stream, params, extra);
@@ -109,7 +105,7 @@ void* realSymbol(void* library, char const* name)
 {
     using Lookup = void* (*)(void*, char const*);
     static Lookup const lookup = [] {
-        // Since glibc 2.34 it is in libc itself; before that it has the version of the first glibc of the architecture: aarch64's, x86-64's.
+        // In libc since glibc 2.34; before that, the version of the architecture's first glibc.
         for (char const* const version : {"GLIBC_2.34", "GLIBC_2.17", "GLIBC_2.2.5"})
         {
             if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))
@@ -197,7 +193,6 @@ Interface& capability(IPluginV3& plugin, PluginCapabilityType type)
     return found != nullptr ? *found : throw std::runtime_error("a capability is missing");
 }
 
-// From the creator to the object that an execution context has.
 class Loaded
 {
 public:
@@ -283,7 +278,7 @@ double median(std::vector<double> values)
     return values[values.size() / 2];
 }
 
-// Nanoseconds of one call, the median over bursts; `drain` empties the stream before each.
+// Median nanoseconds per call over bursts; `drain` empties the stream before each.
 template <typename Call, typename Drain>
 double timed(Call const& call, Drain const& drain)
 {
@@ -340,7 +335,7 @@ void measure(Driver const& driver, std::vector<void*> const& libraries, Network 
         }
         return code;
     };
-    // The same by handles of the current context, which spares the driver a look-up.
+    // Handles of the current context save the driver a lookup.
     std::vector<Seen> resolved = seen;
     for (Seen& call : resolved)
     {

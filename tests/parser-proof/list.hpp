@@ -1,18 +1,18 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What is tried and what is expected of it, as `models.py` writes it: a line for each fact, its words parted by spaces.
+// The tested models and their expected results, written by `models.py`: one fact per line, words separated by spaces.
 //
-//   library FILE                         what follows belongs to it
-//   creator NAME VERSION NAMESPACE       one that the library registers
-//   model FILE GROUP                     what follows belongs to it; the group is what the report counts by
+//   library FILE                         starts a library
+//   creator NAME VERSION NAMESPACE       registered by the library
+//   model FILE GROUP                     starts a model; the report counts by group
 //   flags BITS                           `NetworkDefinitionCreationFlags`
-//   node LAYER NAME VERSION NAMESPACE    a layer of the network, and the plugin that it is
-//   tensor NAME TYPE EXTENT...           a tensor after parsing; -1 is an extent that is not known yet
-//   profile NAME MIN OPT MAX             of an input that has such an extent: 1x3x4x4
-//   refused TEXT                         the parser refuses the model, and an error says this
+//   node LAYER NAME VERSION NAMESPACE    a layer of the network and its plugin
+//   tensor NAME TYPE EXTENT...           a tensor after parsing; -1 is an unknown extent
+//   profile NAME MIN OPT MAX             for an input with an unknown extent: 1x3x4x4
+//   refused TEXT                         the parser rejects the model with this error
 //   build                                the model is also built
 //
-// Owns: the form of the list, and of the options. Never: calls TensorRT.
+// Owns: the format of the list and the options. Never: calls TensorRT.
 #pragma once
 
 #include <array>
@@ -53,7 +53,7 @@ struct Tensor
     std::string type;
     Shape shape;
 
-    // `y f32 (2, -1)`, and `y f32 ?` where not even the rank is known.
+    // `y f32 (2, -1)`, or `y f32 ?` for an unknown rank.
     std::string text() const;
 };
 
@@ -76,7 +76,7 @@ struct Model
     uint32_t flags{};
     std::vector<Node> nodes;
     std::vector<Tensor> tensors;
-    // By input: the smallest, the best and the largest shape.
+    // Min, opt and max shape by input.
     std::map<std::string, std::array<std::vector<int64_t>, 3>> profile;
     std::string refused;
     bool isBuilt{};
@@ -91,22 +91,19 @@ struct List
 struct Options
 {
     std::string list;
-    // Folders: of the models, which are beside the list, and of the libraries.
     std::string models;
     std::string libraries;
     // `PLUGIN CREATOR_V3QUICK` or `PLUGIN CREATOR_V3ONE`.
     std::string kind;
     bool isBuilding{};
-    // What an error says where every build is to stop; empty where engines are to come of it.
+    // Empty if builds must succeed.
     std::string stopsAt;
-    // No build is begun later than this after the start.
     double seconds{60};
-    // A line for each model, and one JSON object a line with everything.
     std::string table;
     std::string json;
 };
 
-// These throw `std::runtime_error` with the place and what is wrong.
+// Throw `std::runtime_error` with place and reason.
 List read(std::string const& path);
 Options options(int argc, char** argv);
 

@@ -1,9 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Has full TensorRT load plugin libraries and its ONNX parser read models of their plugins, and holds what comes of it against a list.
-//
-// Owns: the calls to TensorRT and what is said of them. Never: knows a plugin, or what is right; the list does (`list.hpp` reads it,
-// `models.py` writes it). `README.md` says how it is built and run.
+// Has full TensorRT load plugin libraries and parse ONNX models, and compares the results with a list (`README.md`).
+// Never: knows a plugin or the expected results.
 #include "list.hpp"
 #include "report.hpp"
 
@@ -32,7 +30,6 @@ double millisecondsSince(Clock::time_point start)
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// Keeps what TensorRT says.
 class Log : public ILogger
 {
 public:
@@ -66,7 +63,7 @@ bool holds(Log::Line const& line, std::string const& text)
     return line.text.find(text) != std::string::npos;
 }
 
-// What is kept of a model's log: all but what is said to those who look for a fault in TensorRT.
+// Drops TensorRT's internal debug lines.
 bool isKept(Log::Line const& line)
 {
     return line.severity <= ILogger::Severity::kINFO || holds(line, "plugin") || holds(line, "Plugin");
@@ -84,7 +81,7 @@ std::vector<std::string> keptOf(std::vector<Log::Line> const& lines)
 
 // ---- creators
 
-// Where a creator's kind says so its interface is cast to; others are listed without names.
+// Other kinds are listed without names.
 proof::Creator described(IPluginCreatorInterface& creator)
 {
     proof::Creator found;
@@ -109,7 +106,6 @@ std::set<IPluginCreatorInterface*> creators(IPluginRegistry& registry)
     return {all, all + count};
 }
 
-// Loads a library and holds the creators that came with it against those that are expected.
 proof::Loaded load(IPluginRegistry& registry, proof::Library const& library, std::string const& path, std::string const& kind)
 {
     proof::Loaded loaded;
@@ -149,13 +145,12 @@ proof::Tensor described(ITensor& tensor)
 {
     proof::Tensor found{tensor.getName(), typeName(tensor.getType()), {}};
     auto const dims = tensor.getDimensions();
-    // -1 is TensorRT's word for what it cannot tell at all.
+    // -1 means an unknown rank.
     found.shape.isKnown = dims.nbDims >= 0;
     found.shape.extents.assign(dims.d, dims.d + std::max(dims.nbDims, 0));
     return found;
 }
 
-// A plugin of the network as it says of itself, in the words of the interface that it has.
 proof::Layer described(IPluginV3Layer& layer)
 {
     proof::Layer found;
@@ -201,7 +196,6 @@ Parsed parse(IBuilder& builder, Log& log, proof::Model const& model, std::string
     return parsed;
 }
 
-// What the network holds after parsing.
 void describe(INetworkDefinition& network, proof::Outcome& outcome)
 {
     for (int32_t i = 0; i < network.getNbInputs(); ++i)
@@ -218,7 +212,7 @@ void describe(INetworkDefinition& network, proof::Outcome& outcome)
     }
 }
 
-// ---- holding against the list
+// ---- comparison with the list
 
 void holdPlugins(proof::Model const& model, std::string const& kind, proof::Outcome& outcome)
 {
@@ -237,7 +231,7 @@ void holdPlugins(proof::Model const& model, std::string const& kind, proof::Outc
         std::string const build = isQuick ? "PLUGIN_V3QUICKAOT_BUILD" : "PLUGIN_V3ONE_BUILD";
         differences.expect(layer->core == core, node.name + " has the core " + layer->core);
         differences.expect(layer->build == build, node.name + " has the build interface " + layer->build);
-        // What an engine of the first route asks for is the library that runs it, which is not the op.
+        // In engines of the plugin route the core names the runtime library, not the op.
         if (isQuick)
             differences.expect(layer->plugin == node.plugin, node.name + " calls itself " + layer->plugin.text());
     }
@@ -258,7 +252,7 @@ void holdTensors(proof::Model const& model, proof::Outcome& outcome)
     }
 }
 
-// What errors say, each once: the first is often only where, and the reason comes behind it. The node itself is said between two of them.
+// The first error is often only the place, the next one the reason.
 std::string errorsOf(std::vector<Log::Line> const& lines)
 {
     std::set<std::string> known;
@@ -370,7 +364,7 @@ int32_t run(proof::Options const& options)
     proof::Report report(options);
     Log log;
     report.versions(getInferLibVersion(), getNvOnnxParserVersion());
-    // The first builder's logger is the one that the registry and plugin libraries have. Without a GPU there is none, and libraries load all the same.
+    // Registry and plugin libraries use the first builder's logger. Without a GPU the builder is null.
     std::unique_ptr<IBuilder> const builder(createInferBuilder(log));
     report.said("builder", keptOf(log.take()));
     auto& registry = *getPluginRegistry();

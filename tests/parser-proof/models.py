@@ -27,10 +27,9 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "xtask/python"))
 from write_model import TYPES  # noqa: E402
 
-# `NetworkDefinitionCreationFlag` of TensorRT 10.15 (`NvInfer.h`), as bits.
+# `NetworkDefinitionCreationFlag` bits of TensorRT 10.15 (`NvInfer.h`).
 STRONGLY_TYPED, PREFER_JIT, PREFER_AOT = 2, 4, 8
 
-# Two plugins have one op: a registry takes one of them.
 LISTS = {
     "plugins": [
         "manifests/circ_pad_plugin.toml",
@@ -53,7 +52,7 @@ LISTS = {
     "circ_pad": ["tests/data/run/circ_pad_plugin.toml"],
 }
 
-# Of an extent that is not known: the smallest, the best and the largest of the profile, and one more, which only the rule meets.
+# Min, opt and max of the profile, and another value for the rule.
 UNKNOWN = {
     "batch": (1, 2, 4, 3),
     "height": (4, 16, 32, 19),
@@ -66,7 +65,7 @@ UNKNOWN = {
 
 @dataclasses.dataclass
 class Node:
-    """A node of a plugin: `inputs` and `outputs` are names of tensors, `attributes` those of ONNX."""
+    """A plugin node; `inputs` and `outputs` are tensor names."""
 
     op: str
     namespace: str
@@ -77,8 +76,8 @@ class Node:
 
 @dataclasses.dataclass
 class Network:
-    """`inputs` have a type and a shape, whose unknown extents are names of `UNKNOWN`; `tensors` gives what the nodes make, by name, a type and a
-    shape each, for the inputs' shapes. `evaluated` is what `cubinder eval` is told of types and formats, none where there are several nodes."""
+    """A network: unknown extents are names in `UNKNOWN`; `tensors` returns type and shape by name for the inputs'
+    shapes. `evaluated` are types and formats for `cubinder eval`, None for several nodes."""
 
     name: str
     manifest: str
@@ -101,7 +100,7 @@ def text(values):
 
 
 def single(manifest, op, namespace, what, inputs, outputs, attributes=None, evaluated=(), **more):
-    """One node; `outputs` gives types and shapes for the inputs' shapes, by name."""
+    """Builds a network of one node."""
     known = {name: shape for name, (_, shape) in {**inputs, **more.get("constants", {})}.items() if not isinstance(shape, np.ndarray)}
     for name, (_, values) in more.get("constants", {}).items():
         known[name] = list(values.shape)
@@ -133,7 +132,6 @@ def circ_pads(manifest):
         )
 
 
-# Of every rank, with nothing in them, and with what is not known.
 ANY_SHAPES = [
     ("scalar", []),
     ("row", [7]),
@@ -211,7 +209,7 @@ def attributes(manifest):
         (("defaults", {}), ("plain", plain)), (("known", [3, 4]), ("any", ["rows", 4]))
     ):
         yield single(manifest, "attributes_plugin", "sample", f"{what}-{place}", {"x": ("f32", shape)}, rule, given)
-    # The parser reads attributes as the plugin does: a node that asks for its values is refused, and the error says them.
+    # A node that shows its values is rejected with an error that contains them.
     refusal = "the node asks for its values"
     yield single(
         manifest, "attributes_plugin", "sample", "shown", {"x": ("f32", [3, 4])}, rule, {**plain, "show": 1},
@@ -219,7 +217,6 @@ def attributes(manifest):
     )
 
 
-# The type and the format that `kind` stands for in pack.toml and unpack.toml.
 KINDS = (
     [("f32", f) for f in ("linear", "chw32", "hwc", "dhwc")]
     + [("f16", f) for f in ("linear", "chw2", "chw4", "chw32", "hwc", "hwc8", "hwc16", "dhwc8", "cdhw32")]
@@ -232,7 +229,7 @@ VOLUMES = ("dhwc", "dhwc8", "cdhw32")
 
 
 def packs(manifest):
-    """Into a type and format and back: what is between the nodes is of that type, and no network needs to have it outside."""
+    """Converts into a type and format and back."""
     for kind, (ty, form) in enumerate(KINDS):
         volume = [3] if form in VOLUMES else []
         for what, shape in (("known", [2, 5, *volume, 4, 6]), ("any", ["batch", 5, *volume, "height", "width"])):
@@ -273,7 +270,7 @@ def weighs(manifest):
 
 
 def preferences(manifest):
-    """What the network prefers where the node says nothing, and a node that asks for what only the first route has."""
+    """Combines preferences of the network and the node."""
     rule = lambda s: {"out0": ("f32", s["inp0"])}
     given = lambda what, **more: single(
         manifest, "elemwise_add_plugin", "sample", what, {"inp0": ("f32", ["batch", 8])}, rule, {"block_size": 128}, ["T=f32"], **more
@@ -307,7 +304,7 @@ def networks(manifest):
         "reverse": lambda: elementwise(manifest, "reverse_plugin", "test", ("f32",), shapes=rows, parameter=None),
         "split": lambda: splits(manifest),
         "tiles": lambda: tiles(manifest),
-        # Its nodes are behind those of `pack`.
+        # Generated together with those of `pack`.
         "unpack": lambda: [],
         "vectors": lambda: elementwise(manifest, "vectors_plugin", "test", floats, {"bias": 7}, [ANY_SHAPES[1], ANY_SHAPES[2], ANY_SHAPES[5]]),
         "weigh": lambda: weighs(manifest),
@@ -323,7 +320,7 @@ def known_extents(shapes, choice):
 
 
 def expected(network):
-    """Every tensor of the network as it is to be after parsing, inputs too: by name a type and extents, -1 where one is not known."""
+    """Returns type and extents of every tensor after parsing; -1 is unknown."""
     shapes = {name: shape for name, (_, shape) in network.inputs.items()}
     shapes.update({name: list(values.shape) for name, (_, values) in network.constants.items()})
     one, other = (network.tensors(known_extents(shapes, choice)) for choice in (1, 3))
@@ -338,7 +335,7 @@ def written_shape(shape):
 
 
 def written_attribute(name, value):
-    """As `cubinder eval` takes it, which knows the manifest's types."""
+    """Formats an attribute for `cubinder eval`, which knows the manifest's types."""
     if name == "table":
         value = list(value.encode())
     values = value if isinstance(value, list) else [value]
@@ -348,7 +345,7 @@ def written_attribute(name, value):
 
 
 def evaluate(cubinder, network):
-    """Holds the network's rule against what `cubinder eval` says of its only node."""
+    """Compares the rule with `cubinder eval`."""
     shapes = {name: shape for name, (_, shape) in network.inputs.items()}
     shapes.update({name: list(values.shape) for name, (_, values) in network.constants.items()})
     shapes = known_extents(shapes, 1)
@@ -385,7 +382,7 @@ def write_model(network, aot, path):
             node.op, node.inputs, node.outputs, name=node.op, domain=node.namespace, plugin_namespace=node.namespace, plugin_version="1"
         )
         for name, value in attributes.items():
-            # The type is said where the value is an empty list, which has none.
+            # An empty list has no element type.
             kind = onnx.AttributeProto.INTS if value == [] else None
             made.attribute.append(helper.make_attribute(name, value, attr_type=kind))
         nodes.append(made)
@@ -422,12 +419,13 @@ def lines_of(network, file, route, is_built):
 
 
 def is_any(network):
-    """Whether an extent is not known."""
+    """Returns whether the network has an unknown extent."""
     return any(isinstance(extent, str) for _, shape in network.inputs.values() for extent in shape)
 
 
 def built(networks):
-    """Pairs of a network and `aot`: of each plugin the first whose shapes are known, with `aot` 1, and the first of the others, without it."""
+    """Returns pairs of a network and `aot`: per plugin the first with known shapes and `aot` 1, and the first other one
+    without it."""
     found = {}
     for network in networks:
         aot = None if is_any(network) else 1
@@ -437,7 +435,7 @@ def built(networks):
 
 
 def ops(manifest):
-    """Name, version and namespace, as a list has them."""
+    """Returns name, version and namespace in the list's form."""
     import tomllib
 
     plugin = tomllib.loads((ROOT / manifest).read_text())["plugin"]
@@ -459,7 +457,7 @@ def main():
     parser.add_argument("--runtime-library", type=pathlib.Path, help="without it no library is compiled")
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
-    # PTX for the native route, machine code of the GPUs that are meant for the other.
+    # PTX for the native route, machine code for the other one.
     args.target = {"native": "sm_80", "plugin": "sm_80,sm_90"}
     models = args.out / "models"
     models.mkdir(parents=True, exist_ok=True)

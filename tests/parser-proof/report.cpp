@@ -12,7 +12,7 @@ namespace proof
 namespace
 {
 
-// How many differences the summary shows; the table and the JSON have them all.
+// Limits of the summary; table and JSON are complete.
 constexpr size_t SHOWN = 5;
 constexpr size_t SHOWN_LETTERS = 300;
 
@@ -91,7 +91,6 @@ std::string objects(std::vector<T> const& values)
     return array(values, [](T const& value) { return written(value); });
 }
 
-// On one line, and no longer than is shown.
 std::string cut(std::string text)
 {
     std::replace(text.begin(), text.end(), '\n', ' ');
@@ -192,7 +191,7 @@ void Report::tabulate(Model const& model, Outcome const& outcome)
         for (auto const& tensor : outcome.tensors)
             if (tensor.name == expected.name)
                 mTable << "  " << tensor.text() << (tensor.text() == expected.text() ? ", as expected" : ", expected " + expected.text()) << "\n";
-    // What the parser says of the file itself is the same each time.
+    // Messages about the file itself are the same for each model.
     for (auto const& line : outcome.log)
         if (line.rfind("INFO", 0) != 0 || line.find("plugin") != std::string::npos)
             if (line.rfind("VERBOSE", 0) != 0)

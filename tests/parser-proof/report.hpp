@@ -1,9 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// What was found, for people and for programs: a summary on standard output, a table with a line for each model, and JSON, one object a line,
-// each written as soon as it is known, so that a crash loses nothing.
-//
-// Owns: the words. Never: calls TensorRT, or decides what is right.
+// Reports results: a summary, a table and JSON Lines. Each line is flushed, so a crash loses none. Never: calls
+// TensorRT.
 #pragma once
 
 #include "list.hpp"
@@ -13,7 +11,6 @@
 namespace proof
 {
 
-// What is not as expected.
 class Differences
 {
 public:
@@ -48,7 +45,6 @@ struct Loaded
     Differences differences;
 };
 
-// A plugin layer: its interfaces, and what the plugin calls itself.
 struct Layer
 {
     std::string name;
@@ -62,10 +58,9 @@ struct Outcome
     bool isParsed{};
     double parseMilliseconds{};
     std::vector<std::string> parserErrors;
-    // How often the parser said that it made one.
+    // Number of creations that the parser logged.
     size_t created{};
     std::vector<Layer> plugins;
-    // TensorRT's number of the kind, and the name.
     std::vector<std::string> layers;
     std::vector<Tensor> tensors;
     std::vector<std::string> log;
@@ -84,13 +79,12 @@ public:
 
     void versions(int32_t library, int32_t parser);
     void loaded(Loaded const& loaded);
-    // Lines of the log that belong to no model.
     void said(std::string const& when, std::vector<std::string> const& lines);
     void noBuilder();
-    // A model is about to be tried: where the process ends in it, this is the last line of the table.
+    // Shows the model in the table even if the process crashes.
     void begin(Model const& model);
     void tried(Model const& model, Outcome const& outcome);
-    // Prints the summary. The exit code: 0 where everything is as expected, 1 where it is not, 3 where there is no builder.
+    // Prints the summary. Exit code: 0 as expected, 1 differences, 3 no builder.
     int32_t end();
 
 private:

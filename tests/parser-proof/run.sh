@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs `parser-proof` with everything beside this script, for both routes, and trtexec on two models (README.md).
-# LD_LIBRARY_PATH has TensorRT's libraries, TRTEXEC its trtexec. $OUT gets parser-proof.tar.gz; standard output the summaries.
-# STOPS_AT is what the error says that every build stops at; empty where builds are to succeed.
+# Runs `parser-proof` for both routes and trtexec on two models (README.md). LD_LIBRARY_PATH has TensorRT's libraries;
+# TRTEXEC is its trtexec. Writes parser-proof.tar.gz to $OUT. STOPS_AT is the error at which every build must stop;
+# empty if builds must succeed.
 set -uo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 out=${OUT:-$here/out}
@@ -13,13 +13,12 @@ tar -C "$work" -xf "$here/inputs.tar.gz"
 results=$work/results
 mkdir "$results"
 failed=0
-# Seconds for everything: what does not fit is left out, and says so.
 limit=${LIMIT:-225}
 
-# The smaller of the seconds that something may take and those that are left.
+# Prints the smaller of a step's limit and the remaining time.
 within() {
   local left=$((limit - SECONDS))
-  # Of 0 `timeout` would make no limit.
+  # `timeout 0` means no limit.
   left=$((left < 1 ? 1 : left))
   echo $((left < $1 ? left : $1))
 }
@@ -60,10 +59,9 @@ all() { # PHASE SECONDS OPTIONS...
   done
 }
 
-# What matters most comes first, and builds, which may take long, last.
 all parse 40
 
-# TensorRT's own program: a model with a library of each route.
+# TensorRT's trtexec: a model with a library of each route.
 for route in native plugin; do
   aot=$([ $route = native ] && echo 1 || echo absent)
   model=$work/models/plugins-circ_pad_plugin-f32-images-$aot.onnx

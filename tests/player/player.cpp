@@ -1,9 +1,9 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Plays TensorRT around a plugin, for programs that are not written in C++: from the creator to `enqueue` on a stream of the caller's, with the
-// tactic that TensorRT tries first. What the caller has around the calls is its own business: a CUDA graph, PyTorch's stream, other work.
+// Acts as TensorRT for programs in other languages: from the creator to `enqueue` on the caller's stream, with the
+// first tactic.
 //
-// Every function returns null or -1 where something is refused; `player_error` says what. Not for several threads.
+// Functions return null or -1 on failure; `player_error` returns the reason. Not thread-safe.
 #include <NvInferRuntime.h>
 
 #include <dlfcn.h>
@@ -21,7 +21,7 @@ using namespace nvinfer1;
 
 #define PLAYER_API extern "C" __attribute__((visibility("default")))
 
-// An attribute of the node; `type` is a `PluginFieldType`.
+// `type` is a `PluginFieldType`.
 struct PlayerField
 {
     char const* name;
@@ -43,7 +43,7 @@ namespace
 
 std::string lastError;
 
-// What the plugin says of a refusal comes before the name of the call that was refused.
+// Puts the plugin's message before the name of the failed call.
 class Log final : public ILogger
 {
 public:
@@ -127,7 +127,6 @@ IPluginCreatorV3One& creator(std::vector<void*> const& libraries, char const* na
     fail(std::string("no library has a creator for ") + name);
 }
 
-// A node, as an execution context has it.
 class Node
 {
 public:
@@ -201,7 +200,7 @@ private:
     IPluginV3OneRuntime* mRuntime{nullptr};
 };
 
-// What a call that can be refused gives, or `refused`, with the reason kept.
+// On failure stores the reason.
 template <typename Result, typename Call>
 Result guarded(Result refused, Call const& call)
 {
@@ -218,7 +217,7 @@ Result guarded(Result refused, Call const& call)
 
 } // namespace
 
-// By this a plugin library tells which TensorRT it is that calls it.
+// Plugin libraries read TensorRT's version from this function.
 PLAYER_API int32_t getInferLibVersion() noexcept
 {
     return NV_TENSORRT_VERSION;
@@ -229,7 +228,7 @@ PLAYER_API char const* player_error()
     return lastError.c_str();
 }
 
-// A node of the op, with shapes and types that stay; `libraries` are paths. It lives as long as the process.
+// Shapes and types are fixed; `libraries` are paths. Lives until the process exits.
 PLAYER_API void* player_node(char const* const* libraries, int32_t libraryCount, char const* op, PlayerField const* fields, int32_t fieldCount,
     PlayerTensor const* tensors, int32_t inputCount, int32_t outputCount)
 {
@@ -260,7 +259,7 @@ PLAYER_API void* player_node(char const* const* libraries, int32_t libraryCount,
     });
 }
 
-// How much memory `enqueue` wants beside the tensors.
+// Workspace bytes of `enqueue`.
 PLAYER_API int64_t player_scratch_bytes(void const* node)
 {
     return static_cast<int64_t>(static_cast<Node const*>(node)->scratchBytes());

@@ -1,7 +1,5 @@
-//! A plugin library with one quick creator, which the conformance oracle knows by formulas of its own (`check_quick.cpp`).
-//!
-//! Owns: `quick_scale_plugin`, as small as it can be with a value of its own in every place that TensorRT asks for. Its kernels are
-//! texts that nobody runs. Where the environment names a fault in `ORACLE_FAULT`, the plugin has that one.
+//! A plugin library with one quick creator, `quick_scale_plugin`, whose formulas the oracle knows (`check_quick.cpp`).
+//! Its kernels never run. `ORACLE_FAULT` selects a planted fault.
 
 use std::ffi::{CStr, CString};
 use std::sync::Arc;
@@ -13,7 +11,6 @@ use trt_abi::{
     QuickKernel, QuickLaunch, QuickPlugin, QuickPluginCreationRequest, Shape, TensorFormat, TensorRTPhase,
 };
 
-/// Types with a kernel, and what it is called.
 const TYPES: [(DataType, &CStr); 2] = [(DataType::HALF, c"scale_f16"), (DataType::FLOAT, c"scale_f32")];
 
 /// Best first.
@@ -23,7 +20,7 @@ fn fault(name: &str) -> bool {
     std::env::var_os("ORACLE_FAULT").is_some_and(|fault| fault == name)
 }
 
-/// The code of every type and tactic, type by type.
+/// Code of every type and tactic, grouped by type.
 fn code() -> Arc<[String]> {
     let of_type = |(_, name): &(DataType, &CStr)| {
         [1, 2].map(|tactic| format!("// {} {tactic}\n.version 8.0\n", name.to_string_lossy()))
@@ -32,13 +29,12 @@ fn code() -> Arc<[String]> {
 }
 
 struct Scale {
-    /// Threads of a block in x.
     block: i32,
     tactic: Arc<AtomicI32>,
     timing_cache_id: CString,
     metadata: CString,
     code: Arc<[String]>,
-    /// The same again, for a fault.
+    /// A copy, for a fault.
     copies: Arc<[String]>,
     kernels: AtomicI32,
 }
@@ -57,7 +53,6 @@ impl Scale {
         }
     }
 
-    /// The tactic that was set, 1 where none was.
     fn tactic(&self) -> i32 {
         if fault("tactic ignored") { 1 } else { self.tactic.load(Ordering::Relaxed).max(1) }
     }
@@ -74,7 +69,7 @@ impl Scale {
         let (division, tactic) =
             (if fault("grid rounded down") { Op::FLOOR_DIV } else { Op::CEIL_DIV }, self.tactic());
         if fault("threads race") {
-            // For a moment the plugin has another tactic.
+            // Briefly sets another tactic.
             let before = self.tactic.swap(2, Ordering::Relaxed);
             std::thread::yield_now();
             self.tactic.store(before, Ordering::Relaxed);

@@ -1,15 +1,15 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Circular padding of up to 8 dimensions, float32: one thread an element of the output.
-// The plugin fills `Geometry` in `circ_pad_reference.cpp`; both declarations must agree.
+// Circular padding of up to 8 dimensions, float32, one thread per output element. `Geometry` must match its declaration
+// in `driver.hpp`.
 
 struct Geometry
 {
     unsigned count;   // elements of the output
-    unsigned rank;    // dimensions after merging the leading ones that are not padded
+    unsigned rank;    // dimensions after merging leading unpadded ones
     unsigned in[8];   // extents, innermost first
     unsigned out[8];
-    unsigned shift[8]; // what to add to an output coordinate before taking it modulo `in`
+    unsigned shift[8]; // added to an output coordinate before the modulo by `in`
 };
 
 extern "C" __global__ void __launch_bounds__(256) circ_pad(const float* __restrict__ x, float* __restrict__ y, const Geometry g)

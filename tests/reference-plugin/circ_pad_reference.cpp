@@ -1,10 +1,9 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Circular padding as a TensorRT plugin written by hand in C++ against NVIDIA's headers, the usual way: the rival of a
-// plugin library made by Cubinder, in time (`enqueue`) and as a first test of the conformance oracle.
+// A handwritten C++ plugin for circular padding: the baseline for Cubinder's `enqueue`, and a test of the conformance
+// oracle.
 //
-// Name `CircPadReference`, version `1`, namespace `reference`; attribute `pads` (INTS: before and after, last dimension
-// first); float32, linear, ranks 1 to 8.
+// Attribute `pads` (INTS: before and after, last dimension first); float32, linear, ranks 1 to 8.
 #include "driver.hpp"
 
 #include <NvInferRuntime.h>
@@ -48,7 +47,7 @@ __attribute__((format(printf, 1, 2))) void error(char const* format, ...)
     }
 }
 
-// What an engine keeps. Written as bytes; the checksum is the last member.
+// The serialized state; the checksum is the last member.
 struct State
 {
     uint32_t magic{0x31525043}; // "CPR1"
@@ -211,7 +210,7 @@ public:
     int32_t onShapeChange(
         PluginTensorDesc const* in, int32_t nbInputs, PluginTensorDesc const* out, int32_t nbOutputs) noexcept override
     {
-        // TensorRT-RTX calls this before every enqueue: nothing to do where the shape is the one already known.
+        // TensorRT-RTX calls this before every enqueue.
         if (mKernel != nullptr && nbInputs == 1 && nbOutputs == 1 && in != nullptr && isKnown(in[0]))
         {
             return 0;
@@ -257,7 +256,7 @@ public:
     IPluginV3* attachToContext(IPluginResourceContext*) noexcept override
     {
         std::string why;
-        circPadKernel(why); // Early, so that a first run can be captured. Without a driver there is nothing to load.
+        circPadKernel(why); // Early, so that a first run can be captured. Building needs no driver.
         return clone();
     }
     PluginFieldCollection const* getFieldsToSerialize() noexcept override
@@ -279,7 +278,7 @@ private:
             && std::memcmp(x.dims.d, mDims.d, sizeof(mDims.d[0]) * static_cast<size_t>(mDims.nbDims)) == 0;
     }
 
-    // Fills the launch record. False where the output has more elements than the kernel counts.
+    // Fills the launch record; returns false if the output exceeds the kernel's counter.
     bool describe(Dims const& dims)
     {
         int32_t outer = 0;
@@ -334,7 +333,7 @@ private:
     PluginField mField;
     PluginFieldCollection mFields;
 
-    // The launch record: valid while `mKernel` is not null, for the input shape `mDims`.
+    // Valid while `mKernel` is not null, for the shape `mDims`.
     Kernel* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};

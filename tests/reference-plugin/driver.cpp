@@ -5,8 +5,7 @@
 #include <dlfcn.h>
 #include <mutex>
 
-// The machine code, put here by the assembler: CODE_DIR names a folder with `circ_pad.sm_90.cubin` and
-// `circ_pad.compute_80.ptx` (PTX ends with a NUL, which the driver needs).
+// Embeds `circ_pad.sm_90.cubin` and `circ_pad.compute_80.ptx` from CODE_DIR. The driver needs the PTX's final NUL.
 asm(".pushsection .rodata\n"
     ".balign 16\n"
     "reference_cubin: .incbin \"" CODE_DIR "/circ_pad.sm_90.cubin\"\n"
@@ -23,7 +22,7 @@ namespace reference
 namespace
 {
 
-// The driver's C interface, as far as it is needed. Names and meanings are those of `cuda.h`, CUDA 12 and later.
+// Declared as in `cuda.h`, CUDA 12 and later.
 using Result = int32_t;
 struct Library;
 struct Function;
@@ -88,7 +87,7 @@ std::string nameOf(Result code)
     return name == nullptr ? std::to_string(code) : name;
 }
 
-// Another thread may be capturing a stream: loading is allowed then only in relaxed mode.
+// During captures of other threads loading requires relaxed mode.
 class RelaxedCapture
 {
 public:
@@ -107,7 +106,7 @@ private:
     int32_t mMode{kCAPTURE_MODE_RELAXED};
 };
 
-// The code for the whole process. Captured graphs may hold the kernel, so it lives until the library goes.
+// Captured graphs may refer to the kernel, so it lives until the library is closed.
 class Code
 {
 public:
@@ -165,7 +164,7 @@ private:
         return nullptr;
     }
 
-    // With lazy loading a refusal would otherwise show at the first launch, and a capture would fail.
+    // With lazy loading an error would occur at the first launch, and a capture would fail.
     Result loadNow(Kernel* kernel)
     {
         void* context = nullptr;

@@ -1,7 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Owns: the CUDA driver, found when it is first needed, and the kernel's code, loaded once a process.
-// Never: links against CUDA, and never fails where no driver is: the plugin is also used to build engines without a GPU.
+// Owns: the CUDA driver and the kernel's code, both loaded on first use. Never: links against CUDA or fails without a
+// driver, because engines are also built without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace reference
 struct Kernel;
 struct Stream;
 
-// `circ_pad.cu`: keep the two declarations the same.
+// Must match `circ_pad.cu`.
 struct Geometry
 {
     uint32_t count;
@@ -23,10 +23,10 @@ struct Geometry
     uint32_t shift[8];
 };
 
-// The kernel of the current context, loaded at the first call; null with the reason in `why`.
+// Null with the reason in `why`.
 Kernel* circPadKernel(std::string& why);
 
-// `cuLaunchKernel` with a one-dimensional grid and no shared memory. Only after `circPadKernel` gave a kernel.
+// One-dimensional grid, no shared memory.
 int32_t launch(Kernel* kernel, uint32_t blocks, uint32_t threads, Stream* stream, void** arguments);
 
 } // namespace reference

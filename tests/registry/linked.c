@@ -1,9 +1,7 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// A program with a TensorRT 10 linked into it, whose symbols it hides: it loads a plugin library as that TensorRT would, and has a plugin
-// rejected. The shared library that it is linked with plays TensorRT 11. Named, another stand-in plays TensorRT instead.
-//
-// Owns: the program of two tests of `tests/tests/it/registry.rs`.
+// A program with a hidden, statically linked TensorRT 10 that loads a plugin library. Its shared library, or a named
+// one, plays TensorRT 11.
 #define _GNU_SOURCE
 #define staticFinder linkedFinder
 #define newFinder newLinkedFinder
@@ -33,7 +31,7 @@ static void* find(void* library, char const* name)
     return found;
 }
 
-// linked PLUGINS [TENSORRT]: with the finder of the program's own TensorRT, or of the stand-in TENSORRT.
+// linked PLUGINS [TENSORRT]: with the finder of the program's TensorRT, or of the stand-in TENSORRT.
 int main(int argc, char** argv)
 {
     void* (*finder)(void) = linkedFinder;
@@ -52,7 +50,7 @@ int main(int argc, char** argv)
     int32_t count = 0;
     struct Object* creator = get(&count)[0];
     printf("found version %d, %d creators, logged %d\n", version(), count, logged());
-    // `IPluginCreatorV3One::createPlugin` is slot 4; phase 1 is that of running.
+    // `IPluginCreatorV3One::createPlugin` is slot 4; phase 1 is the runtime.
     void* (*create)(void*, char const*, struct Fields const*, int32_t)
         = (void* (*) (void*, char const*, struct Fields const*, int32_t)) ((void* const*) creator->vptr)[4];
     struct Fields const none = {0, NULL};

@@ -1,19 +1,19 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Drives plugin registries of full TensorRT: commands come on standard input, one per line, and each is answered on standard output.
-// Several releases can be open in one process. No GPU is needed: the lean runtimes register, list and create plugins without one.
+// Drives plugin registries of full TensorRT by commands on standard input, one per line. Several releases can be open
+// at once. Needs no GPU.
 //
-// Owns: TensorRT's side of the conversation. Never: judges what a plugin answers; `tests/tests/it/registry.rs` does.
+// Owns: TensorRT's side. Never: judges answers; `tests/tests/it/registry.rs` does.
 //
 //   open T FILE                      opens a TensorRT library as T
 //   close T                          closes it; "gone" or "still mapped"
 //   load T L FILE                    registry of T: loadLibrary, as L
 //   unload T L                       deregisterLibrary
-//   list T                           creators with a namespace, which TensorRT's own have not
-//   create T P NS::NAME:VERSION PHASE [FIELD]...   createPlugin, as P; PHASE is build or run, a quick plugin's is build only
+//   list T                           creators with a namespace, which TensorRT's own lack
+//   create T P NS::NAME:VERSION PHASE [FIELD]...   createPlugin, as P; PHASE is build or run
 //   clone P Q                        P's clone, as Q
-//   configure P IN... -- OUT...      configurePlugin with tensors of f32 such as 1x3x8x8
-//   restore T P Q                    createPlugin in phase run from what P serializes, by the creator that its core names, as Q
+//   configure P IN... -- OUT...      configurePlugin with f32 tensors such as 1x3x8x8
+//   restore T P Q                    createPlugin in phase run from P's serialized fields, as Q
 //   delete P
 //   offer FILE S                     the stand-in S of another release, compiled from `tensorrt.c`, loads the plugin library FILE
 //
@@ -51,8 +51,7 @@ void say(std::string const& text)
     std::fflush(stdout);
 }
 
-// `IPluginRegistry` of TensorRT 10 has three methods of older plugins before its destructor, and one more in front of the next, so its
-// slots are not those of the headers compiled here, which are TensorRT 11's. Everything is called by its slot.
+// TensorRT 10's `IPluginRegistry` has further methods, so its slots differ from those of these TensorRT 11 headers.
 template <typename Result, typename... Arguments>
 Result callSlot(void* object, size_t slot, Arguments... arguments)
 {
@@ -127,7 +126,6 @@ private:
     size_t mShift;
 };
 
-// One attribute of a node, with its data.
 struct Field
 {
     explicit Field(std::string const& text)
@@ -196,7 +194,7 @@ std::string identity(Creator& creator)
     return std::string(creator.getPluginNamespace()) + "::" + creator.getPluginName() + ":" + creator.getPluginVersion();
 }
 
-// TensorRT distinguishes creators by kind. Other kinds have other methods, so nothing else of them is called.
+// Creators of other kinds have other methods.
 std::string describe(IPluginCreatorInterface& creator)
 {
     if (isKind(creator, kONE))
@@ -429,7 +427,7 @@ int main()
     {
         session.run(line);
     }
-    // As an application that is ended: what is open stays so.
+    // Exits as a killed application does, without closing libraries.
     std::fflush(nullptr);
     std::_Exit(0);
 }

@@ -1,13 +1,14 @@
 // Copyright of the Cubinder authors; Apache-2.0.
 //
-// Element-wise plugins written by hand in C++ against NVIDIA's headers, as many as wanted in one library: what plugins of Cubinder's are
-// measured beside. Each is a launch or several of one kernel, which has the plugin's name.
+// Handwritten element-wise C++ plugins, the baseline for Cubinder's. Each launches the kernel of its name once or
+// several times.
 //
-// Namespace `rival`, version `1`, no attributes; one float32 tensor in and one of its shape out, linear. `RIVAL_OPS` names a file with a line
-// `{name, arguments, launches},` for each; `RIVAL_CODE` a fat binary with all kernels, of blocks of 256 threads and one of these lists of parameters:
-//    1: float* y                                          (y has a multiple of 256 elements)
-//    3: float const* x, float* y, long long count
-//   16: the same, and 13 of type int: 0, 1, 2, ...
+// One linear float32 input and an output of its shape. `RIVAL_OPS` names a file with a line `{name, arguments,
+// launches},` for each; `RIVAL_CODE` a fat binary with all kernels, of blocks of 256 threads and one of these parameter
+// lists:
+//   1: float* y                                          (y has a multiple of 256 elements)
+//   3: float const* x, float* y, long long count
+//   16: those of 3, and 13 of type int: 0, 1, 2, ...
 #include <NvInferRuntime.h>
 
 #include <array>
@@ -65,7 +66,7 @@ __attribute__((format(printf, 1, 2))) void error(char const* format, ...)
     }
 }
 
-// The driver's C interface, as far as it is needed: names and meanings are those of `cuda.h`, CUDA 12 and later.
+// Declared as in `cuda.h`, CUDA 12 and later.
 using Result = int32_t;
 struct Driver
 {
@@ -77,11 +78,10 @@ struct Driver
     Result (*launchKernel)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**){};
 };
 
-// The code, loaded once a process, and its kernels, each when a node first needs it.
 class Code
 {
 public:
-    // Null where there is no driver, as where engines are built without a GPU, or where it refuses the code.
+    // Null without a driver, as in builds without a GPU, or if it refuses the code.
     void* kernel(int32_t op)
     {
         std::lock_guard<std::mutex> lock(mMutex);
@@ -92,7 +92,7 @@ public:
         }
         void* kernel = nullptr;
         void* function = nullptr;
-        // With lazy loading the code would otherwise be loaded at the first launch.
+        // Avoids lazy loading at the first launch.
         if (mDriver.libraryGetKernel(&kernel, mLibrary, kOPS[op].name) == 0 && mDriver.kernelGetFunction(&function, kernel) == 0
             && mDriver.funcLoad(function) == 0)
         {
@@ -132,7 +132,6 @@ private:
 
 Code gCode;
 
-// What a plugin and its creator say of themselves alike: who they are, and that they have no fields.
 template <class Interface>
 class Named : public Interface
 {
@@ -210,7 +209,7 @@ public:
 
     int32_t onShapeChange(PluginTensorDesc const* in, int32_t, PluginTensorDesc const*, int32_t) noexcept override
     {
-        // TensorRT-RTX calls this before every enqueue: nothing to do where the shape is the one already known.
+        // TensorRT-RTX calls this before every enqueue.
         Dims const& dims = in[0].dims;
         if (mKernel != nullptr && dims.nbDims == mDims.nbDims
             && std::memcmp(dims.d, mDims.d, sizeof(mDims.d[0]) * static_cast<size_t>(mDims.nbDims)) == 0)
@@ -269,7 +268,7 @@ public:
     }
 
 private:
-    // The launch record: valid while `mKernel` is not null, for the input shape `mDims`.
+    // Valid while `mKernel` is not null, for the shape `mDims`.
     void* mKernel{nullptr};
     Dims mDims{};
     uint32_t mBlocks{0};
@@ -295,7 +294,6 @@ public:
     }
 };
 
-// One for each op, made once.
 struct Creators
 {
     Creators()

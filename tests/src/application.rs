@@ -1,6 +1,4 @@
-//! An application of TensorRT-RTX: the Python client `clients/registry.py`, which knows nothing of Cubinder.
-//!
-//! Owns starting it, giving it its steps and reading its answers. Never decides what is right.
+//! Runs the Python client `clients/registry.py`, a TensorRT-RTX application. Never judges its answers.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,7 +7,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-/// How to start Python so that it can import TensorRT-RTX's bindings and onnx.
+/// Starts Python with TensorRT-RTX's bindings and onnx.
 #[derive(Debug, Clone)]
 pub struct Application {
     python: PathBuf,
@@ -17,17 +15,17 @@ pub struct Application {
     library_path: PathBuf,
 }
 
-/// What TensorRT answered to one step.
+/// TensorRT's answer to one step.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// The members that the client gave.
+    /// The client's members.
     pub members: Value,
     /// TensorRT's log during the step: severity and text.
     pub log: Vec<(String, String)>,
 }
 
 impl Application {
-    /// The one that `CUBINDER_TEST_PYTHON` and its companions name, or `None` where they are not set.
+    /// Returns the application that `CUBINDER_TEST_PYTHON` and related variables name, or `None` if unset.
     #[must_use]
     pub fn from_environment() -> Option<Application> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
@@ -38,10 +36,11 @@ impl Application {
         })
     }
 
-    /// The same Python, with packages in `folder` before all others and without the libraries of `unlisted` in the search path of the loader.
+    /// Returns the same Python with `folder` first in its package path, and without `unlisted` in the loader's search
+    /// path.
     ///
     /// # Errors
-    /// When a path has the separator of search paths in it.
+    /// Fails if a path contains the search path separator.
     pub fn with_packages(&self, folder: &Path, unlisted: &Path) -> Result<Application> {
         let others = std::env::split_paths(&self.python_path);
         let python_path = std::env::join_paths(std::iter::once(folder.to_path_buf()).chain(others))?;
@@ -54,7 +53,7 @@ impl Application {
         })
     }
 
-    /// Python as [`Application::run`] starts it, without arguments.
+    /// Returns the command of [`Application::run`] without arguments.
     #[must_use]
     pub fn python_command(&self) -> Command {
         let mut command = Command::new(&self.python);
@@ -63,10 +62,10 @@ impl Application {
         command
     }
 
-    /// Runs `steps` in a process of their own and gives the answer to each.
+    /// Runs `steps` in a new process and returns their answers.
     ///
     /// # Errors
-    /// When the process fails, is killed, or prints anything but its answers: nothing that it loads may print.
+    /// Fails if the process fails, is killed, or prints anything except answers.
     pub fn run(&self, steps: &[Value]) -> Result<Vec<Answer>> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/clients/registry.py");
         let mut child = self
@@ -102,19 +101,19 @@ impl Answer {
         Answer { members, log }
     }
 
-    /// Whether TensorRT did what it was asked for.
+    /// Returns whether TensorRT succeeded.
     #[must_use]
     pub fn is_ok(&self) -> bool {
         self.members["ok"] == Value::Bool(true)
     }
 
-    /// A member that is a list of texts.
+    /// Returns a member that is a list of strings.
     #[must_use]
     pub fn texts(&self, member: &str) -> Vec<String> {
         self.members[member].as_array().into_iter().flatten().map(string).collect()
     }
 
-    /// The lines of the log that hold `part`, each after its severity.
+    /// Returns the log lines that contain `part`, prefixed with their severity.
     #[must_use]
     pub fn said(&self, part: &str) -> Vec<String> {
         let lines = self.log.iter().filter(|(_, text)| text.contains(part));

@@ -1,7 +1,5 @@
-//! Plugin libraries made by `cubinder compile`.
-//!
-//! Owns: having the plugins of this repository compiled, in both forms, into a folder that goes when it is dropped.
-//! Never: builds the compiler; `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY` name what is built.
+//! Compiles this repository's plugins in both forms into a temporary folder. Never builds the compiler; `CUBINDER_BIN`
+//! and `CUBINDER_RUNTIME_LIBRARY` name the built files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,39 +7,38 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 
-/// What libraries are made of.
+/// Inputs of a compile.
 #[derive(Clone, Copy, Debug)]
 pub struct Recipe<'a> {
-    /// Paths from the repository's root; none: the manifests that `cubinder.toml` names.
+    /// Paths relative to the repository root; if empty, the manifests of `cubinder.toml`.
     pub manifests: &'a [&'a str],
-    /// What the kernels are compiled for.
+    /// The targets of the kernels.
     pub targets: &'a [&'a str],
 }
 
-/// A library of plugins, and the one that runs the engines built with it.
+/// A plugin library and the runtime library for its engines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pair {
-    /// Holds the creators that an ONNX model names.
+    /// Has the creators for ONNX models.
     pub plugins: PathBuf,
-    /// Holds the creator that an engine names.
+    /// Has the creator for engines.
     pub runtime: PathBuf,
 }
 
 /// Compiled libraries.
 #[derive(Debug)]
 pub struct Compiled {
-    /// One entry for each library of plugins.
+    /// One entry per plugin library.
     pub libraries: Vec<Pair>,
-    /// Keeps the files.
     _folder: Option<TempDir>,
 }
 
 impl Compiled {
-    /// The libraries in the folder `CUBINDER_TEST_LIBRARIES`, or else what the compiler makes of `recipe`, or `None` where the
-    /// environment names neither.
+    /// Returns the libraries in `CUBINDER_TEST_LIBRARIES`, otherwise compiles `recipe`; `None` if neither is
+    /// configured.
     ///
     /// # Errors
-    /// When the compiler fails, or a folder cannot be read.
+    /// The compiler fails or a folder cannot be read.
     pub fn from_environment(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let generic = variable("CUBINDER_RUNTIME_LIBRARY");
@@ -52,10 +49,10 @@ impl Compiled {
         Compiled::by(recipe)
     }
 
-    /// What the compiler makes of `recipe`, or `None` where the environment names no compiler or no generic library.
+    /// Compiles `recipe`; `None` if no compiler or runtime library is configured.
     ///
     /// # Errors
-    /// When the compiler fails, or a folder cannot be read.
+    /// The compiler fails or a folder cannot be read.
     pub fn by(recipe: Recipe<'_>) -> Result<Option<Compiled>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         match (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY")) {
@@ -65,7 +62,7 @@ impl Compiled {
     }
 }
 
-/// Both forms: with the code in the fields of an engine, and with a code library for the plan to carry.
+/// Compiles both forms.
 fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compiled> {
     let folder = tempfile::tempdir()?;
     let mut libraries = Vec::new();
@@ -87,7 +84,7 @@ fn compile(compiler: &Path, generic: &Path, recipe: Recipe<'_>) -> Result<Compil
     Ok(Compiled { libraries, _folder: Some(folder) })
 }
 
-/// Every `lib<name>.so` of a folder, with `lib<name>-code.so` where that lies beside it and with `generic` otherwise.
+/// Finds every `lib<name>.so` with its `lib<name>-code.so`, or `generic` if that is absent.
 fn libraries_in(folder: &Path, generic: &Path) -> Result<Vec<Pair>> {
     let mut libraries = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

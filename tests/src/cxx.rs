@@ -1,7 +1,4 @@
-//! Calling the C++ compiler, with results kept between runs.
-//!
-//! Owns: the folder of what was built, one entry for each set of inputs.
-//! Never: leaves a half-built entry behind: an entry is complete before it gets its name.
+//! Runs the C++ compiler and caches its results. Entries are complete before they get their names.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,7 +9,7 @@ use cubinder_model::Digest;
 
 use crate::headers::Generation;
 
-/// Options that every C++ file here is compiled with. NVIDIA's headers mark parts of themselves as deprecated.
+/// Options of every C++ file. NVIDIA's headers use their own deprecated parts.
 const OPTIONS: [&str; 8] = [
     "-std=c++17",
     "-g1",
@@ -25,20 +22,20 @@ const OPTIONS: [&str; 8] = [
     "-Wno-deprecated-declarations",
 ];
 
-/// The compiler: `CXX`, or `g++`.
+/// Returns the compiler: `CXX`, or `g++`.
 #[must_use]
 pub fn compiler() -> OsString {
     std::env::var_os("CXX").unwrap_or_else(|| "g++".into())
 }
 
-/// What the compiler calls itself, or `None` where it cannot be run.
+/// Returns the compiler's version output, or `None` if it cannot run.
 #[must_use]
 pub fn compiler_version() -> Option<String> {
     let output = Command::new(compiler()).arg("--version").output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// The options for compiling against `generation`, whose headers lie below `headers`.
+/// Returns the options for compiling against `generation`, whose headers are below `headers`.
 #[must_use]
 pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
     let mut options: Vec<OsString> = OPTIONS.iter().map(Into::into).collect();
@@ -52,7 +49,7 @@ pub fn options(headers: &Path, generation: Generation) -> Vec<OsString> {
 /// Runs the compiler in `folder`.
 ///
 /// # Errors
-/// When it cannot be run or refuses its input; the error carries what it printed.
+/// Fails if it cannot run or rejects its input; the error contains its output.
 pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     let compiler = compiler();
     let output = Command::new(&compiler).current_dir(folder).args(arguments).output().with_context(|| {
@@ -67,10 +64,10 @@ pub fn compile(folder: &Path, arguments: &[OsString]) -> Result<()> {
     Ok(())
 }
 
-/// A folder that `build` fills, once for each `key`. Safe where several processes want the same one.
+/// Returns a folder that `build` fills once per `key`. Safe across processes.
 ///
 /// # Errors
-/// What `build` returns, or what the file system answers.
+/// Returns errors of `build` and of the file system.
 pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let root = target().join("conformance");
     let ready = root.join(format!("{name}-{}", digest(key).short()));
@@ -81,7 +78,7 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     let staging = tempfile::Builder::new().prefix(".staging-").tempdir_in(&root)?;
     build(staging.path())?;
     if let Err(error) = std::fs::rename(staging.path(), &ready) {
-        // Another process was faster: its result is as good.
+        // Another process finished first with an equal result.
         if !ready.is_dir() {
             return Err(error).with_context(|| format!("cannot rename to `{}`", ready.display()));
         }
@@ -89,10 +86,10 @@ pub fn cached(name: &str, key: &[&[u8]], build: impl FnOnce(&Path) -> Result<()>
     Ok(ready)
 }
 
-/// Every file of a folder that decides what is built from it, in a fixed order.
+/// Returns every file of a folder in a fixed order, for cache keys.
 ///
 /// # Errors
-/// When the folder or a file cannot be read.
+/// Fails if the folder or a file cannot be read.
 pub fn sources(folder: &Path) -> Result<Vec<(PathBuf, Vec<u8>)>> {
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(folder).with_context(|| format!("cannot read `{}`", folder.display()))? {

@@ -1,6 +1,4 @@
-//! The library that makes calls of the real driver fail when a plugin library makes them (`tests/driver-faults`).
-//!
-//! Owns: its build.
+//! Builds the library that fails driver calls of plugin libraries (`tests/driver-faults`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,12 +7,12 @@ use anyhow::{Context, Result};
 
 use crate::cxx;
 
-/// Builds the library `out`, which is to be preloaded.
+/// Builds the preloadable library `out`.
 ///
 /// # Errors
-/// When the C compiler is missing or refuses the source.
+/// Fails if the C compiler is missing or rejects the source.
 pub fn build(out: &Path) -> Result<()> {
-    // Optimized, so that the last call of `dlsym` is a jump.
+    // Optimized, so that the tail call in `dlsym` is a jump.
     let options =
         ["-x", "c", "-std=gnu11", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", "-Wextra"];
     let mut arguments: Vec<OsString> = options.map(OsString::from).to_vec();

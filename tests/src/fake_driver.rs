@@ -1,7 +1,5 @@
-//! The run path of plugin libraries above a stand-in for NVIDIA's driver, on machines without a GPU too.
-//!
-//! Owns: the build of `tests/fake-driver`, the stand-in and the program of the checks, and running them.
-//! Never: judges a library itself; that is the program's.
+//! Builds and runs the checks of the run path with a stand-in driver (`tests/fake-driver`), without a GPU. Never judges
+//! a library.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -14,7 +12,6 @@ use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 use crate::oracle::{self, Run};
 
-/// The sources of the conformance oracle that play TensorRT: everything but its own checks.
 const HOST: [&str; 8] = [
     "report.cpp",
     "host.cpp",
@@ -26,20 +23,16 @@ const HOST: [&str; 8] = [
     "subject.cpp",
 ];
 
-/// Options for what is written in C, whichever language the compiler would guess.
 const C_OPTIONS: [&str; 7] = ["-x", "c", "-std=c11", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall"];
 
-/// The sources of the driver: its functions, what code it takes, the device's memory, the kernels that the device runs, what is captured and how long it takes.
 const DRIVER_SOURCES: [&str; 5] = ["cuda.c", "code.c", "memory.c", "kernels.c", "graphs.c"];
 
-/// The driver, by the name that the plugins look for.
 const DRIVER: &str = "libcuda.so.1";
 const DRIVER_NAME: &str = "-Wl,-soname,libcuda.so.1";
 
-/// The stand-in for a profiler.
 const TOOL: &str = "libtool.so";
 
-/// Which driver is played.
+/// The driver release to simulate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     /// CUDA 13.0.
@@ -49,7 +42,6 @@ pub enum Age {
 }
 
 impl Age {
-    /// The folder of its `libcuda.so.1` among what is built.
     fn folder(self) -> &'static str {
         match self {
             Age::New => "new",
@@ -58,25 +50,25 @@ impl Age {
     }
 }
 
-/// What the program is to check.
+/// The checks to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
-    /// A library with `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`, and code for the device.
+    /// `circ_pad_plugin`, `elemwise_add_plugin` and the plugins of `tests/data/run`, for the device.
     Plugins,
-    /// A library with the tiles of `tests/data/run`, and code for `sm_75` and `sm_90a` alone.
+    /// The tiles of `tests/data/run`, only for `sm_75` and `sm_90a`.
     OtherDevices,
-    /// A library with the plugins of [`Subject::Plugins`], under a profiler: `CUBINDER_NVTX` and `NVTX_INJECTION64_PATH` are the
-    /// environment's. Where `EXPECTED_WARNING` is set there are no ranges, and the log says that, or nothing where it is empty.
+    /// The library of [`Subject::Plugins`] with a profiler. With `EXPECTED_WARNING` set, no ranges and that warning,
+    /// none if empty.
     Ranges,
-    /// A library with the tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
+    /// The tiles, vectors and steps of `tests/data/run`, and `everything_plugin`.
     Faults,
-    /// The same, closed while a stream captures.
+    /// The same, closed during a capture.
     Captures,
-    /// The same, in many threads at once.
+    /// The same, in many threads.
     Threads,
-    /// The same; the process ends while they are at work.
+    /// The same; the process exits while they work.
     Ends,
-    /// A library with plugins of `tests/conformance/general_cases.cpp`, and code for the device.
+    /// Plugins of `tests/conformance/general_cases.cpp`, for the device.
     General,
 }
 
@@ -87,10 +79,10 @@ pub struct Checks {
 }
 
 impl Checks {
-    /// Builds them, or takes those built before from the same inputs.
+    /// Builds the checks, or returns a cached build.
     ///
     /// # Errors
-    /// When the headers, the C++ compiler or the sources are missing, or do not compile.
+    /// Headers, compiler or sources are missing or invalid.
     pub fn build() -> Result<Checks> {
         let headers = headers::folder()?;
         let own = cxx::sources(&folder())?;
@@ -115,18 +107,18 @@ impl Checks {
         Ok(Checks { folder })
     }
 
-    /// Runs the checks of `subject` on a pair of libraries above a driver of that age.
+    /// Runs the checks of `subject` on a pair of libraries.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn run(&self, subject: Subject, pair: &Pair, age: Age) -> Result<Run> {
         self.run_with(subject, pair, age, &[])
     }
 
-    /// As [`Checks::run`], with additions to the environment.
+    /// Like [`Checks::run`], with additional environment variables.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn run_with(
         &self,
         subject: Subject,
@@ -150,32 +142,31 @@ impl Checks {
         Run::of(command.env("LD_LIBRARY_PATH", driver).envs(environment.iter().copied()))
     }
 
-    /// The stand-in for a profiler: what `NVTX_INJECTION64_PATH` may name.
+    /// Returns the stand-in profiler for `NVTX_INJECTION64_PATH`.
     #[must_use]
     pub fn tool(&self) -> PathBuf {
         self.folder.join(TOOL)
     }
 
-    /// The stand-in for a driver of CUDA 13.0.
+    /// Returns the stand-in driver of CUDA 13.0.
     #[must_use]
     pub fn driver(&self) -> PathBuf {
         self.folder.join(Age::New.folder()).join(DRIVER)
     }
 
-    /// Runs the program with these arguments, and with the driver that the machine has or has not.
+    /// Runs the program with the machine's own driver, if any.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn run_without(&self, arguments: &[&str]) -> Result<Run> {
         Run::of(Command::new(self.folder.join("run")).args(arguments).env_remove("LD_LIBRARY_PATH"))
     }
 }
 
-/// The folder of the stand-in for a driver of that age, for programs that run kernels: what `LD_LIBRARY_PATH` may name. It needs no
-/// headers of NVIDIA's.
+/// Returns the stand-in driver's folder, for `LD_LIBRARY_PATH`. Needs no NVIDIA headers.
 ///
 /// # Errors
-/// When the C++ compiler or the sources are missing, or do not compile.
+/// Compiler or sources are missing or invalid.
 pub fn driver_folder(age: Age) -> Result<PathBuf> {
     let own = cxx::sources(&folder())?;
     let described = format!("{C_OPTIONS:?} {DRIVER_SOURCES:?} {:?}", cxx::compiler_version());
@@ -187,7 +178,7 @@ pub fn driver_folder(age: Age) -> Result<PathBuf> {
     Ok(folder.join(age.folder()))
 }
 
-/// The sources.
+/// Returns the sources' folder.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fake-driver")
@@ -201,7 +192,7 @@ fn build_driver(age: Age, out: &Path) -> Result<()> {
     if age == Age::Old {
         arguments.push("-DOLD_DRIVER".into());
     }
-    // The language that is named counts for the next file alone.
+    // `-x` applies to the next file only here.
     arguments.extend(DRIVER_SOURCES.iter().flat_map(|source| ["-x", "c", source]).map(OsString::from));
     arguments.extend(["-o".into(), driver.join(DRIVER).into()]);
     cxx::compile(&folder(), &arguments).context("cannot build the stand-in for the CUDA driver")

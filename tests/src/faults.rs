@@ -1,7 +1,5 @@
-//! A program whose n-th call that changes files fails, or which is killed before it; or one that can start no thread.
-//!
-//! Owns: the build of `tests/fault-shim`, and running a command with a fault.
-//! Never: judges what became of it.
+//! Runs programs with a failing file call, killed before one, or without new threads (`tests/fault-shim`). Never judges
+//! the result.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -10,58 +8,58 @@ use anyhow::{Context, Result};
 
 use crate::cxx;
 
-/// What happens to a call.
+/// The effect on a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The process is killed before it, with a signal that it cannot catch.
+    /// Kills the process (SIGKILL) before the call.
     Killed,
-    /// The call fails with an error's number, and later ones do not.
+    /// Only this call fails, with an errno.
     Once(i32),
-    /// The call and all later ones fail.
+    /// This call and all later ones fail.
     Lasting(i32),
 }
 
-/// `EIO`, `EACCES`, `ENOSPC` and `EROFS` of Linux.
+/// `EIO`.
 pub const DAMAGED: i32 = 5;
-/// Who asks may not write there.
+/// `EACCES`.
 pub const DENIED: i32 = 13;
-/// There is no room.
+/// `ENOSPC`.
 pub const FULL: i32 = 28;
-/// The file system is read-only.
+/// `EROFS`.
 pub const READ_ONLY: i32 = 30;
 
 /// The processes whose calls count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// That which was started.
+    /// The started process.
     Program,
-    /// Those that it starts of itself, for NVRTC and for a GPU, each for itself.
+    /// Its worker processes for NVRTC and GPUs, each counted separately.
     Workers,
 }
 
-/// What becomes of writes to standard output, standard error and pipes.
+/// The handling of writes to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streams {
-    /// They are made, and not counted: what is said of a fault arrives, however long the fault lasts.
+    /// Uncounted, so that errors are always reported.
     Spared,
-    /// They count and fail as all others.
+    /// Counted, and may fail.
     Counted,
 }
 
-/// A fault to be made.
+/// A fault to inject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// Whose calls count.
+    /// Processes whose calls count.
     pub who: Who,
-    /// Which calls count beside those about files.
+    /// Whether writes to streams count.
     pub streams: Streams,
-    /// The number of the call, counted from 1; with 0 none fails.
+    /// The number of the call, from 1; 0 for no fault.
     pub at: usize,
-    /// What happens to it.
+    /// Its effect.
     pub kind: Kind,
 }
 
-/// The libraries that make calls fail.
+/// The fault injection libraries.
 #[derive(Clone, Debug)]
 pub struct Shim {
     folder: PathBuf,
@@ -74,20 +72,20 @@ fn library(folder: &Path, source: &str) -> PathBuf {
     folder.join(source).with_extension("so")
 }
 
-/// What a command did.
+/// The result of a command.
 #[derive(Debug)]
 pub struct Done {
-    /// How it ended, and what it said.
+    /// Exit status and output.
     pub output: Output,
-    /// The calls that changed files, in their order: `openat /folder/file`; `say 1` is a write to a stream.
+    /// In order: `openat /folder/file`; `say 1` is a write to a stream.
     pub calls: Vec<String>,
 }
 
 impl Shim {
-    /// Builds it.
+    /// Builds the libraries.
     ///
     /// # Errors
-    /// Where there is no compiler, or it refuses the source.
+    /// The compiler is missing or rejects the source.
     pub fn build() -> Result<Shim> {
         let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("fault-shim");
         let read = |name: &str| std::fs::read(sources.join(name)).context("cannot read the shim's source");
@@ -105,7 +103,7 @@ impl Shim {
         Ok(Shim { folder })
     }
 
-    /// Lets a command start so many threads and no more.
+    /// Limits the number of threads that a command can start.
     pub fn limit_threads(&self, command: &mut Command, threads: usize) {
         command.env("LD_PRELOAD", library(&self.folder, THREADS)).env("FAULT_THREADS", threads.to_string());
     }
@@ -113,7 +111,7 @@ impl Shim {
     /// Runs a command with a fault.
     ///
     /// # Errors
-    /// Where it does not start.
+    /// The command does not start.
     pub fn run(&self, command: &mut Command, fault: Fault) -> Result<Done> {
         let Fault { who, streams, at, kind } = fault;
         let folder = tempfile::tempdir()?;

@@ -1,6 +1,4 @@
-//! Plugin libraries made from models that are written down in Rust: what the runtime can do, whatever manifests can say.
-//!
-//! Owns a way to write such a model in a few lines. Their code is no code, so they can be built with and never be run.
+//! Plugin libraries from models written in Rust, independent of manifests. They can be built with but not run.
 
 use std::path::Path;
 
@@ -14,18 +12,18 @@ use cubinder_model::{
     Plugin, Scratch, ShapeLimits, SizeBound, Step, Target, Variant, container,
 };
 
-/// A plugin that is being written. Its inputs come before its outputs.
+/// A plugin under construction. Inputs precede outputs.
 #[derive(Debug, Clone)]
 pub struct Draft {
     plugin: Plugin,
     scope: Scope,
 }
 
-/// One kind of tensors, for a row of the table of variants.
+/// The type and format of a tensor in a row of the variant table.
 pub type Tensor = (DataType, Format);
 
 impl Draft {
-    /// A plugin of the namespace `sample` with attributes, each an `i32` with its default.
+    /// Creates a plugin in the namespace `sample` with `i32` attributes and their defaults.
     #[must_use]
     pub fn new(name: &str, attributes: &[(&str, i64)]) -> Draft {
         let mut scope = Scope::new();
@@ -58,13 +56,13 @@ impl Draft {
         self
     }
 
-    /// Adds an input of a rank within `ranks`.
+    /// Adds an input with a rank in `ranks`.
     #[must_use]
     pub fn input(self, name: &str, ranks: (u8, u8)) -> Draft {
         self.declare(name, ranks, TensorKind::Plain).with_input(name, ranks, None)
     }
 
-    /// Adds a shape input of one dimension, which holds at most 8 values from 0 to `most`.
+    /// Adds a one-dimensional shape input of at most 8 values from 0 to `most`.
     #[must_use]
     pub fn shape_input(self, name: &str, most: i64) -> Draft {
         let values = Some(Interval { min: 0, max: most });
@@ -88,38 +86,38 @@ impl Draft {
         self
     }
 
-    /// An expression over what was declared so far.
+    /// Compiles an expression over the declarations so far.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// Returns the expression's errors.
     pub fn expr(&self, text: &str) -> Result<Expr> {
         let typed = expr::compile(text, &self.scope).map_err(|errors| anyhow!("`{text}`: {errors:?}"))?;
         Ok(typed.expr)
     }
 
-    /// Adds an output. Sizes that were added before can be dimensions.
+    /// Adds an output, whose dimensions may be sizes added before.
     ///
     /// # Errors
-    /// A shape that is none.
+    /// The shape is invalid.
     pub fn output(self, name: &str, shape: &str) -> Result<Draft> {
         let shape = Draft { scope: self.scope.clone().with_sizes(), ..self.clone() }.expr(shape)?;
         Ok(self.declare(name, (0, 8), TensorKind::Plain).with_output(name, shape, None, None))
     }
 
-    /// Adds an output that shares the memory of input number `alias`.
+    /// Adds an output that aliases input number `alias`.
     ///
     /// # Errors
-    /// No such input.
+    /// The input does not exist.
     pub fn alias(self, name: &str, alias: usize) -> Result<Draft> {
         let input = self.plugin.inputs.get(alias).context("no such input")?;
         let (shape, alias) = (self.expr(&format!("{}.shape", input.name))?, u32::try_from(alias)?);
         Ok(self.declare(name, (0, 8), TensorKind::Plain).with_output(name, shape, Some(alias), None))
     }
 
-    /// Adds an output that holds a size.
+    /// Adds a size output.
     ///
     /// # Errors
-    /// A bound that is none.
+    /// A bound is invalid.
     pub fn size(self, name: &str, upper: &str, opt: &str) -> Result<Draft> {
         let bound = SizeBound { upper: self.expr(upper)?, opt: self.expr(opt)? };
         let shape = self.expr("[]")?;
@@ -133,10 +131,10 @@ impl Draft {
         self
     }
 
-    /// Adds a variant for tensors of these kinds, with a scratch buffer of `scratch` bytes where that is said.
+    /// Adds a variant for tensors of these kinds, optionally with a scratch buffer of `scratch` bytes.
     ///
     /// # Errors
-    /// A size that is none.
+    /// The size is invalid.
     pub fn variant(mut self, id: i32, tensors: &[Tensor], scratch: Option<&str>) -> Result<Draft> {
         let int = |value| Expr { nodes: vec![expr::Node::Int(value)] };
         let launch = Launch {
@@ -166,7 +164,7 @@ impl Draft {
         Ok(self)
     }
 
-    /// The model.
+    /// Returns the model.
     #[must_use]
     pub fn plugin(self) -> Plugin {
         self.plugin
@@ -177,10 +175,10 @@ fn target() -> Result<Target> {
     "sm_89".parse().map_err(|error| anyhow!("{error}"))
 }
 
-/// Writes the library `out` with these plugins, from the generic library `base`. Gives the digest of its bundle.
+/// Writes the library `out` with these plugins, based on the runtime library `base`, and returns its bundle's digest.
 ///
 /// # Errors
-/// A model that is not valid, or a library that cannot be written.
+/// The model is invalid, or the library cannot be written.
 pub fn write(base: &Path, plugins: Vec<Plugin>, mode: Mode, out: &Path) -> Result<Digest> {
     let bytes = b"no code at all".to_vec();
     let kernel = KernelFacts {

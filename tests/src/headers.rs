@@ -1,33 +1,29 @@
-//! Where NVIDIA's TensorRT headers lie.
-//!
-//! Owns: fetching the crate that carries them, pinned by checksum in `tests/headers/Cargo.lock`.
-//! Never: builds that crate, and never copies a header into this repository.
+//! Locates NVIDIA's TensorRT headers in a crate pinned by `tests/headers/Cargo.lock`. Never builds that crate or copies
+//! a header into this repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// The crate whose source folder holds the headers.
 const CRATE: &str = "trtx-sys";
 
-/// One release of TensorRT that the oracle plays.
+/// A TensorRT release that the oracle simulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Generation {
-    /// How tests and folders call it.
+    /// Its name in tests and folders.
     pub name: &'static str,
-    /// The folder of its headers: an absolute path, or one below `TensorRT-Headers`.
+    /// The headers' folder: absolute, or relative to `TensorRT-Headers`.
     pub folder: &'static str,
-    /// File name of the oracle's library: what TensorRT's own is called, with `_oracle` behind it.
+    /// File name of the oracle's library: TensorRT's with the suffix `_oracle`.
     pub library: &'static str,
-    /// What `getInferLibVersion` answers; `None`: the version in the headers.
+    /// The result of `getInferLibVersion`; `None` for the headers' version.
     pub version: Option<u32>,
 }
 
-/// Every release whose headers are at hand, oldest first in each product.
+/// Every release with available headers, oldest first in each product.
 ///
-/// TensorRT 10 has no headers there. What a plugin library sees of it is laid out as in TensorRT-RTX 1.4: loggers
-/// without a base class. NVIDIA's own headers of it can be tried with [`MORE`].
+/// TensorRT 10 has none; plugin libraries see it as TensorRT-RTX 1.4 (loggers without a base class).
 pub const GENERATIONS: [Generation; 7] = [
     rtx("rtx-1.3", "TRT-RTX-1.3"),
     rtx("rtx-1.4", "TRT-RTX-1.4"),
@@ -48,14 +44,13 @@ pub const GENERATIONS: [Generation; 7] = [
     },
 ];
 
-/// The variable that names a folder with more headers: a folder for each release, such as `10.8`, with NVIDIA's `include` in it, as in their
-/// public repository. No package registry has them.
+/// Environment variable for a folder with further releases, such as `10.8`, each with NVIDIA's `include`.
 pub const MORE: &str = "CUBINDER_TEST_HEADERS";
 
-/// [`GENERATIONS`], and those of the folder that [`MORE`] names.
+/// Returns [`GENERATIONS`] and those in [`MORE`].
 ///
 /// # Errors
-/// When that folder cannot be read, or one in it holds no headers.
+/// The folder cannot be read, or a release in it has no headers.
 pub fn generations() -> Result<Vec<Generation>> {
     let mut all = GENERATIONS.to_vec();
     let Some(folder) = std::env::var_os(MORE).filter(|value| !value.is_empty()).map(PathBuf::from) else {
@@ -71,29 +66,28 @@ pub fn generations() -> Result<Vec<Generation>> {
         ensure!(header.is_file(), "`{MORE}`: the header `{}` is missing", header.display());
         let name = release.file_name().and_then(|name| name.to_str()).context("a name that is not UTF-8")?;
         let include = include.to_str().context("a path that is not UTF-8")?;
-        // A handful of names for the whole process.
         let [name, folder] = [format!("headers-{name}"), include.to_owned()].map(|text| &*text.leak());
         all.push(Generation { name, folder, library: "libnvinfer_oracle.so", version: None });
     }
     Ok(all)
 }
 
-/// The release that the product is built for first.
+/// The primary release.
 pub const RTX_1_7: Generation = GENERATIONS[4];
 
 const fn rtx(name: &'static str, folder: &'static str) -> Generation {
     Generation { name, folder, library: "libtensorrt_rtx_oracle.so", version: None }
 }
 
-/// Fetches the crate if needed and returns its folder `TensorRT-Headers`, which also holds a `cuda_runtime_api.h` of
-/// two declarations, enough for these headers.
+/// Fetches the crate if needed and returns its folder `TensorRT-Headers`, which includes a minimal
+/// `cuda_runtime_api.h`.
 ///
 /// # Errors
-/// When cargo cannot fetch the crate, or the crate holds no headers.
+/// Cargo cannot fetch the crate, or it has no headers.
 pub fn folder() -> Result<PathBuf> {
     let manifest = manifest();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    // The dependencies of the crate are resolved with it, for one platform only. Nothing is compiled.
+    // For one platform only, without compiling.
     let output = Command::new(cargo)
         .args([
             "metadata",
@@ -132,7 +126,7 @@ pub fn folder() -> Result<PathBuf> {
     Ok(headers)
 }
 
-/// The manifest that pins the crate.
+/// Returns the manifest that pins the crate.
 #[must_use]
 pub fn manifest() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("headers/Cargo.toml")

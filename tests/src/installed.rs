@@ -1,7 +1,5 @@
-//! Cubinder installed as a user installs it, in folders that have nothing else.
-//!
-//! Owns the unpacking of the archive and the Python environment with the wheel. What is installed is what `CUBINDER_TEST_ARCHIVE` and
-//! `CUBINDER_TEST_WHEEL` name. Never uses a network: NVIDIA's packages are packed again from what `cargo xtask setup` unpacked.
+//! Cubinder installed from `CUBINDER_TEST_ARCHIVE` or `CUBINDER_TEST_WHEEL` into empty folders. Never uses a network:
+//! NVIDIA's packages are repacked from `cargo xtask setup`.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -11,12 +9,12 @@ use anyhow::{Context, Result, bail, ensure};
 use cubinder_nvrtc::toolkit::{Package, packages};
 use tempfile::TempDir;
 
-/// What programs print.
+/// A program's output.
 #[derive(Debug)]
 pub struct Said {
-    /// On standard output.
+    /// Standard output.
     pub stdout: String,
-    /// On standard error.
+    /// Standard error.
     pub stderr: String,
 }
 
@@ -28,10 +26,10 @@ pub struct Installed {
 }
 
 impl Installed {
-    /// The archive, unpacked; `None` where the environment names none.
+    /// Unpacks the archive; `None` if the environment names none.
     ///
     /// # Errors
-    /// When it cannot be unpacked, or holds other than one folder.
+    /// The archive is invalid or has more than one folder.
     pub fn archive() -> Result<Option<Installed>> {
         let Some(archive) = std::env::var_os("CUBINDER_TEST_ARCHIVE") else { return Ok(None) };
         let folder = tempfile::tempdir()?;
@@ -44,11 +42,11 @@ impl Installed {
         Installed::with_home(folder, prefix).map(Some)
     }
 
-    /// A virtual Python environment with the wheel, and with its extra `cuda13` if that is asked for; `None` where the environment names
-    /// no wheel.
+    /// Creates a virtual Python environment with the wheel, optionally with its extra `cuda13`; `None` if the
+    /// environment names none.
     ///
     /// # Errors
-    /// When Python or pip fails.
+    /// Python or pip fails.
     pub fn wheel(with_cuda: bool) -> Result<Option<Installed>> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(wheel), Some(python)) = (variable("CUBINDER_TEST_WHEEL"), variable("CUBINDER_TEST_PYTHON"))
@@ -57,7 +55,7 @@ impl Installed {
         };
         let folder = tempfile::tempdir()?;
         let prefix = folder.path().join("a venv");
-        // Without pip: where `ensurepip` is not there (Debian packs it apart), an environment with pip cannot be made.
+        // Without pip, because Debian packages `ensurepip` separately.
         capture(Command::new(&python).args(["-m", "venv", "--without-pip"]).arg(&prefix))?;
         let wheels = folder.path().join("wheels");
         std::fs::create_dir(&wheels)?;
@@ -98,23 +96,23 @@ impl Installed {
         Ok(Installed { folder, prefix })
     }
 
-    /// The folder that holds `bin` and `lib`.
+    /// Returns the folder with `bin` and `lib`.
     #[must_use]
     pub fn prefix(&self) -> &Path {
         &self.prefix
     }
 
-    /// A folder for the user's work; it goes with the installation.
+    /// Creates a work folder that is deleted with the installation.
     ///
     /// # Errors
-    /// When it cannot be made.
+    /// The folder cannot be created.
     pub fn work(&self, name: &str) -> Result<PathBuf> {
         let work = self.folder.path().join(name);
         std::fs::create_dir_all(&work)?;
         Ok(work)
     }
 
-    /// A program as a user starts it in a fresh session: by its name, with nothing of this process' environment.
+    /// Returns a command as in a fresh session, without this process's environment.
     #[must_use]
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let bin = self.prefix.join("bin");
@@ -126,9 +124,8 @@ impl Installed {
     }
 }
 
-/// One of NVIDIA's packages as a wheel again, from the folder that `cargo xtask setup` unpacked it to.
 fn pack(python: &Path, package: &Package, wheels: &Path) -> Result<()> {
-    // Stored, not compressed: the files are used once. What was not unpacked is left out of the list of files.
+    // Uncompressed, because the files are used once.
     const SCRIPT: &str = "\
 import pathlib, sys, zipfile
 folder, wheel = pathlib.Path(sys.argv[1]), sys.argv[2]
@@ -154,7 +151,7 @@ with zipfile.ZipFile(wheel, 'w', zipfile.ZIP_STORED) as archive:
 /// Runs a program that must succeed.
 ///
 /// # Errors
-/// When it cannot be run or fails, with what it printed.
+/// The program cannot run or fails; the error includes its output.
 pub fn capture(command: &mut Command) -> Result<Said> {
     let Output { status, stdout, stderr } =
         command.output().with_context(|| format!("`{}` cannot be run", command.get_program().display()))?;

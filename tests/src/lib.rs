@@ -1,8 +1,4 @@
-//! What the end-to-end tests share.
-//!
-//! Owns: compiling the plugins that ship, finding NVIDIA's headers, building and running the
-//! conformance oracle, the stand-in for the CUDA driver, the reference plugin and the quick one, the plugins of the native route and cases for them, following pages of the documentation.
-//! Never: product logic, and never NVIDIA's files in this repository.
+//! Helpers of the end-to-end tests. Never contains product logic or NVIDIA's files.
 
 pub mod application;
 pub mod compiled;

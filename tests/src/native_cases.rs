@@ -1,7 +1,7 @@
-//! Cases for the plugins of the native route, for a GPU to run them by every route.
+//! Test cases for native plugins, to run on a GPU by every route.
 //!
-//! Owns which nodes these are and how they are written ([`fn@write`]): random ones, each of which every variant of the native library takes that
-//! may run, on every GPU from compute capability 8.0 on. Never says what outputs are to hold: only the bytes of the routes are compared.
+//! Chooses random nodes ([`fn@write`]) that every runnable variant accepts on GPUs since compute capability 8.0. Only
+//! the bytes of the routes are compared.
 
 use std::path::Path;
 
@@ -17,21 +17,20 @@ use toml::Table;
 
 use crate::native_route::{bundle, known};
 
-/// How many random nodes are drawn of a plugin. Those that are alike are written once.
+/// Random nodes drawn per plugin, before removing duplicates.
 pub const NODES: u64 = 60;
 
-/// Where the files of cases of plugins that ship are, from the root of the checkout.
 const SHIPPED: &str = "tests/data/testing/shipped";
 
-/// What the least of the GPUs has that the nodes are for: a block of compute capability 8.6, 8.9 and 12.0 has 99 KiB of shared memory at the
-/// most (CUDA C++ programming guide 13.0, "technical specifications per compute capability"). A native launch has less ([`SHARED_BYTES`]).
+/// Minimum of the supported GPUs: 8.6, 8.9 and 12.0 limit a block to 99 KiB of shared memory (CUDA C++ programming
+/// guide 13.0, "technical specifications per compute capability"). Native launches have less ([`SHARED_BYTES`]).
 const DEVICE: Device = Device { sms: 40, shared_bytes: 99 << 10, capability: 80 };
 
-/// Writes cases for the one plugin of `library`, a native one, to `output`; gives how many. Of the plugins that ship the inputs hold what
-/// their own cases say, which are found by the name of `manifest`: what are places in other tensors has to be within them.
+/// Writes cases for the single plugin of the native `library` to `output` and returns their number. Shipped plugins
+/// reuse the data of their own cases, because indices must be valid.
 ///
 /// # Errors
-/// A library that has not one plugin; no nodes; what cannot be read or written.
+/// The library does not have exactly one plugin, no node is found, or a file cannot be read or written.
 pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     let bundle = bundle(library)?;
     let [plugin] = bundle.plugins.as_slice() else {
@@ -62,7 +61,7 @@ pub fn write(library: &Path, manifest: &Path, output: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// Whether every variant that may run has a launch that the least GPU takes.
+/// Whether every runnable variant has a launch that [`DEVICE`] supports.
 fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
     let inputs: Vec<&[i64]> = sizes.shapes.iter().map(Vec::as_slice).collect();
     let values: Vec<&[i64]> = sizes.values.iter().map(Vec::as_slice).collect();
@@ -85,7 +84,6 @@ fn is_launched(plugin: &Plugin, sizes: &Sizes) -> bool {
     alike.all(|variant| sequence(plugin, variant, |_| takes, &facts, &mut Steps::default()).is_ok())
 }
 
-/// What the inputs of a plugin that ships are to hold, by its own cases.
 fn inputs(manifest: &Path) -> Result<Option<Table>> {
     let stem = manifest.file_stem().unwrap_or_default().to_string_lossy();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -102,14 +100,12 @@ fn inputs(manifest: &Path) -> Result<Option<Table>> {
     }
 }
 
-/// A case, whose data are made from `seed` as well.
 fn case(seed: u64, mut node: Table) -> toml::Value {
     node.insert("name".to_owned(), format!("node {seed}").into());
     node.insert("seed".to_owned(), toml::Value::Integer(i64::try_from(seed).unwrap_or(0)));
     node.into()
 }
 
-/// What a case says of a node, apart from its name.
 fn node(query: &Query) -> Table {
     let integers = |list: &[(String, Vec<i64>)]| -> Table {
         list.iter().map(|(name, values)| (name.clone(), values.clone().into())).collect()

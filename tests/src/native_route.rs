@@ -1,7 +1,5 @@
-//! Plugins that full TensorRT launches itself: which of this repository's there are, and the program that plays TensorRT's part for them
+//! Native plugins: the list of this repository's, and the program that acts as TensorRT for them
 //! (`tests/native-route`).
-//!
-//! Owns: the list of them, nodes of which others can be made, and the program's build.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +13,7 @@ use crate::cxx;
 use crate::headers::{self, GENERATIONS};
 use crate::oracle;
 
-/// Every plugin of this repository that fits; the last has PTX of another compiler.
+/// Every native plugin of this repository; the last has PTX of another compiler.
 pub const MANIFESTS: [&str; 18] = [
     "manifests/circ_pad_plugin.toml",
     "manifests/elemwise_add_plugin.toml",
@@ -37,7 +35,7 @@ pub const MANIFESTS: [&str; 18] = [
     "tests/data/ok/native_code.toml",
 ];
 
-/// A node of a plugin whose shapes have to suit each other, for others to be made like it.
+/// Templates of valid nodes for plugins with dependent shapes.
 #[must_use]
 pub fn known(plugin: &Plugin) -> Vec<Sizes> {
     match plugin.name.as_str() {
@@ -51,10 +49,10 @@ pub fn known(plugin: &Plugin) -> Vec<Sizes> {
     }
 }
 
-/// The bundle in a plugin library.
+/// Reads the bundle in a plugin library.
 ///
 /// # Errors
-/// A library that cannot be read, or has none.
+/// The library cannot be read or has no bundle.
 pub fn bundle(library: &Path) -> Result<Bundle> {
     let bytes = std::fs::read(library).with_context(|| format!("cannot read {}", library.display()))?;
     let found = container::scan(&bytes).find_map(|(_, found)| match found.ok()?.container {
@@ -64,10 +62,10 @@ pub fn bundle(library: &Path) -> Result<Bundle> {
     found.with_context(|| format!("{} has no bundle", library.display()))
 }
 
-/// Builds the program, or takes the one that was built before from the same inputs.
+/// Builds the program, or returns a cached build.
 ///
 /// # Errors
-/// When the headers or the C++ compiler are missing.
+/// The headers or the C++ compiler are missing.
 pub fn build() -> Result<PathBuf> {
     let generation = GENERATIONS.into_iter().find(|generation| generation.name == "enterprise-11.4");
     let generation = generation.context("there are no headers of TensorRT Enterprise 11.4")?;

@@ -1,7 +1,4 @@
-//! The conformance oracle: built for a release of TensorRT, run on a plugin library, read line by line.
-//!
-//! Owns: the build of `tests/conformance` and the meaning of the lines that it prints.
-//! Never: judges a library itself; that is the oracle's.
+//! Builds and runs the conformance oracle for a TensorRT release and parses its output. Never judges a library.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,52 +9,51 @@ use anyhow::{Context, Result};
 use crate::cxx;
 use crate::headers::{self, Generation};
 
-/// Sources that are no part of the oracle's library.
 pub(crate) const SEPARATE: [&str; 3] = ["main.cpp", "heap.cpp", "broken.cpp"];
 
-/// The oracle for one release, and a plugin library compiled against the same headers.
+/// The oracle for one release, and a faulty plugin library for the same headers.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// The release that it plays.
+    /// The simulated release.
     pub generation: Generation,
     folder: PathBuf,
 }
 
-/// How one check ended.
+/// The outcome of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// As TensorRT needs it.
+    /// The check passed.
     Passed,
-    /// What was found and what was expected.
+    /// The found and the expected value.
     Failed(String),
-    /// Why the check cannot be made on this machine.
+    /// The reason why the check cannot run here.
     Skipped(String),
 }
 
-/// One line of the oracle.
+/// A line of the oracle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was checked, beginning with the plugin or the library.
+    /// Starts with the plugin or the library.
     pub name: String,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
 }
 
-/// Everything one run of the oracle said.
+/// The output of one run.
 #[derive(Clone, Debug)]
 pub struct Run {
     /// The checks in order.
     pub checks: Vec<Check>,
     /// The last line: `N passed, M failed, K skipped`.
     pub totals: String,
-    /// Exit code: 0 everything passed, 1 a check failed, 2 wrong arguments; `None` after a signal.
+    /// 0 passed, 1 a check failed, 2 invalid arguments; `None` after a signal.
     pub code: Option<i32>,
-    /// What it printed on standard error: usage, for wrong arguments.
+    /// Standard error: usage, for invalid arguments.
     pub stderr: String,
 }
 
 impl Run {
-    /// The failed checks as the oracle printed them.
+    /// Returns the failed checks as printed.
     #[must_use]
     pub fn failures(&self) -> Vec<String> {
         let failed = |check: &Check| match &check.outcome {
@@ -67,7 +63,7 @@ impl Run {
         self.checks.iter().filter_map(failed).collect()
     }
 
-    /// Whether the run came to its end and nothing failed.
+    /// Returns whether the run completed without failures.
     #[must_use]
     pub fn is_clean(&self) -> bool {
         self.code == Some(0)
@@ -76,10 +72,10 @@ impl Run {
             && !self.checks.is_empty()
     }
 
-    /// Runs a program that prints as the oracle does.
+    /// Runs a program with the oracle's output format.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn of(command: &mut Command) -> Result<Run> {
         let output = command
             .output()
@@ -110,10 +106,10 @@ impl Run {
 }
 
 impl Oracle {
-    /// Builds the oracle for `generation`, or takes the one built before from the same inputs.
+    /// Builds the oracle for `generation`, or returns a cached build.
     ///
     /// # Errors
-    /// When the headers, the C++ compiler or the sources are missing, or do not compile.
+    /// Headers, compiler or sources are missing or invalid.
     pub fn build(generation: Generation) -> Result<Oracle> {
         let headers = headers::folder()?;
         let sources = cxx::sources(&folder())?;
@@ -140,22 +136,22 @@ impl Oracle {
         Ok(Oracle { generation, folder })
     }
 
-    /// The program.
+    /// Returns the program.
     #[must_use]
     pub fn program(&self) -> PathBuf {
         self.folder.join("oracle")
     }
 
-    /// The library of `broken.cpp`: conforming, unless the environment names a fault in `ORACLE_FAULT`.
+    /// Returns the library of `broken.cpp`, which conforms unless `ORACLE_FAULT` names a fault.
     #[must_use]
     pub fn broken_library(&self) -> PathBuf {
         self.folder.join("libbroken.so")
     }
 
-    /// Runs the oracle on `library`; `runtime` runs the engines that `library` builds, where that is another one.
+    /// Runs the oracle on `library`; `runtime` is that of its engines, if separate.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn check(&self, library: &Path, runtime: Option<&Path>) -> Result<Run> {
         let mut arguments = vec![OsString::from("--library"), library.into()];
         if let Some(runtime) = runtime {
@@ -165,23 +161,22 @@ impl Oracle {
         self.run(&arguments, &[])
     }
 
-    /// Runs the oracle with these arguments and additions to the environment.
+    /// Runs the oracle with arguments and environment variables.
     ///
     /// # Errors
-    /// When the program cannot be started.
+    /// The program cannot be started.
     pub fn run(&self, arguments: &[OsString], environment: &[(&str, &str)]) -> Result<Run> {
         Run::of(Command::new(self.program()).args(arguments).envs(environment.iter().copied()))
     }
 }
 
-/// The oracle's sources.
+/// Returns the oracle's sources.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
-/// The library of `generation` in the folder `out`, of those of `sources` that are C++ sources. All in one compilation:
-/// NVIDIA's headers take longer than everything else.
+/// One compilation, because NVIDIA's headers take most of the time.
 pub(crate) fn build_library(
     generation: Generation,
     options: &[OsString],
@@ -203,7 +198,6 @@ pub(crate) fn build_library(
     cxx::compile(&folder(), &arguments).context("cannot build the conformance oracle")
 }
 
-/// The program `out` around the library that lies in its folder: it calls `oracleMain` and counts allocations.
 pub(crate) fn build_program(generation: Generation, options: &[OsString], out: &Path) -> Result<()> {
     let mut arguments = options.to_vec();
     arguments.extend(["main.cpp", "heap.cpp", "-Wl,-rpath,$ORIGIN", "-o"].map(OsString::from));

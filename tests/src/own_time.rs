@@ -1,6 +1,4 @@
-//! The program that times a plugin's `enqueue` beside the bare launch call (`tests/own-time`).
-//!
-//! Owns: its build.
+//! Builds the program that times `enqueue` and a bare launch (`tests/own-time`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,11 +11,11 @@ use crate::headers::{self, RTX_1_7};
 /// Builds the program `out`.
 ///
 /// # Errors
-/// When the headers or the C++ compiler are missing.
+/// The headers or the C++ compiler are missing.
 pub fn build(out: &Path) -> Result<()> {
     let out = std::path::absolute(out)?;
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
-    // `dlsym` of the program is what the plugin library gets.
+    // Plugin libraries must find the program's `dlsym`.
     arguments.extend(
         ["-O2", "own_time.cpp", "-Wl,--export-dynamic-symbol=dlsym", "-ldl", "-o"].map(OsString::from),
     );

@@ -1,6 +1,4 @@
-//! The library that plays TensorRT around a plugin for programs in other languages (`tests/player`).
-//!
-//! Owns: its build.
+//! Builds the library that acts as TensorRT for programs in other languages (`tests/player`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,11 +11,11 @@ use crate::headers::{self, RTX_1_7};
 /// Builds the library `out`.
 ///
 /// # Errors
-/// When the headers or the C++ compiler are missing.
+/// The headers or the C++ compiler are missing.
 pub fn build(out: &Path) -> Result<()> {
     let out = std::path::absolute(out)?;
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
-    // The machine that runs it need not have this C++ library.
+    // Static, because the target machine may lack this C++ library.
     let own = ["-O2", "-shared", "-static-libstdc++", "-static-libgcc", "player.cpp", "-ldl", "-o"];
     arguments.extend(own.map(OsString::from));
     arguments.push(out.into());

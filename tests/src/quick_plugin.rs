@@ -1,19 +1,16 @@
-//! The library with a quick plugin that the conformance oracle knows (`tests/quick-plugin`).
-//!
-//! Owns: its build.
+//! Builds the library with the quick plugin that the oracle knows (`tests/quick-plugin`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 
-/// The name of the example that is the library.
 const EXAMPLE: &str = "quick-plugin";
 
-/// Builds the library and returns its path. Like [`crate::headers::folder`] it asks the cargo that runs the tests.
+/// Builds the library with the cargo that runs the tests and returns its path.
 ///
 /// # Errors
-/// When cargo cannot be run or the library does not compile.
+/// Cargo cannot run, or the library does not compile.
 pub fn build() -> Result<PathBuf> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");

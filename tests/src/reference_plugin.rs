@@ -1,6 +1,4 @@
-//! The hand-written C++ plugin that a Cubinder plugin is measured against.
-//!
-//! Owns: the build of `tests/reference-plugin`, and of its kernel with the NVRTC that Cubinder uses too.
+//! Builds the handwritten C++ baseline plugin (`tests/reference-plugin`), and its kernel with Cubinder's NVRTC.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -13,13 +11,13 @@ use nvrtc_sys::{Nvrtc, Program};
 use crate::cxx;
 use crate::headers::{self, Generation};
 
-/// The files that the code folder must hold, compiled from `tests/reference-plugin/circ_pad.cu`.
+/// Required files of the code folder, compiled from `tests/reference-plugin/circ_pad.cu`.
 pub const CODE: [&str; 2] = ["circ_pad.sm_90.cubin", "circ_pad.compute_80.ptx"];
 
-/// Compiles the plugin's kernel into the folder `code`, with no options but the architecture.
+/// Compiles the kernel into the folder `code` with default options.
 ///
 /// # Errors
-/// When NVRTC is missing or refuses the kernel, or the files cannot be written.
+/// NVRTC is missing or rejects the kernel, or the files cannot be written.
 pub fn compile_code(code: &Path) -> Result<()> {
     let toolkit = Toolkit::locate(&Overrides::from_env(None))
         .map_err(|missing| anyhow!("{}", diagnostic::render_one(&missing, Colour::Plain)))?;
@@ -36,10 +34,10 @@ pub fn compile_code(code: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Builds the plugin library `out` against `generation`, with the machine code in the folder `code`.
+/// Builds the plugin library `out` with the code in the folder `code`.
 ///
 /// # Errors
-/// When the headers, the code or the C++ compiler is missing.
+/// The headers, the code or the C++ compiler are missing.
 pub fn build(generation: Generation, code: &Path, out: &Path) -> Result<()> {
     let code = code.canonicalize().with_context(|| format!("cannot find the folder `{}`", code.display()))?;
     for name in CODE {
@@ -55,7 +53,7 @@ pub fn build(generation: Generation, code: &Path, out: &Path) -> Result<()> {
     cxx::compile(&folder(), &arguments).context("cannot build the reference plugin")
 }
 
-/// Its sources.
+/// Returns its sources.
 #[must_use]
 pub fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("reference-plugin")

@@ -1,6 +1,4 @@
-//! Plugin registries of full TensorRT, driven by a program in C++ (`tests/registry`).
-//!
-//! Owns: where the libraries of full TensorRT are, building the program, and running it. Never: fetches anything.
+//! Plugin registries of full TensorRT, driven by the C++ program in `tests/registry`. Never fetches files.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -13,13 +11,12 @@ use anyhow::{Context, Result, ensure};
 use crate::cxx;
 use crate::headers::{self, GENERATIONS, Generation};
 
-/// The variable that names libraries of full TensorRT, separated by colons.
+/// Environment variable with libraries of full TensorRT, separated by colons.
 pub const LIBRARIES: &str = "CUBINDER_TEST_TENSORRT";
 
-/// The headers that have quick plugins.
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
 
-/// The libraries that [`LIBRARIES`] names; empty if it is not set.
+/// Returns the libraries in [`LIBRARIES`].
 #[must_use]
 pub fn libraries() -> Vec<PathBuf> {
     let named = std::env::var_os(LIBRARIES).unwrap_or_default();
@@ -32,12 +29,12 @@ pub struct Registry {
     program: PathBuf,
 }
 
-/// What the program printed for a list of commands.
+/// The output of the program.
 #[derive(Debug)]
 pub struct Session {
-    /// Its lines on standard output.
+    /// Lines on standard output.
     pub answers: Vec<String>,
-    /// What it and the plugin libraries wrote to standard error.
+    /// Standard error of the program and the plugin libraries.
     pub errors: String,
     /// The signal that ended it.
     pub signal: Option<i32>,
@@ -47,7 +44,7 @@ impl Registry {
     /// Builds the program.
     ///
     /// # Errors
-    /// When the headers or the C++ compiler are missing.
+    /// The headers or the C++ compiler are missing.
     pub fn build() -> Result<Self> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("registry");
         let mut arguments = cxx::options(&headers::folder()?, ENTERPRISE_11_4);
@@ -64,15 +61,15 @@ impl Registry {
         Ok(Self { program: built.join("registry") })
     }
 
-    /// Runs commands, which `registry.cpp` lists, in a process of their own.
+    /// Runs commands (see `registry.cpp`) in a new process.
     ///
     /// # Errors
-    /// When the program cannot be run or does not accept a command. A crash is reported in the result.
+    /// The program cannot run or rejects a command. A crash is part of the result.
     pub fn run(&self, commands: &str) -> Result<Session> {
         let mut command = Command::new(&self.program);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().context("cannot run the program that drives registries")?;
-        // A few lines, which fit into the pipe; a program that has crashed does not read them.
+        // The commands fit into the pipe; ignores the error of a crashed program.
         let written = child.stdin.take().context("no standard input")?.write_all(commands.as_bytes());
         let output = child.wait_with_output()?;
         let errors = String::from_utf8_lossy(&output.stderr).into_owned();

@@ -1,6 +1,4 @@
-//! The library of element-wise plugins written by hand in C++ that plugins of Cubinder's are measured beside (`tests/rival-plugin`).
-//!
-//! Owns: its build.
+//! Builds the library of handwritten element-wise C++ plugins, the baseline for benchmarks (`tests/rival-plugin`).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,17 +8,17 @@ use anyhow::{Context, Result};
 use crate::cxx;
 use crate::headers::{self, RTX_1_7};
 
-/// Builds the library `out`: `ops` is the list of its ops, `code` the fat binary with their kernels (`rival.cpp` says what is in them).
+/// Builds the library `out` from the list of ops and the fat binary with their kernels (formats in `rival.cpp`).
 ///
 /// # Errors
-/// When the headers, the code or the C++ compiler are missing.
+/// The headers, the code or the C++ compiler are missing.
 pub fn build(ops: &Path, code: &Path, out: &Path) -> Result<()> {
     let mut arguments = cxx::options(&headers::folder()?, RTX_1_7);
     for (name, file) in [("RIVAL_OPS", ops), ("RIVAL_CODE", code)] {
         let file = file.canonicalize().with_context(|| format!("cannot find `{}`", file.display()))?;
         arguments.push(format!("-D{name}=\"{}\"", file.display()).into());
     }
-    // The machine that runs it need not have this C++ library. What is measured has no symbols for a debugger either.
+    // Static, because the target machine may lack this C++ library. Stripped, like the measured plugins.
     let own = ["-O2", "-s", "-shared", "-static-libstdc++", "-static-libgcc", "rival.cpp", "-ldl", "-o"];
     arguments.extend(own.map(OsString::from));
     arguments.push(std::path::absolute(out)?.into());

@@ -1,70 +1,65 @@
-//! Pages of `docs/` that a reader follows step by step, followed by a test.
+//! Executes documentation pages that readers follow step by step.
 //!
-//! Owns the reading of a page into steps, and taking them in a folder of their own. Never changes what a page says: a command is run as it is
-//! written, a file has the bytes that are shown.
+//! Never changes a command or a file.
 //!
-//! - A fenced block after a line that ends in a file's name in backticks and a colon, such as `snake.toml`:, is that file. One of `sh` is a
-//!   file only where the name ends in `.sh`: else it is taken for commands that would never run, and is refused.
-//! - A block of `sh` is run by bash, in one folder for the whole page, and must succeed. `sh gpu` needs a GPU, and `sh elsewhere` needs what
-//!   tests do not have (an index of packages, a server); the info string says it after the language.
-//! - A block of `text` after a block of `sh` is what that prints: each line must be there, in this order. A line `...` stands for any
-//!   number of lines.
-//! - Every other block is for the reader alone.
+//! - A fenced block after a line that ends in a file name in backticks and a colon, such as `snake.toml`:, is that
+//!   file. An `sh` block is a file only if the name ends in `.sh`; otherwise it is rejected.
+//! - Bash runs `sh` blocks in one folder per page, and they must succeed. `sh gpu` needs a GPU, `sh elsewhere` needs
+//!   what tests lack (a package index, a server).
+//! - A `text` block after an `sh` block is its expected output: each line must occur, in this order. A line `...`
+//!   matches any number of lines.
+//! - Other blocks are ignored.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
-/// One thing that the reader does.
+/// A step of the reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step {
     /// Writes a file.
     File {
         /// Its name, relative to the folder.
         name: String,
-        /// What is in it.
+        /// Its text.
         text: String,
     },
     /// Runs commands.
     Commands {
-        /// What they need.
+        /// Their requirements.
         needs: Needs,
-        /// The lines.
+        /// The commands.
         text: String,
-        /// Lines that they print, in this order.
+        /// Expected output lines, in order.
         prints: Vec<String>,
-        /// Where they are in the page, from 1.
+        /// Line number in the page, from 1.
         line: usize,
     },
 }
 
-/// What commands need.
+/// The requirements of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
-    /// Nothing that a test does not have.
+    /// None beyond those of the tests.
     Nothing,
     /// A GPU.
     Gpu,
-    /// What no test has.
+    /// Resources that tests lack.
     Elsewhere,
 }
 
-/// A fenced block, and the text before it.
 struct Block<'a> {
-    /// The last line before it that is not empty.
     before: &'a str,
-    /// What stands after the fence.
     info: &'a str,
     text: String,
-    /// The first line of the text, from 1.
     line: usize,
 }
 
-/// The steps of the page `text`.
+/// Parses the page `text` into steps.
 ///
 /// # Errors
-/// When a block does not end, or a block of `sh` asks for what is unknown or would be written into a file of another kind.
+/// A block is unterminated, or an `sh` block has an unknown info string or the name of another kind of file.
 pub fn steps(text: &str) -> Result<Vec<Step>> {
     let mut steps = Vec::new();
     let mut follows_commands = false;
@@ -136,11 +131,11 @@ fn blocks(text: &str) -> Result<Vec<Block<'_>>> {
     Ok(blocks)
 }
 
-/// Takes `steps` in `folder`. Programs are found and told by the `variables` alone, and by what every system has.
-/// `has_gpu` says whether the steps that need one are taken. Gives what was left out, for people.
+/// Runs `steps` in `folder` with only `variables` and the system's programs, and returns a description of the skipped
+/// steps.
 ///
 /// # Errors
-/// When a command fails, or does not print what the page says.
+/// A command fails, or its output differs from the page.
 pub fn follow(
     steps: &[Step],
     folder: &Path,
@@ -170,7 +165,6 @@ pub fn follow(
     Ok(left_out)
 }
 
-/// Runs `commands` in one shell, and gives what they print.
 fn run(commands: &str, folder: &Path, variables: &[(&str, String)]) -> Result<String> {
     let mut command = Command::new("bash");
     command.args(["-euo", "pipefail", "-c", &format!("exec 2>&1\n{commands}")]).current_dir(folder);
@@ -184,7 +178,7 @@ fn run(commands: &str, folder: &Path, variables: &[(&str, String)]) -> Result<St
     Ok(text)
 }
 
-/// That each of `lines` is among those of `output`, in this order, and next to each other where no `...` is between them.
+/// Checks that `lines` occur in `output` in order, adjacent unless `...` separates them.
 fn printed(output: &str, lines: &[String]) -> Result<()> {
     let trimmed = |text: &str| text.trim_end().to_owned();
     let found: Vec<String> = output.lines().map(trimmed).collect();

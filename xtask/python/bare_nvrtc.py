@@ -18,7 +18,7 @@ import time
 
 class Nvrtc:
     def __init__(self, path):
-        # NVRTC asks for it by its name alone: what is loaded already is found.
+        # NVRTC loads it by bare name, which finds a loaded library.
         for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so*")):
             ctypes.CDLL(builtins)
         self.lib = ctypes.CDLL(path)
@@ -43,7 +43,7 @@ class Nvrtc:
 
 
 def share(args, instances, index, barrier, results):
-    """What one of the processes compiles: every n-th of all calls."""
+    """Compiles one process's share: every n-th call."""
     with open(args.source, "rb") as file:
         source = file.read()
     calls = [(number, instance, arch) for number, instance in enumerate(instances) for arch in args.arch][index :: args.processes]

@@ -1,9 +1,8 @@
-"""What it takes TensorRT-RTX to load a plugin library: time, and memory of this process. No GPU is needed.
+"""Measures time and memory of loading a plugin library into TensorRT-RTX, without a GPU.
 
     python3 bench_load.py LIBRARY
 
-Prints one JSON object: milliseconds, megabytes of its own and of files, and how many creators came.
-"""
+Prints a JSON object: milliseconds, private and file-backed megabytes, number of creators."""
 
 import json
 import os

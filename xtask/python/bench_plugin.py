@@ -1,9 +1,7 @@
-"""The plugins that measurements need, as classes in Python: `trt.IPluginV3` and its creator.
+"""Python plugins for benchmarks (namespace `python`).
 
-Namespace `python`; each launches the kernel of its name out of a fat binary, with the driver's own function through ctypes and arguments that are made
-when a shape is new: nothing that a framework would add. The lists of arguments are those of `tests/rival-plugin`. The other way that TensorRT has for
-Python, functions with decorators (`tensorrt.plugin`), is not part of TensorRT-RTX's bindings.
-"""
+Each launches the kernel of its name through ctypes. Argument lists are those of `tests/rival-plugin`. TensorRT-RTX's
+bindings lack decorated functions (`tensorrt.plugin`)."""
 
 import ctypes
 
@@ -14,7 +12,7 @@ NUMBERS = 13
 
 
 class Code:
-    """The kernels of a fat binary, each looked up once. Without a driver, as where engines are built, there are none."""
+    """The kernels of a fat binary; empty without a driver."""
 
     def __init__(self, path):
         self.path, self.library, self.kernels = path, None, {}
@@ -122,7 +120,7 @@ class Creator(trt.IPluginCreatorV3One):
 
 
 def register(ops, path):
-    """Registers a plugin for each op (name, how many arguments its kernel has, how many launches); gives what has to be kept."""
+    """Registers a plugin per op (name, number of arguments, launches) and returns the objects to keep alive."""
     code = Code(path)
     creators = [Creator(op, code) for op in ops]
     for creator in creators:

@@ -1,7 +1,4 @@
-"""What the measurements of engines on a GPU share: an engine that is loaded and run, results held against what is right, tables.
-
-Knows nothing of Cubinder. The engines are those of `bench_build.py`: a chain of nodes with one float32 tensor of shape SHAPE in and out.
-"""
+"""Shared code of engine benchmarks, independent of Cubinder. Engines are those of `bench_build.py`."""
 
 import ctypes
 import datetime
@@ -17,15 +14,14 @@ from gpu_test import Client
 SHAPE = (4, 256)
 COUNT = SHAPE[0] * SHAPE[1]
 
-# What is registered with TensorRT has to live as long as it.
 CREATORS = []
 
-# Student's t, one-sided 95 %, by degrees of freedom; others use the nearest below.
+# Student's t, one-sided 95 %, by degrees of freedom; others use the next lower entry.
 T95 = {4: 2.132, 9: 1.833, 14: 1.761, 19: 1.729, 29: 1.699, 39: 1.685}
 
 
 def registration(folder, what):
-    """What registers the Python classes of an engine, to be called. Where the classes are imported from, and how this benchmark knows which, is none of what they take."""
+    """Returns a function that registers the Python classes of an engine; import time is not part of the measurement."""
     import bench_plugin
 
     with open(os.path.join(folder, what["ops"])) as file:
@@ -34,7 +30,7 @@ def registration(folder, what):
 
 
 class Engine:
-    """An engine from its file to a first result; `times` has how many milliseconds each step took."""
+    """An engine from its file to a first result; `times` is in milliseconds."""
 
     def __init__(self, client, folder, what):
         self.client, self.times = client, {}
@@ -72,19 +68,19 @@ class Engine:
             raise RuntimeError("execute_async_v3 failed")
 
     def forget(self):
-        """Fills the output with what is no result."""
+        """Fills the output with invalid results."""
         self.client.cuda.fill(self.y, 0xFF, 4 * COUNT)
         self.client.cuda.synchronize()
 
     def check(self, expected):
-        """That every element of the output is this one; the input is zeros."""
+        """Checks every output element; the input is zeros."""
         found = (ctypes.c_float * COUNT).from_buffer_copy(self.client.cuda.download(self.y, 4 * COUNT))
         if any(value != expected for value in found):
             raise RuntimeError(f"a result is {next(v for v in found if v != expected)}, expected {expected}")
 
 
 def upper_bound(ratios):
-    """The one-sided 95 % bound of the mean."""
+    """Returns the one-sided 95 % bound of the mean."""
     degrees = max((d for d in T95 if d <= len(ratios) - 1), default=None)
     if degrees is None:
         return None
@@ -92,7 +88,7 @@ def upper_bound(ratios):
 
 
 def machine(client):
-    """What is measured on, as a report says it. The compute capability is what the driver tells: what stands between may have changed it."""
+    """Describes the machine. The driver reports the compute capability, because interposed libraries may change it."""
     driver = found("/proc/driver/nvidia/version", r"Kernel Module.*?\s(\d+\.[\d.]+)")
     processor = found("/proc/cpuinfo", r"model name\s*: (.*)")
     return (
@@ -102,7 +98,7 @@ def machine(client):
 
 
 def found(path, pattern):
-    """What a file of the system says, or a question mark."""
+    """Returns the match of a pattern in a system file, or a question mark."""
     try:
         with open(path) as file:
             match = re.search(pattern, file.read())
@@ -112,13 +108,13 @@ def found(path, pattern):
 
 
 def command(name, **options):
-    """What measures the same again, with every option, also where it is the default."""
+    """Returns the command that repeats the measurement."""
     given = "".join(f" --{option} {value}" for option, value in options.items())
     return f"cargo xtask bench {name} --prepare DIR; python3 DIR/{name}_bench.py DIR{given}"
 
 
 def report(name, command, machine, versions, tables, plots=()):
-    """A result as `cargo xtask bench publish` takes it."""
+    """Builds a result for `cargo xtask bench publish`."""
     date = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     return {"name": name, "command": command, "machine": machine, "date": date, "versions": versions, "tables": tables, "plots": list(plots)}
 

@@ -12,7 +12,7 @@ import tensorrt_rtx_bindings as trt
 
 
 class Log(trt.ILogger):
-    """Keeps what TensorRT says, and prints what is a warning or worse."""
+    """Collects TensorRT's log and prints warnings and errors."""
 
     def __init__(self, verbose):
         trt.ILogger.__init__(self)
@@ -26,7 +26,7 @@ class Log(trt.ILogger):
 
 
 def add_profiles(builder, config, network, profiles):
-    """Adds an optimization profile for each `--profile name=min:opt:max ...`: of shapes, and for shape inputs of values."""
+    """Adds an optimization profile for each `--profile name=min:opt:max ...`, of shapes or of shape input values."""
     inputs = [network.get_input(i) for i in range(network.num_inputs)]
     shape_inputs = {tensor.name for tensor in inputs if tensor.is_shape_tensor}
     for texts in profiles:

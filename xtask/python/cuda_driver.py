@@ -1,4 +1,4 @@
-"""The few calls of the CUDA driver that a test client needs, through ctypes: no package has to be installed."""
+"""The CUDA driver calls of test clients, through ctypes without packages."""
 
 import ctypes
 
@@ -8,7 +8,7 @@ class CudaError(RuntimeError):
 
 
 class Cuda:
-    """A primary context of one device, with memory and streams."""
+    """A device's primary context, with memory and streams."""
 
     def __init__(self, ordinal=0):
         self.lib, self.ordinal = ctypes.CDLL("libcuda.so.1"), ordinal
@@ -37,7 +37,7 @@ class Cuda:
         return count.value
 
     def capability(self):
-        """As the driver tells it: CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h."""
+        """CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h."""
         numbers = []
         for attribute in (75, 76):
             value = ctypes.c_int()
@@ -78,15 +78,15 @@ class Cuda:
         return stream.value
 
     def make_current(self):
-        """For a thread that has no context yet, or that of another GPU."""
+        """For threads without a context or with another GPU's."""
         self.call("cuCtxSetCurrent", self.context)
 
     def begin_capture(self, stream, mode):
-        """`mode` is CUstreamCaptureMode's: 0 global, 1 thread-local, 2 relaxed."""
+        """`mode` is a CUstreamCaptureMode: 0 global, 1 thread-local, 2 relaxed."""
         self.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream), mode)
 
     def end_capture(self, stream):
-        """The executable graph of what was captured; nothing has run by then."""
+        """Returns the executable graph of the capture, before any run."""
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         self.call("cuStreamEndCapture", ctypes.c_void_p(stream), ctypes.byref(graph))
         self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_uint64(0))
@@ -94,8 +94,8 @@ class Cuda:
         return executable.value
 
     def graph(self, stream, work):
-        """Captures what `work` enqueues on `stream` and gives the executable graph; nothing has run by then."""
-        # Thread-local: what this thread may not do fails, and says so.
+        """Captures what `work` enqueues on `stream` and returns the executable graph, before any run."""
+        # Thread-local, so that forbidden calls of this thread fail.
         self.begin_capture(stream, 1)
         graph, executable = ctypes.c_void_p(), ctypes.c_void_p()
         try:

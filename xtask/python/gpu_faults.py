@@ -20,8 +20,7 @@ from gpu_test import Client, numel
 
 SHIM = "libdriver_faults.so"
 
-# Codes of `CUresult`, cuda.h of CUDA 13.0: with what a call fails, whether all later ones do too, and whether that may be an answer about the code
-# alone, so that other code may take its place.
+# `CUresult` codes: code, whether all later calls fail too, whether other code may replace the rejected code.
 DEINITIALIZED = "CUDA_ERROR_DEINITIALIZED"
 FAULTS = [
     ("CUDA_ERROR_INVALID_VALUE (1), once", 1, False, True),
@@ -36,7 +35,7 @@ MOST_CALLS = 2000
 LEAST_CALLS = 10
 THREADS = 16
 ENGINES = 4
-# A store to address 16. `.target` is the least that CUDA 13 takes.
+# Stores to address 16. `.target` is the minimum of CUDA 13.
 BROKEN = b""".version 7.0
 .target sm_75
 .address_size 64
@@ -45,7 +44,7 @@ BROKEN = b""".version 7.0
 
 
 class Shim:
-    """What stands between the plugin libraries and the driver (`tests/driver-faults`), preloaded."""
+    """The preloaded shim between plugin libraries and driver (`tests/driver-faults`)."""
 
     def __init__(self):
         self.library = ctypes.CDLL(None)
@@ -68,16 +67,16 @@ class Shim:
 
 
 class Life:
-    """An application from beginning to end: libraries, an engine, a context, an inference, and all of it freed."""
+    """Libraries, an engine, a context, an inference, and cleanup."""
 
     def __init__(self, client, directory, case):
         self.client, self.directory, self.case = client, directory, case
         self.plan, runs = next(runs_of(case))
-        # Not one of empty tensors, which launches nothing.
+        # Not empty tensors, which launch no kernel.
         self.run = max(runs, key=lambda run: sum(numel(tensor["shape"]) for tensor in run["outputs"]))
 
     def live(self, held=None):
-        """Raises what the application would see. `held` is what the client has of its own before, which then stays."""
+        """Raises the application's error; `held` are reused buffers."""
         client, handles, lane = self.client, [], None
         client.log.lines.clear()
         try:
@@ -103,21 +102,21 @@ class Life:
 
 
 def is_named(texts, call, code, lasts):
-    """Whether one of them names the call that failed, and the code. Where all later ones fail too, one of these may be what is told."""
+    """Returns whether a text names the failed call and code, or with `lasts` a later call."""
     called = "`cu" if lasts else f"`{call.removesuffix('_v2')}`"
     return any(f"({code})" in text and called in text for text in texts)
 
 
 def is_no_refusal(problem):
-    """Whether a failure is a wrong result, or a call of the driver's by the client itself that failed: neither is an answer of TensorRT's."""
+    """Returns whether the failure is no answer of TensorRT."""
     return "differs from the reference" in str(problem) or isinstance(problem, CudaError)
 
 
 def faults_case(directory, case):
-    """A life for each call of the driver's that a plugin library makes in one, in which that call fails."""
+    """Fails each driver call of a plugin library in turn."""
     shim, client = Shim(), Client()
     life = Life(client, directory, case)
-    # The first fills what TensorRT and the driver keep.
+    # The first lives fill caches of TensorRT and the driver.
     for _ in range(2):
         life.live()
     lives = failures = 0
@@ -142,14 +141,13 @@ def faults_case(directory, case):
                 break
             lives += 1
             if problem is None:
-                # Whether there are clusters the compute capability tells as well, there may be fewer parameters than were asked for, and what is
-                # not unloaded is a matter for the log.
+                # Cluster support also follows from the compute capability; a failed unload is only logged.
                 continue
             if is_no_refusal(problem):
                 raise RuntimeError(f"{place}: wrong results") from problem
             failures += 1
             if code == INVALID_VALUE and call == "cuKernelGetParamInfo":
-                # So the driver says that there are no more parameters: the kernel has as few from then on.
+                # The driver reports the end of the parameters this way, so the kernel then has fewer.
                 continue
             told = life.errors() + (life.warnings() if is_unclear else [])
             if not is_named(told, call, code, lasts):
@@ -162,14 +160,14 @@ def faults_case(directory, case):
     if failures < lives // 2:
         raise RuntimeError(f"{failures} of {lives} lives failed: most faults were not seen")
     print(f"{lives} lives with a fault, {failures} of them failed with a message; GPU memory gone: {sum(gone.values())} bytes")
-    # A driver that has shut itself down is not asked to unload anything: here it would have.
+    # The shim prevented an unload that the driver would make.
     lost = {name: count for name, count in gone.items() if count > 0 and DEINITIALIZED not in name}
     if lost:
         raise RuntimeError(f"bytes of GPU memory that are gone: {lost}")
 
 
 def filled(cuda):
-    """Takes all memory of the device, and gives what frees it."""
+    """Takes all device memory and returns a function that frees it."""
     taken = []
     size = 1 << 36
     while size >= 1 << 12:
@@ -183,7 +181,7 @@ def filled(cuda):
 
 
 def without_memory(life, what, act):
-    """Whether `act` is refused on a device without memory, with an error that says so; where it is not, `act` holds its results against the references."""
+    """Returns whether `act` fails on a full device with a matching error."""
     life.client.log.lines.clear()
     taken = filled(life.client.cuda)
     try:
@@ -201,19 +199,17 @@ def without_memory(life, what, act):
 
 
 def memory_case(directory, case):
-    """No memory is left on the device before an engine is loaded, then before it is run. What the client itself needs is there before."""
+    """Fills the device before an engine is loaded, then before it runs."""
     client = Client()
     life = Life(client, directory, case)
     held = Held(client.cuda, directory, life.run)
-    # What the driver needs for the client's copies, it has from here on.
     held.load()
     refused = []
-    # Nothing has run before: nobody has kept memory.
+    # No component has reserved memory yet.
     if without_memory(life, "an engine is loaded", lambda: life.live(held)):
         refused.append("loading an engine")
     held.close()
     life.live()
-    # Contexts and buffers are there; what the first enqueue needs is not.
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
     engine = engine_of(client, directory, life.plan)
@@ -236,7 +232,7 @@ def memory_case(directory, case):
 
 
 def break_context(cuda):
-    """A kernel that writes where it should not; every call after it fails."""
+    """Runs a kernel with an invalid store."""
     module, function = ctypes.c_void_p(), ctypes.c_void_p()
     cuda.call("cuModuleLoadData", ctypes.byref(module), BROKEN)
     cuda.call("cuModuleGetFunction", ctypes.byref(function), module, b"broken")
@@ -253,7 +249,7 @@ def break_context(cuda):
 
 
 def sticky_case(directory, case):
-    """Another kernel has broken the context: what runs fails with a message, and the process ends as it wants to."""
+    """Enqueues in a broken context fail with a message."""
     client = Client()
     life = Life(client, directory, case)
     life.live()
@@ -274,11 +270,10 @@ def sticky_case(directory, case):
             told += [(what, life.errors())]
         else:
             raise RuntimeError(f"an enqueue of {what} succeeds in a broken context")
-    # TensorRT asks the driver something itself before it calls a plugin.
+    # TensorRT calls the driver before it calls a plugin.
     for what, errors in told:
         if not any("700" in text for text in errors):
             raise RuntimeError(f"{what}: no message names 700: {errors}")
-    # All objects end; nothing of that may end the process.
     lane.context = second.context = None
     del engine
     client.runtime = None
@@ -288,8 +283,8 @@ def sticky_case(directory, case):
 
 
 def churn_case(directory, case):
-    """16 threads over 4 engines, while engines (and libraries within plans) come and go beside them."""
-    # Where threads wait for each other for ever.
+    """Runs 16 threads over 4 engines while engines, and libraries inside plans, come and go."""
+    # For deadlocks.
     faulthandler.dump_traceback_later(200, exit=True)
     client = Client()
     for path in case["libraries"]:
@@ -352,7 +347,6 @@ def main():
         if how == "faults":
             environment["LD_PRELOAD"] = ":".join(filter(None, [os.path.join(os.path.abspath(args.directory), SHIM), os.environ.get("LD_PRELOAD")]))
         if how == "sticky":
-            # The broken kernel is PTX.
             environment["CUDA_DISABLE_PTX_JIT"] = "0"
         return [here], environment
 

@@ -23,7 +23,7 @@ ROUNDS = 20
 
 
 class Held:
-    """What a run needs of the client: a stream, and memory for the tensors."""
+    """Stream and tensor memory of a run."""
 
     def __init__(self, cuda, directory, run):
         self.cuda, self.run = cuda, run
@@ -51,14 +51,14 @@ class Held:
         self.addresses[name] = self.buffers[-1]
 
     def load(self, zeros=False):
-        """The inputs as the references want them, or zeros; outputs of which every byte is wrong."""
+        """Loads the inputs of the references, or zeros, and fills outputs with wrong bytes."""
         for tensor in self.run["outputs"]:
             if not tensor["alias"]:
                 self.cuda.fill(self.addresses[tensor["name"]], 0xA5, len(self.data[tensor["name"]]))
         for tensor in self.run["inputs"]:
             data = self.data[tensor["name"]]
             self.cuda.upload(self.addresses[tensor["name"]], bytes(len(data)) if zeros else data)
-        # What was queued in the default stream is waited for: this context's own stream does not.
+        # Copies are in the default stream, for which this context's stream does not wait.
         self.cuda.synchronize_stream(0)
 
     def close(self):
@@ -68,7 +68,7 @@ class Held:
 
 
 class Lane:
-    """One execution context with its own stream and memory, for one thread; `held` where the client has both already, which then stay."""
+    """An execution context with stream and memory, for one thread; `held` is reused."""
 
     def __init__(self, client, directory, engine, plan, run, held=None):
         self.client, self.cuda, self.run, self.plan = client, client.cuda, run, plan
@@ -84,7 +84,7 @@ class Lane:
             raise
 
     def bind(self):
-        """Tells the context where the tensors are."""
+        """Sets the tensors' addresses."""
         for tensor in self.run["inputs"]:
             if not self.context.set_input_shape(tensor["name"], tuple(tensor["shape"])):
                 raise RuntimeError(f"shape {tensor['shape']} of {tensor['name']} refused")
@@ -113,7 +113,7 @@ class Lane:
 
 
 def on_threads(client, lanes, work):
-    """Runs `work(index, lane)` on a thread for each lane; the first failure of any."""
+    """Runs `work(index, lane)` on a thread per lane; raises the first failure."""
     failures = []
 
     def body(index, lane):
@@ -130,14 +130,14 @@ def on_threads(client, lanes, work):
         thread.start()
     for thread in threads:
         thread.join()
-    # A broken barrier is what the others saw of it.
+    # A broken barrier is a consequence of another thread's failure.
     real = [text for text in failures if "BrokenBarrierError" not in text] or failures
     if real:
         raise RuntimeError(real[0])
 
 
 def runs_of(case):
-    """The runs of each plan that plain memory can serve: aligned, no data-dependent outputs, no shape inputs, no alias to memory of its own."""
+    """Returns the runs that plain memory can serve."""
     for plan in case["plans"]:
         fit = [
             run
@@ -153,7 +153,7 @@ def runs_of(case):
 
 
 def engine_of(client, directory, plan):
-    """An engine; TensorRT does not load one library twice into an IRuntime, so that plans that embed theirs get one each."""
+    """Loads an engine; plans with the same embedded library need separate IRuntimes."""
     if plan["version_compatible"]:
         client.runtime = None
     return client.engine(os.path.join(directory, plan["plan"]))
@@ -167,7 +167,7 @@ def prepare(directory, case, ordinal=0):
 
 
 def contexts_case(directory, case, most):
-    """2 to `most` contexts of each engine, each on its own stream and thread, with different shapes."""
+    """Runs 2 to `most` contexts per engine on separate threads."""
     client = prepare(directory, case)
     total = 0
     for plan, runs in runs_of(case):
@@ -190,12 +190,12 @@ def contexts_case(directory, case, most):
 
 
 def captures_case(directory, case, most):
-    """Contexts that have never run are captured, all threads in capture at once; the graphs run with other inputs than they saw."""
+    """Captures fresh contexts on all threads; replays the graphs with other inputs."""
     client = prepare(directory, case)
     total = 0
     for plan, runs in runs_of(case):
         engine = engine_of(client, directory, plan)
-        # Relaxed and thread-local captures beside each other.
+        # Relaxed and thread-local captures concurrently.
         lanes = [Lane(client, directory, engine, plan, runs[i % len(runs)]) for i in range(most)]
 
         def work(index, lane):
@@ -220,7 +220,7 @@ def captures_case(directory, case, most):
 
 
 def devices_case(directory, case, most):
-    """Every GPU of the machine at once, with `most` contexts in all: one library, an engine for each GPU."""
+    """Uses every GPU at once with `most` contexts in total."""
     clients = [prepare(directory, case)]
     count = clients[0].cuda.device_count()
     if count < 2:
@@ -255,7 +255,7 @@ def resident_bytes():
 
 
 def cycles_case(directory, case, cycles):
-    """Engines made, run and freed over and over with the libraries kept: neither memory grows."""
+    """Creates and frees engines repeatedly; memory must not grow."""
     client = prepare(directory, case)
     found = list(runs_of(case))[:1]
     memory, resident = [], []
@@ -277,16 +277,14 @@ def cycles_case(directory, case, cycles):
     print(f"{cycles} engines: GPU memory {gone:+d} bytes, resident memory {grown:+d} bytes, {len(mappings())} mappings")
     if gone > 0:
         raise RuntimeError(f"{gone} bytes of GPU memory are gone")
-    # What the allocator keeps in its arenas varies, by some 250 kB however many rounds; a leak of a kilobyte an engine would be 800 kB
-    # in a thousand.
+    # The allocator's arenas vary by about 250 kB; a leak of 1 kB per engine would be 800 kB in a thousand rounds.
     if grown > 400 * cycles:
         raise RuntimeError(f"resident memory grew by {grown} bytes in {cycles - start} rounds")
 
 
-# With fewer, what the allocator keeps would hide a leak of a kilobyte an engine.
 LEAST_CYCLES = 1000
 
-# How the last line of a child begins that had nothing to do.
+# Prefix of the last line of a child without work.
 SKIPPED = "skipped"
 
 WORKS = {"contexts": contexts_case, "captures": captures_case, "devices": devices_case, "cycles": cycles_case}
@@ -308,7 +306,7 @@ def main():
 
 
 def parser_of(text):
-    """What every such script takes."""
+    """Creates the shared options."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory")
     parser.add_argument("--only", action="append", help="only what has this in its title; several times: one of these")
@@ -317,13 +315,13 @@ def parser_of(text):
 
 
 def ended(code):
-    """What a process that left no exception says by how it ended."""
+    """Describes the exit of a process without an exception."""
     return f"\nended by {signal.Signals(-code).name}" if code < 0 else ""
 
 
 def run_all(args, works, work, started):
-    """Runs each of `works` over each case in a process of its own, where `work(how, case)` does it; `started` has that process's script with
-    options, and its environment. The exit code."""
+    """Runs each of `works` over each case in a new process; `started` returns script and environment. Returns the exit
+    code."""
     cases = [
         case
         for case in json.loads(read(args.directory, "cases.json"))["cases"]

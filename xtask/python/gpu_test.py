@@ -30,10 +30,10 @@ def numel(shape):
 
 
 class Client:
-    """A C++ application in miniature: a registry, one IRuntime, engines, contexts.
+    """A minimal application: a registry, one IRuntime, engines, contexts.
 
-    Clients of several threads share one `log`. TensorRT-RTX 1.7.1 tells a second one that another is registered while it holds its lock on loggers,
-    and its bindings keep Python's lock while an IRuntime is made: two threads that make one then wait for each other for ever."""
+    Threads share one `log`: TensorRT-RTX 1.7.1 reports a second logger while it holds its lock, and the bindings hold
+    the GIL while they create an IRuntime, so two such threads deadlock."""
 
     def __init__(self, ordinal=0, log=None):
         import tensorrt_rtx_bindings as trt
@@ -76,10 +76,9 @@ class Client:
         return engine
 
     def run(self, context, run, data):
-        """One inference with fresh buffers; gives each output's bytes by name. `data` holds the inputs' bytes. The tensors begin
-        `offset` bytes into their buffers, so that no more than that is known of their alignment. With `graph` it is captured,
-        and what is run is the graph, twice. An output that shares memory with an input is bound to the input's address, or with `apart`
-        to memory of its own, `apart_offset` bytes into its buffer."""
+        """Runs an inference and returns output bytes by name. Tensors start `offset` bytes into their buffers, to limit
+        alignment. With `graph` the captured graph runs twice. Aliased outputs use the input's address, or with `apart`
+        separate memory at `apart_offset`."""
         cuda, offset = self.cuda, run["offset"]
         stream = cuda.stream()
         memory = Memory(cuda)
@@ -89,7 +88,7 @@ class Client:
         for tensor in run["inputs"]:
             name, bytes_ = tensor["name"], data[tensor["name"]]
             if context.engine.get_tensor_location(name) == self.trt.TensorLocation.HOST:
-                # A shape input: TensorRT reads its values when it learns where they are.
+                # TensorRT reads a shape input's values when its address is set.
                 if not context.set_tensor_address(name, memory.keep(bytes_)):
                     raise RuntimeError(f"the values of {name} refused")
                 continue
@@ -126,7 +125,7 @@ class Client:
                 cuda.synchronize()
             cuda.destroy_graph(executable)
         else:
-            # What fills the memory was queued in the default stream, for which this one does not wait.
+            # Buffers are filled in the default stream, for which this one does not wait.
             cuda.synchronize()
             enqueue()
             cuda.synchronize()
@@ -136,7 +135,7 @@ class Client:
         return results
 
     def output_allocator(self, context, name):
-        """What TensorRT asks for the memory of an output whose shape it does not know beforehand."""
+        """Allocates outputs whose shape is unknown in advance."""
         client = self
 
         class Allocator(self.trt.IOutputAllocator):
@@ -146,7 +145,7 @@ class Client:
                 self.shape = None
 
             def reallocate_output_async(self, tensor_name, memory, size, alignment, stream):
-                # Kept for the next inference where it suffices; filled, so that what nobody writes is seen.
+                # Reused if large enough; filled to detect unwritten bytes.
                 if size > self.size:
                     self.free()
                     self.address, self.size = client.cuda.alloc(size), size
@@ -172,7 +171,7 @@ class Client:
 
 
 class Memory:
-    """The device memory of one inference: buffers by tensor, and what stood in them."""
+    """Device memory of one inference."""
 
     def __init__(self, cuda):
         self.cuda = cuda
@@ -189,7 +188,7 @@ class Memory:
         return self.addresses[name]
 
     def keep(self, data):
-        """The address of these bytes in memory of the host."""
+        """Copies the bytes to host memory and returns its address."""
         self.host.append(ctypes.create_string_buffer(data, len(data)))
         return ctypes.addressof(self.host[-1])
 
@@ -202,14 +201,14 @@ class Memory:
         self.cuda.fill(self.reserve(name, size, offset), 0xA5, size)
 
     def renew(self):
-        """Everything as it was before the first inference: what shares memory with an input has changed it."""
+        """Restores all buffers, which aliased outputs have changed."""
         for name, data in self.contents.items():
             self.cuda.upload(self.addresses[name], data)
         for name, size in self.fills.items():
             self.cuda.fill(self.addresses[name], 0xA5, size)
 
     def result(self, tensor):
-        """The bytes of an output; of one that the data decide, as many as TensorRT says that there are."""
+        """Returns an output's bytes, with TensorRT's size if it depends on data."""
         name, size = tensor["name"], SIZES[tensor["type"]]
         if not tensor["data_dependent"]:
             return self.cuda.download(self.addresses[name], numel(tensor["shape"]) * size)
@@ -238,7 +237,7 @@ def read(directory, name):
 
 
 def run_once(client, context, directory, plan, run):
-    """One run of a plan, held against its references."""
+    """Runs a plan once and checks its references."""
     data = {tensor["name"]: read(directory, f"{run['prefix']}.{tensor['name']}") for tensor in run["inputs"]}
     results = client.run(context, run, data)
     how = ", ".join([f"{tensor['name']} {tensor['shape']}" for tensor in run["inputs"]])
@@ -249,12 +248,12 @@ def run_once(client, context, directory, plan, run):
 
 
 def client_case(directory, case):
-    """Loads the case's libraries and plans, then runs each plan with each of its runs, twice round."""
+    """Makes all runs of the case twice."""
     client = Client()
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
     contexts = []
-    # TensorRT does not load one library twice into an IRuntime: plans that embed the same one get a runtime each.
+    # TensorRT does not load one library twice into an IRuntime.
     runtimes, embedded = [], set()
     for plan in case["plans"]:
         library = plan["plan"].split("-")[0]
@@ -275,13 +274,13 @@ def client_case(directory, case):
 
 
 def mappings():
-    """Mappings of plugin libraries in this process, those that TensorRT takes out of plans into temporary files among them."""
+    """Returns mappings of plugin libraries, including those extracted from plans."""
     with open("/proc/self/maps") as file:
         return [line for line in file if "cubinder" in line or "pluginLibrary" in line]
 
 
 def cycle_case(directory, case):
-    """Loads the libraries, runs the plans and unloads everything, many times over: nothing may be left."""
+    """Loads, runs and unloads repeatedly, without leaks."""
     client = Client()
     free = []
     for _ in range(case["cycles"]):
@@ -298,7 +297,6 @@ def cycle_case(directory, case):
         if left:
             raise RuntimeError(f"{len(left)} mappings are left, the first: {left[0].strip()}")
         free.append(client.cuda.free_memory())
-    # The first rounds are the driver's own warming up.
     grown = free[len(free) // 5] - free[-1]
     if grown > 0:
         raise RuntimeError(f"{grown} bytes of GPU memory are gone after {len(free)} rounds: {free}")
@@ -306,7 +304,7 @@ def cycle_case(directory, case):
 
 
 class Detached:
-    """An execution context whose enqueues are made by threads that have no CUDA context."""
+    """An execution context for threads without a CUDA context."""
 
     def __init__(self, context):
         self.context = context
@@ -320,7 +318,7 @@ class Detached:
 
 
 def thread_case(directory, case):
-    """Runs each plan with each of its runs, enqueued by a new thread each time."""
+    """Makes each run in a new thread."""
     client = Client()
     for path in case["libraries"]:
         client.load_library(os.path.join(directory, path))
@@ -332,7 +330,7 @@ def thread_case(directory, case):
 
 
 def capture_case(directory, case):
-    """Captures the first plan in global mode, many times, while another thread closes the libraries of the second one, which has run before."""
+    """Captures one plan while another thread closes the other's libraries."""
     client = Client()
     cuda = client.cuda
     kept, dropped = case["plans"]
@@ -343,7 +341,7 @@ def capture_case(directory, case):
         handles = [client.load_library(os.path.join(directory, path)) for path in case["libraries"]]
         other = client.engine(os.path.join(directory, dropped["plan"])).create_execution_context()
         run_once(client, other, directory, dropped, dropped["runs"][0])
-        # TensorRT's own calls end before the capture: only the library's are tried.
+        # Only the library's calls, not TensorRT's, may fall into the capture.
         del other
 
         def captured(stream, work, handles=handles):
@@ -370,7 +368,7 @@ def capture_case(directory, case):
 
 
 def trtexec_case(directory, case, trtexec):
-    """Makes each run of each plan with trtexec and compares the exported output."""
+    """Makes each run with trtexec and compares the exported output."""
     for plan in case["plans"]:
         for run in plan["runs"]:
             with tempfile.TemporaryDirectory() as scratch:
@@ -418,7 +416,7 @@ def child(directory, name, how):
 
 
 def run_case(command, env):
-    """Exit status and output; a case that hangs has failed."""
+    """Returns exit status and output; a timeout is a failure."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", env=env, timeout=300)
     except subprocess.TimeoutExpired:

@@ -24,16 +24,16 @@ import subprocess
 import sys
 
 NATIVE = "native"
-# Of no bytes at all, by BLAKE3.
+# BLAKE3 of zero bytes.
 NOTHING = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262"
-# Processes on the GPU at once: most of the time of one is its start and the driver's compiling.
+# Processes mostly wait for start-up and driver compilation.
 AT_ONCE = 9
-# Of what is not as it should be with one plugin.
+# Maximum lines of problems per plugin.
 MOST_LINES = 20
 
 
 def faults(case):
-    """The kinds of what is wrong with a case; what is wrong before anything runs is one with the data."""
+    """Returns fault kinds; early errors count as faults of the data."""
     kinds = [fault["kind"] for ran in case["variants"] for fault in ran["faults"]]
     return kinds + ["data"] * len(case["differs"]) + ["refused"] * (case["refused"] is not None)
 
@@ -45,7 +45,7 @@ def as_planted(case):
 
 
 def judge(run, status, text):
-    """Why a run is not as it should be; nothing where it is."""
+    """Returns why a run is wrong, or a false value."""
     try:
         report = json.loads(text.splitlines()[-1])
         cases = report["cases"]
@@ -63,7 +63,7 @@ def judge(run, status, text):
 
 
 def judge_times(report, status):
-    """The same for one that measures: times, and the rate of copies, are of an order that there is."""
+    """The same for measurements: times and copy rate must be plausible."""
     if status != 0 or report["result"] != "tuned":
         return f"exit code {status}"
     rate = report["copy_gigabytes_per_second"]
@@ -73,7 +73,7 @@ def judge_times(report, status):
         wrong = [one for one in case["variants"] if not 0 < one["least"] <= one["microseconds"] <= one["most"]]
         if wrong or not case["variants"]:
             return f"{case['case']}: {wrong or 'no variant'}"
-        # Half of the times differ by less than half: what is measured is no accident.
+        # The quartiles must be within a factor of 1.5.
         loose = [one for one in case["variants"] if one["upper_quartile"] > 1.5 * one["lower_quartile"]]
         if loose:
             return f"{case['case']}: the times are too far apart: {loose}"
@@ -81,12 +81,12 @@ def judge_times(report, status):
 
 
 def ran(report):
-    """What each case's variants came to, by name and id."""
+    """Returns the results of each case's variants, by name and ID."""
     return {(case["name"], one["id"]): one for case in report["cases"] for one in case["variants"]}
 
 
 def wrong_report(text):
-    """A report of a whole run, and why it is none."""
+    """Parses a report of a complete run; otherwise returns the reason."""
     try:
         report = json.loads(text.splitlines()[-1])
         if report["result"] not in ("passed", "failed") or report["errors"]:
@@ -98,7 +98,7 @@ def wrong_report(text):
 
 
 def wrong_native(report):
-    """What is wrong with the native library's report alone: each case has to have run."""
+    """Returns errors of the native report: each case must have run."""
     for case in report["cases"]:
         if case["refused"] is not None or case["differs"]:
             yield f"{case['name']}: {case['refused'] or case['differs']}"
@@ -110,7 +110,7 @@ def wrong_native(report):
 
 
 def unlike(here, there):
-    """Why a run by another route is not as the native one; nothing where it is."""
+    """Returns why another route's run differs, or a false value."""
     if there is None:
         return "did not run"
     if sorted(here["digests"]) != sorted(there["digests"]):
@@ -120,7 +120,7 @@ def unlike(here, there):
 
 
 def judge_routes(texts):
-    """Why a run of routes is not as it should be, a line each, and counts; `texts` is what the command printed, by route."""
+    """Returns problems, one per line, and counts; `texts` is the command's output by route."""
     reports, why, counts = {}, [], collections.Counter()
     for route, text in texts.items():
         reports[route], wrong = wrong_report(text)
@@ -159,7 +159,7 @@ def execute(folder, run, more=()):
 
 
 def run_routes(folder, runs):
-    """The same as `run_all` for runs of routes, which are the longest: several at once."""
+    """Runs routes concurrently because they are the longest."""
     passed, total = 0, collections.Counter()
     with concurrent.futures.ThreadPoolExecutor(min(AT_ONCE, os.cpu_count() or 1)) as pool:
         begun = []
@@ -193,11 +193,11 @@ def told(counts):
 
 
 def run_all(folder, only=""):
-    """How many runs are as they should be, and how many are not."""
+    """Returns the numbers of correct and incorrect runs."""
     with open(os.path.join(folder, "runs.json")) as file:
         runs = [run for run in json.load(file) if only in run["name"]]
     passed = failed = 0
-    # What was copied from another machine may not be executable.
+    # Copies from another machine may lack the executable bit.
     os.chmod(os.path.join(folder, "cubinder"), 0o755)
     for run in [run for run in runs if run["command"] != "routes"]:
         status, text = execute(folder, run, ["--json"])

@@ -1,10 +1,9 @@
-"""What releases of NVIDIA's libraries make of what `cubinder` gives them, for `cargo xtask matrix`. No GPU is needed.
+"""Tests `cubinder`'s output with releases of NVIDIA's libraries, for `cargo xtask matrix`, without a GPU.
 
     python3 matrix.py ptx libnvrtc.so.13
     python3 matrix.py tensorrt libplugins.so
 
-Knows nothing of Cubinder; the library has the plugin `elemwise_add_plugin`. Prints one JSON object.
-"""
+Independent of Cubinder; the library has the plugin `elemwise_add_plugin`. Prints a JSON object."""
 
 import ctypes
 import glob
@@ -14,8 +13,8 @@ import sys
 
 
 def ptx(path):
-    """The version of the PTX that an NVRTC writes."""
-    # It opens its built-in headers by their bare name: whoever has loaded them needs no search path.
+    """Returns the PTX version of an NVRTC."""
+    # NVRTC opens its built-in headers by bare name, which finds a loaded library.
     for builtins in glob.glob(os.path.join(os.path.dirname(path), "libnvrtc-builtins.so.*")):
         ctypes.CDLL(builtins)
     nvrtc = ctypes.CDLL(path)
@@ -34,7 +33,7 @@ def ptx(path):
 
 
 def model(namespace):
-    """An ONNX model of one plugin node."""
+    """Builds an ONNX model of one plugin node."""
     from onnx import TensorProto, helper
 
     def tensor(name):
@@ -55,7 +54,8 @@ def model(namespace):
 
 
 def tensorrt(path):
-    """Which steps from a plugin library to an engine a TensorRT-RTX takes, and what it says of the first that it refuses."""
+    """Returns the steps from a plugin library to an engine that TensorRT-RTX accepts, and the log of the first
+    rejection."""
     import tensorrt_rtx_bindings as trt
 
     class Log(trt.ILogger):

@@ -1,11 +1,9 @@
-"""Makes stand-ins for libraries of NVIDIA that PyTorch links and that exporting a model calls nothing of.
+"""Creates stand-ins for NVIDIA libraries that PyTorch links but does not call while exporting, which saves two
+gigabytes.
 
     stand_in_libraries.py SITE OUT
 
-SITE is a folder that PyTorch was unpacked into, OUT gets one shared library for each. PyTorch's wheel for Linux needs two gigabytes of
-them to be loaded at all. A stand-in defines the functions that PyTorch's libraries ask for, under the same versions, and each ends the
-process: a call that was not foreseen is seen.
-"""
+SITE contains the unpacked PyTorch. Each function aborts the process, so unexpected calls are detected."""
 
 import collections
 import pathlib
@@ -13,7 +11,7 @@ import re
 import subprocess
 import sys
 
-# The library, and how the names of its functions begin: some are asked for without a version, which would tell.
+# Libraries and the prefixes of their functions, because some imports have no version.
 LIBRARIES = {
     "libcublas.so": "cublas",
     "libcublasLt.so": "cublasLt",
@@ -35,12 +33,12 @@ def readelf(option, path):
 
 
 def needed(path):
-    """The names of the libraries that `path` asks for."""
+    """Returns the libraries that `path` needs."""
     return re.findall(r"\(NEEDED\).*\[(.*)\]", readelf("-d", path))
 
 
 def symbols(path):
-    """Each name of the dynamic symbol table with its version, and whether it is defined there."""
+    """Yields each dynamic symbol with its version, and whether it is defined."""
     for line in readelf("--dyn-syms", path).splitlines():
         fields = line.split()
         if len(fields) >= 8 and fields[0].endswith(":"):
@@ -49,7 +47,7 @@ def symbols(path):
 
 
 def library_of(name, version, sonames):
-    """Which of `sonames` has the function: the one that its version names, or the one with the longest prefix."""
+    """Returns the library of `sonames` with the function: by version, otherwise by the longest prefix."""
     if version in sonames:
         return version
     begins = [(len(prefix), soname) for soname, prefix in sonames.items() if name.startswith(prefix)]
@@ -57,7 +55,7 @@ def library_of(name, version, sonames):
 
 
 def write(soname, functions, out):
-    """Compiles the stand-in `soname` with `functions`, a set of names for each version."""
+    """Compiles the stand-in `soname` with `functions`, a set of names per version."""
     source, script = out / f"{soname}.c", out / f"{soname}.map"
     names = sorted(name for group in functions.values() for name in group)
     source.write_text("".join(f"void {name}(void) {{ __builtin_trap(); }}\n" for name in names) or "int none;\n")

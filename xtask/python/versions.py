@@ -1,4 +1,4 @@
-"""Prints the versions of an NVRTC, whose library is the argument, and of TensorRT-RTX's bindings."""
+"""Prints the versions of the NVRTC library in the argument and of TensorRT-RTX's bindings."""
 
 import ctypes
 import sys

@@ -29,14 +29,14 @@ def plugin_node(op, inputs, outputs, attributes, namespace, name):
         op, inputs, outputs, name=name, domain=namespace, plugin_namespace=namespace, plugin_version="1"
     )
     for key, value in attributes.items():
-        # The type is said where the value is an empty list, which has none.
+        # An empty list has no element type, so it needs an explicit one.
         kind = onnx.AttributeProto.INTS if isinstance(value, list) else None
         node.attribute.append(helper.make_attribute(key, value, attr_type=kind))
     return node
 
 
 def write(output, network, settings, types, shape, name):
-    """Writes the model of a network: `types` of its tensors by name, `shape` of every input as on the command line."""
+    """Writes a network's model: `types` of tensors by name, `shape` of every input as on the command line."""
     shape = [int(part) if part.isdigit() else part for part in shape.split(",") if part]
     nodes = [
         plugin_node(op, inputs, outputs, attributes, network.namespace, f"{op.rstrip('_')}_{number}")
@@ -49,7 +49,7 @@ def write(output, network, settings, types, shape, name):
         [helper.make_tensor_value_info(name, TYPES[types[name]], [None] * network.ranks.get(name, len(shape))) for name in network.outputs],
         [helper.make_tensor(name, TYPES[ty], values.shape, values) for name, (ty, values) in network.constants.items()],
     )
-    # The versions of the format that know every type above.
+    # Format versions that support all types above.
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(network.namespace, 1)]
     onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), output)
 

@@ -1,6 +1,7 @@
-// An application of TensorRT-RTX: loads a plugin library, builds an engine of a model that uses it, no GPU needed, and says so.
+// A TensorRT-RTX application: loads a plugin library and builds an engine of a model that uses it, without a GPU.
 //
-// Knows nothing of Cubinder but the two paths that its build gives it. Exit code 0 and one line, or a message and 1.
+// Its two arguments are all that it knows of Cubinder. Prints one line and exits with 0, or prints a message and exits
+// with 1.
 
 #include <NvInfer.h>
 #include <NvOnnxParser.h>
@@ -61,6 +62,6 @@ int main(int count, char** arguments)
     const std::unique_ptr<nvinfer1::IHostMemory> plan{builder.buildSerializedNetwork(graph, *config)};
     std::printf("built an engine of %zu bytes\n", check(plan.get(), "TensorRT built no engine").size());
     std::fflush(stdout);
-    // TensorRT-RTX may still run threads of its own.
+    // TensorRT-RTX may still run threads.
     std::_Exit(0);
 }

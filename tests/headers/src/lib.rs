@@ -1,1 +1,1 @@
-//! Empty: this package only pins the crate that carries the headers.
+//! Empty: the package only pins the crate with the headers.

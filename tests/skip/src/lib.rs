@@ -1,15 +1,15 @@
-//! How a test reports that it cannot run on this machine.
+//! Reports that a test cannot run on this machine.
 
-/// Prints why a test cannot run here, as `cargo xtask test` reads it.
+/// Prints why a test cannot run here, in the form that `cargo xtask test` reads.
 ///
 /// # Panics
-/// If `CUBINDER_REQUIRE_TOOLKIT` is 1: then a missing tool is a failure.
+/// Panics if `CUBINDER_REQUIRE_TOOLKIT` is 1, which makes missing tools failures.
 pub fn skip(reason: &str) {
     assert!(std::env::var_os("CUBINDER_REQUIRE_TOOLKIT").is_none_or(|value| value != "1"), "{reason}");
     does_not_apply(reason);
 }
 
-/// Prints that a test is about another kind of machine or user: no tool is missing.
+/// Prints that a test applies to another kind of machine or user; no tool is missing.
 pub fn does_not_apply(reason: &str) {
     println!("skipped: {reason}");
 }

@@ -1,7 +1,5 @@
-//! The CMake package and depfiles in other people's builds: Ninja and Make make a library anew when a file changes that it is made from,
-//! and only then. The C++ client of TensorRT-RTX in `clients/cpp` is built so, with plugins of its own.
-//!
-//! `cargo xtask test` names the tools and what is installed in the environment.
+//! The CMake package and depfiles in other build systems: Ninja and Make rebuild a library exactly when an input
+//! changes.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +16,6 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).map(PathBuf::from)
 }
 
-/// What builds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Generator {
     Ninja,
@@ -26,17 +23,16 @@ enum Generator {
 }
 
 impl Generator {
-    /// Its program, and its name in CMake.
+    /// Its program and CMake's name for it.
     fn program(self) -> Option<(PathBuf, &'static str)> {
         match self {
             Generator::Ninja => Some((variable("CUBINDER_TEST_NINJA")?, "Ninja")),
-            // Every system with a C++ compiler has it.
+            // Installed with every C++ compiler.
             Generator::Make => Some((PathBuf::from("make"), "Unix Makefiles")),
         }
     }
 }
 
-/// A project that is built by CMake.
 struct Built {
     installed: Installed,
     cmake: PathBuf,
@@ -45,7 +41,7 @@ struct Built {
 }
 
 impl Built {
-    /// The client, copied and configured; nothing where a tool is missing.
+    /// The configured copy of the client; `None` if a tool is missing.
     fn client(generator: Generator) -> Result<Option<Built>> {
         let Some(installed) = Installed::archive()? else {
             skip("`CUBINDER_TEST_ARCHIVE` is not set; `cargo xtask test` does it");
@@ -62,7 +58,7 @@ impl Built {
             skip("no C++ compiler; install g++, or name one with `CXX`");
             return Ok(None);
         }
-        // What has a meaning in Make or Ninja: a space. CMake itself cannot put up with more.
+        // Spaces are special in Make and Ninja. CMake does not support more.
         let source = installed.work("the client")?;
         copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/cpp"), &source)?;
         let build = source.join("build");
@@ -79,7 +75,7 @@ impl Built {
             .arg(setting("CUDA_HEADERS", &headers));
         command.arg(setting("TENSORRT_LIBRARIES", &tensorrt));
         if generator == Generator::Make {
-            // CMake looks for it by itself, and a path is not known.
+            // CMake must find the program in PATH.
             command = without(&command, "-DCMAKE_MAKE_PROGRAM=", &built);
         }
         capture(&mut command)?;
@@ -92,9 +88,8 @@ impl Built {
         command
     }
 
-    /// Builds; gives what was said.
     fn make(&self) -> Result<String> {
-        // Make compares times; what is written in the same tick of the clock has the same one.
+        // Make compares times, which have the clock's resolution.
         std::thread::sleep(Duration::from_millis(30));
         let said = capture(self.command().arg("--build").arg(&self.build).arg("--verbose"))?;
         Ok(said.stdout)
@@ -113,7 +108,7 @@ impl Built {
         fs::read_to_string(self.source.join(name)).with_context(|| name.to_owned())
     }
 
-    /// Whether a build makes the library anew. The client is never linked anew: it loads the library by its path.
+    /// Whether a build changes the library. The client is never relinked, because it loads the library by path.
     fn rebuilds(&self) -> Result<bool> {
         let client = modified(&self.build.join("client"))?;
         let before = self.made()?;
@@ -129,7 +124,6 @@ fn setting(name: &str, value: &Path) -> String {
     format!("-D{name}={}", value.display())
 }
 
-/// The same command without one of its arguments.
 fn without(command: &Command, prefix: &str, built: &Built) -> Command {
     let mut other = built.command();
     other.args(command.get_args().filter(|argument| !argument.to_string_lossy().starts_with(prefix)));
@@ -158,7 +152,6 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A model with one node of the client's plugin.
 fn write_model(folder: &Path) -> Result<PathBuf> {
     const SCRIPT: &str = "\
 import sys
@@ -198,14 +191,13 @@ fn the_client_is_built(generator: Generator) -> Result<()> {
     }
     built.write("include/client/other.cuh", "#pragma once\n")?;
     assert!(!built.rebuilds()?, "nothing includes the new file");
-    // A header goes, with what includes it.
     let kernel = built.read("plugins/scale.cu")?;
     let moved = built.read(header)?.replace("#pragma once", "");
     built.write("plugins/scale.cu", &kernel.replace("#include <client/index.cuh>", &moved))?;
     fs::remove_file(built.source.join(header))?;
     assert!(built.rebuilds()?, "a header was removed");
     assert!(!built.rebuilds()?, "a header that is gone is forgotten");
-    // What fails says so, and is tried again.
+    // A failing build reports the error and is retried.
     let good = built.read("plugins/scale.cu")?;
     built.write("plugins/scale.cu", &good.replace("factor;", "factors;"))?;
     let failed = built.make().unwrap_err().to_string();
@@ -296,7 +288,7 @@ fn an_active_python_environment_is_found_by_cmake() -> Result<()> {
     Ok(())
 }
 
-/// Names of folders are given by other targets, headers are made by other rules, lists are empty, and the package is found in a folder beside the one that uses it.
+/// Folders of other targets, generated headers, empty lists, and the package in a sibling folder.
 #[test]
 fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     let (Some(cmake), Some(ninja)) = (variable("CUBINDER_TEST_CMAKE"), variable("CUBINDER_TEST_NINJA"))
@@ -345,7 +337,6 @@ fn folders_of_other_targets_and_empty_lists_are_taken_by_cmake() -> Result<()> {
     Ok(())
 }
 
-/// A project for plain Make and Ninja, in a folder of its own: names have what means something to them.
 fn plain_project(installed: &Installed) -> Result<PathBuf> {
     let work = installed.work("plain")?;
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients/cpp");
@@ -358,7 +349,7 @@ fn plain_project(installed: &Installed) -> Result<PathBuf> {
     Ok(work)
 }
 
-/// Builds, touches, builds, and says after which steps the library was made anew.
+/// Changes files and checks which rebuild the library.
 fn plain_builds(installed: &Installed, work: &Path, builder: &Path) -> Result<()> {
     let library = work.join("libscale.so");
     let build = || -> Result<SystemTime> {

@@ -1,6 +1,6 @@
-//! What TensorRT-RTX's builder makes of plugins that use everything that a model can say, without a GPU.
+//! TensorRT-RTX's builder with plugins that use every feature of the model, without a GPU.
 //!
-//! The models are written in Rust (`cubinder_tests::handmade`), so that they do not depend on what manifests can say.
+//! The models are written in Rust (`cubinder_tests::handmade`), independent of manifests.
 
 use std::path::{Path, PathBuf};
 
@@ -22,14 +22,12 @@ const F16_HWC8: Tensor = (DataType::F16, Format::Hwc8);
 const I32: Tensor = (DataType::I32, Format::Linear);
 const I64: Tensor = (DataType::I64, Format::Linear);
 
-/// An application of TensorRT, and a folder for libraries, models and plans.
 struct Workshop {
     folder: TempDir,
     application: Application,
     generic: PathBuf,
 }
 
-/// A network: its inputs, nodes and outputs as `clients/registry.py` takes them.
 struct Network {
     inputs: Json,
     nodes: Json,
@@ -59,7 +57,6 @@ impl Workshop {
         out
     }
 
-    /// Builds the network with these plugins; the answer to the build.
     fn build(&self, plugins: Vec<Plugin>, network: &Network) -> Answer {
         let (library, model) = (self.library(plugins), self.path("model.onnx"));
         let steps = [
@@ -70,7 +67,6 @@ impl Workshop {
         self.application.run(&steps).unwrap().pop().unwrap()
     }
 
-    /// The different nodes of the plan that was built, in the plan's order.
     fn built(&self, plugins: Vec<Plugin>, network: &Network) -> Vec<Node> {
         let answer = self.build(plugins, network);
         assert!(answer.is_ok(), "{:#?}", answer.log);
@@ -92,7 +88,6 @@ fn nodes(plan: &Path) -> Vec<Node> {
     nodes
 }
 
-/// The ids of the variants in a node, with the formats of its first tensor.
 fn rows(node: &Node) -> Vec<(i32, DataType, Format)> {
     let row = |variant: &cubinder_model::Variant| (variant.id, variant.types[0], variant.formats[0]);
     node.plugin.variants.iter().map(row).collect()
@@ -315,7 +310,7 @@ fn every_profile_reserves_the_workspace_that_it_needs() {
     assert_eq!((built[0].input_ranks.clone(), built[0].workspace_bytes), (Some(vec![0]), Some(256)));
 }
 
-/// Two inputs, and an output of each one's shape.
+/// Two inputs, each with an output of its shape.
 fn crossing() -> Plugin {
     let draft = Draft::new("crossing", &[("k", 1)]).input("a", (0, 8)).input("b", (0, 8));
     let draft = draft.output("y", "a.shape").unwrap().output("z", "b.shape").unwrap();
@@ -330,10 +325,10 @@ fn constants_one_tensor_twice_and_unread_outputs_are_built() {
         inputs: json!([["x", "f32", [rows, 3]]]),
         nodes: json!([
             ["Constant", [], ["c"], constant],
-            // One tensor twice; the second output is not read.
+            // One tensor twice; the second output is unused.
             ["crossing", ["x", "x"], ["t", "unread"], {"k": 1}],
             ["crossing", ["t", "c"], ["u", "v"], {"k": 2}],
-            // Of constants alone; the first output is not read.
+            // Only constant inputs; the first output is unused.
             ["crossing", ["c", "c"], ["unread2", "w"], {"k": 3}],
         ]),
         outputs: json!([["u", "f32", [null, 3]], ["v", "f32", [2, 3]], ["w", "f32", [2, 3]]]),
@@ -374,8 +369,8 @@ fn tensors_without_dimensions_and_without_elements_are_built() {
     assert_eq!(found, [(1, Some(vec![0, 2])), (2, Some(vec![2, 0]))]);
 }
 
-/// TensorRT-RTX 1.7 files creators under name and namespace, and takes out the one that it was given last: in another order it keeps
-/// some, and calls them in memory that is unmapped.
+/// TensorRT-RTX 1.7 stores creators by name and namespace and removes the one registered last: in another order it
+/// keeps dangling creators and crashes.
 #[test]
 fn a_library_with_several_versions_of_an_op_leaves_nothing_behind() {
     let Some(workshop) = Workshop::new() else { return };

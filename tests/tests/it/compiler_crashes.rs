@@ -1,6 +1,5 @@
-//! `cubinder compile` where NVRTC crashes, ends the process, does not end, prints, does not load, or is too old: an error that says it, and nothing half-written.
-//!
-//! NVRTC's part is played by `tests/fake-nvrtc`. `cargo xtask test` names the compiler in the environment.
+//! `cubinder compile` when NVRTC (`tests/fake-nvrtc`) crashes, exits, hangs, prints, fails to load, or is too old:
+//! reports the error, leaves no partial files.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 use cubinder_skip::skip;
 use cubinder_tests::cxx;
 
-/// A project with kernels whose texts say what NVRTC is to do, and that NVRTC.
+/// A project whose kernel texts select the stand-in's behaviour.
 struct Scene {
     folder: tempfile::TempDir,
     program: PathBuf,
@@ -21,7 +20,6 @@ impl Scene {
         Scene::with(&[])
     }
 
-    /// With options for the stand-in's own compiler.
     fn with(options: &[&str]) -> Option<Scene> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (Some(program), Some(runtime)) = (variable("CUBINDER_BIN"), variable("CUBINDER_RUNTIME_LIBRARY"))
@@ -50,12 +48,11 @@ impl Scene {
         arguments.splice(0..0, options.iter().map(Into::into));
         arguments.push(library.clone().into());
         cxx::compile(&sources, &arguments).unwrap();
-        // It has no built-in headers, but what looks for them wants a library.
+        // Unused, but the search for NVRTC requires it.
         std::fs::copy(&library, library.with_file_name("libnvrtc-builtins.so.13.0")).unwrap();
         Some(Scene { folder, program, runtime })
     }
 
-    /// A plugin whose kernel holds `text`.
     fn plugin(&self, name: &str, text: &str) {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
         let manifest = std::fs::read_to_string(folder.join("manifests/elemwise_add_plugin.toml")).unwrap();
@@ -105,7 +102,7 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
             "error: NVRTC 13.0 crashed on `ending.cu` for `sm_90`",
             "the process ended with exit code 3, which compiled nothing else",
             "name another NVRTC: `--nvrtc <libnvrtc.so or its folder>`",
-            // The kernels of the third are looked at all the same.
+            // The third plugin's kernels are still checked.
             "the stand-in compiles nothing",
         ] {
             assert!(said.contains(part), "{part}\n{said}");
@@ -115,14 +112,13 @@ fn a_compiler_that_crashes_takes_nothing_with_it() {
     }
 }
 
-/// Whether a process runs: not those that have ended and that nobody has waited for.
+/// Whether a process runs and is not a zombie.
 fn is_running(process: &str) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     let state = status.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().next());
     state.is_some_and(|state| state != "Z")
 }
 
-/// Asks again and again until there is an answer, or half a minute has passed.
 fn wait_for<T>(ask: impl Fn() -> Option<T>) -> Option<T> {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(30) {
@@ -145,7 +141,7 @@ fn a_compile_ends_with_who_asked_for_it() {
     let process = wait_for(|| std::fs::read_to_string(&said).ok()?.strip_suffix('\n').map(str::to_owned));
     let process = process.expect("it compiles");
     assert!(is_running(&process));
-    // It is given no time to end others.
+    // SIGKILL, so it cannot stop its children.
     program.kill().unwrap();
     program.wait().unwrap();
     let has_ended = wait_for(|| (!is_running(&process)).then_some(()));
@@ -155,7 +151,7 @@ fn a_compile_ends_with_who_asked_for_it() {
     assert!(has_ended.is_some(), "it compiles for nobody");
 }
 
-/// Also one that was not there, and that the compiler would have taken instead of another.
+/// Includes a new header that would have been found first.
 #[test]
 fn a_header_that_changes_while_kernels_are_compiled_is_said() {
     let Some(scene) = Scene::new() else { return };
@@ -173,7 +169,7 @@ fn a_header_that_changes_while_kernels_are_compiled_is_said() {
         assert!(said.starts_with(&message) && said.contains("help: compile again"), "{said}");
         assert!(!scene.is_written());
     }
-    // Nothing changes, and what NVRTC says is said.
+    // No change here, so NVRTC's message is reported.
     let output = scene.compile(&["changing.toml"], &[]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("the stand-in compiles nothing"), "{said}");

@@ -1,10 +1,8 @@
-//! Every command that writes, with a fault at each call by which it does: no room, no right, a file system that turns read-only, the process killed.
+//! Every writing command, with a fault at each of its calls: no space, no permission, a file system that turns
+//! read-only, SIGKILL (`tests/fault-shim`).
 //!
-//! Held is: a file is what it was before or what it is to be, to the byte; a command that fails says what, where, why and what to do, and has changed
-//! nothing; a cache that cannot be written costs a warning; the next run without a fault makes everything right, and what a killed one has left is gone.
-//! What the command says is spared from faults, but where it is what a fault is to hit.
-//!
-//! The faults are made by `tests/fault-shim`. `cargo xtask test` names the compiler in the environment.
+//! Files must be old or new, byte for byte; a failing command reports what, where, why and what to do; an unwritable
+//! cache only causes a warning; the next run succeeds and removes leftovers.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt as _;
@@ -19,7 +17,6 @@ use crate::command::{self};
 const ALL: [Kind; 5] =
     [Kind::Killed, Kind::Once(FULL), Kind::Lasting(FULL), Kind::Lasting(READ_ONLY), Kind::Once(DENIED)];
 
-/// Files by their paths, and what is in them.
 type Tree = BTreeMap<PathBuf, Vec<u8>>;
 
 fn tree(root: &Path) -> Tree {
@@ -40,7 +37,6 @@ fn tree(root: &Path) -> Tree {
     found
 }
 
-/// A folder again as it was.
 fn restore(root: &Path, files: &Tree) {
     std::fs::remove_dir_all(root).unwrap();
     std::fs::create_dir_all(root).unwrap();
@@ -51,7 +47,6 @@ fn restore(root: &Path, files: &Tree) {
     }
 }
 
-/// A command in a folder, which is put back before each run.
 struct Scene {
     _folder: tempfile::TempDir,
     root: PathBuf,
@@ -59,18 +54,17 @@ struct Scene {
     program: PathBuf,
     arguments: Vec<String>,
     more: Vec<(String, PathBuf)>,
-    /// Whose calls fail.
     who: Who,
-    /// The sweep ends before the first call whose path has this in it.
+    /// Stops the sweep before the first call whose path contains this.
     until: Option<&'static str>,
     before: Tree,
 }
 
-/// Where files are that may be there or not, because the command goes on without them.
+/// Optional, because the command works without the cache.
 const CACHE: &str = "cache";
 
 impl Scene {
-    /// With what `prepare` puts there; none where the machine lacks something.
+    /// Returns `None` if a requirement is missing.
     fn new(arguments: &[&str], prepare: impl FnOnce(&Scene)) -> Option<Scene> {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let named = variable("CUBINDER_BIN").zip(variable("CUBINDER_RUNTIME_LIBRARY"));
@@ -108,7 +102,6 @@ impl Scene {
         std::fs::write(path, text).unwrap();
     }
 
-    /// A plugin of one variant, for which NVRTC alone is needed.
     fn plugin(&self, factor: &str) {
         self.write("scale.toml", MANIFEST);
         self.write("scale.cu", KERNEL.replace("FACTOR", factor));
@@ -128,15 +121,14 @@ impl Scene {
         output
     }
 
-    /// Runs the command with a fault at each of its calls, for as long as it makes so many: first at those about files, and what is said of it has to
-    /// arrive; then at those by which something is said.
+    /// Injects a fault at each call: first at file calls, with output spared, then at writes to streams.
     fn sweep(&self, kinds: &[Kind]) {
         let count = match self.who {
             Who::Program => {
                 self.sweep_calls(kinds, Streams::Spared, |_| true)
                     + self.sweep_calls(kinds, Streams::Counted, is_stream)
             }
-            // What they say is their answer.
+            // Workers answer through streams.
             Who::Workers => self.sweep_calls(kinds, Streams::Counted, |_| true),
         };
         assert!(count > 0, "the shim sees no call");
@@ -181,7 +173,7 @@ impl Scene {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 assert_outputs(after, &now, &place);
                 let is_cached = now.keys().filter(|name| name.starts_with(CACHE)).eq(cached(after));
-                // Code is not cached if NVRTC could not write its trace of includes.
+                // Code is not cached if NVRTC could not write its include trace.
                 let has_no_trace = self.who == Who::Workers && call == "say 2";
                 let is_warned = said.contains("warning: compiled code cannot be kept: ");
                 assert!(is_cached || is_warned || has_no_trace, "{place}");
@@ -189,14 +181,13 @@ impl Scene {
             (_, Some(1)) => {
                 assert_no_drafts_but_stuck(&now, kind, &place);
                 let is_old = outputs(&now).eq(outputs(&self.before));
-                // On a file system that is read-only from the second rename on the first cannot be undone.
+                // A file system that turns read-only at the second rename prevents undoing the first.
                 let is_old = is_old || (matches!(kind, Kind::Lasting(_)) && call.starts_with("rename"));
-                // Everything was written before that is said.
                 assert!(is_old || is_stream(call), "{place}");
-                // Where standard error itself cannot be written nobody can be told.
+                // The report itself cannot be written.
                 let is_mute = is_stream(call) && (call == "say 2" || matches!(kind, Kind::Lasting(_)));
                 assert!(said.starts_with("error: ") || (is_mute && said.is_empty()), "{place}");
-                // What goes to another process has no place, and what to do about it nobody knows.
+                // Errors of pipes have no path and no remedy.
                 let is_of_files = !is_stream(call) || call == "say 1";
                 if self.who == Who::Program && is_of_files && !said.is_empty() {
                     assert_told(&said, kind, &place);
@@ -216,7 +207,6 @@ impl Scene {
         let then = tree(&self.root);
         assert_outputs(after, &then, &format!("{place}\nagain"));
         assert_no_drafts(&then, &place);
-        // What is cached is what was to be.
         for (name, bytes) in then.iter().filter(|(name, _)| name.starts_with(CACHE)) {
             assert_eq!(after.get(name), Some(bytes), "{}: {place}", name.display());
         }
@@ -227,12 +217,10 @@ fn cached(tree: &Tree) -> impl Iterator<Item = &PathBuf> {
     tree.keys().filter(|name| name.starts_with(CACHE))
 }
 
-/// What a command is asked for: everything but the cache and what is being made.
 fn outputs(tree: &Tree) -> impl Iterator<Item = (&PathBuf, &Vec<u8>)> {
     tree.iter().filter(|(name, _)| !name.starts_with(CACHE) && !is_draft(name))
 }
 
-/// Whether a call says something to a person or another process.
 fn is_stream(call: &str) -> bool {
     call.starts_with("say ")
 }
@@ -248,10 +236,9 @@ fn assert_no_drafts(tree: &Tree, place: &str) {
     assert!(left.is_empty(), "{left:?} is left: {place}");
 }
 
-/// As [`assert_no_drafts`], where a file can still be taken away.
 #[track_caller]
 fn assert_no_drafts_but_stuck(tree: &Tree, kind: Kind, place: &str) {
-    // Who may not remove what it has made leaves it for the next run; so does one whose removal itself fails.
+    // The file remains for the next run.
     if !matches!(kind, Kind::Lasting(_)) && !place.contains("`unlink") {
         assert_no_drafts(tree, place);
     }
@@ -277,7 +264,7 @@ fn assert_old_or_new(before: &Tree, after: &Tree, now: &Tree, place: &str) {
     }
 }
 
-/// Who fails says what, where, why and what to do.
+/// Checks that an error reports what, where, why and what to do.
 #[track_caller]
 fn assert_told(said: &str, kind: Kind, place: &str) {
     let (Kind::Once(number) | Kind::Lasting(number)) = kind else { return };
@@ -288,7 +275,6 @@ fn assert_told(said: &str, kind: Kind, place: &str) {
     assert!(is_place_named && said.contains("help: ") && !said.contains("panicked"), "{place}");
 }
 
-/// NVRTC's folder, as `cargo xtask setup` fetched it.
 fn nvrtc() -> Option<PathBuf> {
     let overrides = cubinder_nvrtc::toolkit::Overrides::from_env(None);
     match cubinder_nvrtc::toolkit::Toolkit::locate(&overrides) {
@@ -362,7 +348,6 @@ fn write_ptx(scene: &Scene) {
 #[test]
 fn a_first_compile_keeps_whole_code_or_none() {
     let Some(mut scene) = Scene::new(&COMPILE, |scene| scene.plugin("2")) else { return };
-    // What comes when code is there is the next test's.
     scene.until = Some("/out/");
     scene.sweep(&[Kind::Killed, Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
@@ -415,17 +400,16 @@ fn import_writes_a_whole_manifest_or_none() {
     scene.sweep(&ALL);
 }
 
-/// `EINVAL` and `EPERM`, which 9P and some of FUSE say.
+/// `EINVAL` and `EPERM`, as on 9P and some FUSE file systems.
 const NO_LINKS: (&str, &str) = ("FAULT_REFUSED", "renameat2=22,link=1,linkat=1");
 
-/// Where neither a rename can refuse to replace nor a file have two names.
+/// Without exclusive renames and hard links.
 #[test]
 fn import_and_new_write_new_files_on_any_file_system() {
     for (words, refused) in [(&NEW[..], "is there already"), (&IMPORT, "is never overwritten")] {
         let Some(mut scene) = Scene::new(words, write_ptx) else { return };
         scene.more.push((NO_LINKS.0.to_owned(), NO_LINKS.1.into()));
         scene.sweep(&[Kind::Once(FULL), Kind::Once(DENIED)]);
-        // Several at once: one writes, the others are told.
         for _ in 0..10 {
             restore(&scene.root, &scene.before);
             let fault = Fault { who: Who::Program, streams: Streams::Spared, at: 0, kind: Kind::Killed };
@@ -446,7 +430,7 @@ fn import_and_new_write_new_files_on_any_file_system() {
 
 #[test]
 fn annotate_writes_a_whole_model_or_none() {
-    // `ir_version` 8, the operators of version 17, an empty graph.
+    // `ir_version` 8, opset 17, an empty graph.
     let model = [0x08, 0x08, 0x42, 0x04, 0x0a, 0x00, 0x10, 0x11, 0x3a, 0x03, 0x12, 0x01, b'g'];
     let arguments = ["onnx", "annotate", "model.onnx", "--plugins", "scale.toml", "--output", "out.onnx"];
     let Some(scene) = Scene::new(&arguments, |scene| {
@@ -498,7 +482,7 @@ fn a_measurement_is_kept_whole_or_not_at_all() {
     scene.sweep(&[Kind::Killed, Kind::Once(FULL), Kind::Lasting(READ_ONLY)]);
 }
 
-/// `ulimit -u` does not hold for root, so the shim says what the system would.
+/// `ulimit -u` does not apply to root, so the shim fails the call.
 #[test]
 fn manifests_are_checked_where_no_thread_can_be_started() {
     let Some(program) = std::env::var_os("CUBINDER_BIN") else {
@@ -523,7 +507,6 @@ fn manifests_are_checked_where_no_thread_can_be_started() {
     {
         let all = run(folder, words, None);
         assert_eq!(all.status.code(), Some(code), "{all:?}");
-        // With one that starts and none behind it, too.
         for threads in [0, 1] {
             assert_eq!(run(folder, words, Some(threads)), all, "{threads}");
         }
@@ -535,7 +518,7 @@ fn manifests_are_checked_where_no_thread_can_be_started() {
     assert!(said.contains("help: "), "{said}");
 }
 
-/// Eight at once, every other one killed at another of its calls: the rest are right, and so is the next.
+/// Every second one is killed at another call.
 #[test]
 fn eight_share_a_cache_while_some_are_killed() {
     let Some(scene) = Scene::new(&COMPILE, |scene| scene.plugin("2")) else { return };
@@ -547,7 +530,7 @@ fn eight_share_a_cache_while_some_are_killed() {
         let fault = Fault { who: Who::Program, streams: Streams::Counted, at, kind: Kind::Killed };
         scene.shim.run(&mut scene.command(&arguments), fault).unwrap()
     };
-    // A compile that finds everything in the cache makes the fewest calls.
+    // A warm compile makes the fewest calls.
     let calls = run("out-warm", 0).calls.len();
     for round in 0..4 {
         restore(&scene.root, &scene.before);

@@ -1,9 +1,7 @@
-//! Plugin libraries against the conformance oracle, for every release of TensorRT whose headers are at hand.
+//! Tests plugin libraries with the conformance oracle, for every release with available headers.
 //!
-//! The libraries of `cubinder compile`, in both forms, are tested where `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`
-//! name the compiler and the generic library; `cargo xtask test` sets them. `CUBINDER_TEST_LIBRARIES` names a folder of
-//! compiled libraries to be tested instead. Without either, that test says `skipped`; where
-//! `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
+//! `cargo xtask test` sets `CUBINDER_BIN` and `CUBINDER_RUNTIME_LIBRARY`; `CUBINDER_TEST_LIBRARIES` names compiled
+//! libraries instead. Otherwise the test is skipped.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -16,7 +14,7 @@ use cubinder_tests::headers::{self, RTX_1_7};
 use cubinder_tests::oracle::{self, Oracle, Outcome, Run};
 use cubinder_tests::{cxx, reference_plugin};
 
-/// Each fault of `broken.cpp` and `broken_everything.hpp`, and a check that must find it.
+/// Faults of `broken.cpp` and `broken_everything.hpp`, and a check that must find each.
 const FAULTS: &[(&str, &str)] = &[
     ("aborts", "circ_pad_plugin: a configuration that is refused changes nothing"),
     ("alias", "circ_pad_plugin: getAliasedInput says which outputs are inputs"),
@@ -173,7 +171,7 @@ const FAULTS: &[(&str, &str)] = &[
     ("two values for one", "attributes: each way to be wrong is refused by name"),
 ];
 
-/// Each fault of `broken_everything.hpp` that shows above a driver, and a check of the run path that must find it.
+/// Faults of `broken_everything.hpp` that only show with a driver, and a run path check that must find each.
 const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("a step left out", "an engine queues its steps, within what was reserved"),
     ("allocates in enqueue", "unchanged shapes cost the steps and no memory"),
@@ -196,8 +194,7 @@ const FAULTS_ABOVE_A_DRIVER: &[(&str, &str)] = &[
     ("workspace unchecked", "shapes that need more workspace than was reserved are refused"),
 ];
 
-/// Plugins that ship, and those that have what these have not. One architecture and PTX: what is checked does not depend on how many
-/// there are.
+/// Shipped plugins, and others with further features. Checks do not depend on the number of targets.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "manifests/circ_pad_plugin.toml",
@@ -212,7 +209,6 @@ const PLUGINS: Recipe<'_> = Recipe {
     targets: &["sm_89", "compute_80"],
 };
 
-/// A plan of few bytes.
 const SMALL: Recipe<'_> =
     Recipe { manifests: &["tests/data/conformance/sequence.toml"], targets: &["compute_80"] };
 
@@ -272,7 +268,7 @@ fn every_planted_fault_is_found() {
             vec!["--library".into(), oracle.broken_library().into(), "--case".into(), case.into()];
         let run = oracle.run(&arguments, &[("ORACLE_FAULT", fault)]).unwrap();
         if run.checks.iter().any(|done| done.name == *check && matches!(done.outcome, Outcome::Skipped(_))) {
-            continue; // Only a machine without a driver shows it.
+            continue; // Only visible without a driver.
         }
         assert_eq!(run.code, Some(1), "`{fault}`: {} {:?}", run.totals, run.failures());
         assert!(
@@ -328,7 +324,7 @@ fn the_reference_plugin_conforms() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // The oracle never launches: without a driver the code is not read.
+    // Without launches or a driver the code is never read.
     for name in reference_plugin::CODE {
         std::fs::write(folder.path().join(name), "no machine code").unwrap();
     }

@@ -1,4 +1,4 @@
-//! What makes calls of the real driver fail (`tests/driver-faults`), tried above the stand-in for it: `gpu_faults.py` needs it on a GPU.
+//! Tests `tests/driver-faults`, which `gpu_faults.py` uses on a GPU, with the stand-in driver.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,7 +1,5 @@
-//! From manifests to engines with TensorRT-RTX's own registry, ONNX parser and builder, without a GPU.
-//!
-//! The application is `clients/registry.py`. Every run of it fails when anything in its process prints (see
-//! `Application::run`): the plugin libraries speak through TensorRT's logger alone.
+//! From manifests to engines with TensorRT-RTX's registry, ONNX parser and builder, without a GPU. Plugin libraries
+//! must only log through TensorRT.
 
 use std::path::Path;
 
@@ -14,7 +12,6 @@ fn creators() -> Value {
     json!({"do": "creators"})
 }
 
-/// Creators that are not TensorRT's own.
 fn ours(answer: &Answer) -> Vec<String> {
     let names = answer.texts("creators").into_iter();
     names.filter(|name| name.starts_with("sample::") || name.starts_with("cubinder::")).collect()
@@ -35,11 +32,10 @@ fn permutations<T: Clone>(items: &[T]) -> Vec<Vec<T>> {
     (0..items.len()).flat_map(with_first).collect()
 }
 
-/// The ops of both libraries, the generic library and both code libraries, in all 120 orders, for both forms of ops.
 #[test]
 fn libraries_live_together_in_any_order() {
     let Some(scene) = Scene::new() else { return };
-    // Of the versions before, only to refuse them.
+    // Creators for older versions only reject their engines.
     let version = container::FORMAT_VERSION;
     let generic = ["cubinder::Kernel 1".to_owned(), format!("cubinder::Kernel{version} {version}")];
     let mut all: Vec<String> =
@@ -71,7 +67,7 @@ fn libraries_live_together_in_any_order() {
     }
 }
 
-/// The registry's own rule, which the names are made for: one that is there refuses a library whole, and nothing breaks.
+/// An existing name makes the registry reject a whole library, without further damage.
 #[test]
 fn the_same_op_twice_is_refused_whole() {
     let Some(scene) = Scene::new() else { return };
@@ -114,12 +110,11 @@ fn unloaded_libraries_leave_no_mapping() {
     }
 }
 
-/// The containers of a report that are of one kind.
 fn of_kind<'a>(report: &'a Value, kind: &str) -> Vec<&'a Value> {
     report["containers"].as_array().unwrap().iter().filter(|container| container["kind"] == kind).collect()
 }
 
-/// Digests of the code of a variant, by target: what `inspect` says of the library.
+/// Digests of a variant's code by target, from `inspect`.
 fn code_of(report: &Value, plugin: &str, label: &str) -> Value {
     let containers = report["containers"].as_array().unwrap().iter();
     let mut plugins = containers.flat_map(|container| container["plugins"].as_array().unwrap());
@@ -128,7 +123,6 @@ fn code_of(report: &Value, plugin: &str, label: &str) -> Value {
     variants.find(|variant| variant["label"] == label).unwrap()["code"].clone()
 }
 
-/// Name, attributes and variants of a node, in the order of their attributes' text.
 fn nodes(containers: &[&Value]) -> Vec<(String, String)> {
     let mut nodes: Vec<_> = containers
         .iter()
@@ -166,8 +160,8 @@ fn engines_hold_the_code_that_was_compiled() {
         }
         let plan = std::fs::read(case.plan(&scene, 1)).unwrap();
         let again = std::fs::read(case.plan(&scene, 2)).unwrap();
-        // TensorRT-RTX 1.7 numbers the unknown sizes of a network in an order that changes from build to build, whatever
-        // the plugins: about one build in eight differs in the ids of two sizes, with a plugin written in C++ too.
+        // TensorRT-RTX 1.7 numbers unknown sizes in a varying order, also with C++ plugins: about one build in eight
+        // differs.
         assert!(plan == again || case.dynamic, "{name}: built twice, two plans");
         assert_eq!(plan.len(), again.len(), "{name}");
         let containers = |run| scene.inspect(&case.plan(&scene, run))["containers"].clone();
@@ -203,7 +197,6 @@ fn check_plan(scene: &Scene, case: &Case, plan: &[u8]) {
         assert_eq!(variants[0]["code"], compiled, "{name}");
         assert_eq!(compiled.as_array().unwrap().len(), 2, "{name}: one code object a target");
         if case.form == Form::Embedded {
-            // A reference holds as much of the digest as the creator's name does.
             assert_eq!(container["refers_to"], scene.bundle(&scene.code(library))[..16], "{name}");
         }
     }
@@ -222,7 +215,6 @@ fn check_plan(scene: &Scene, case: &Case, plan: &[u8]) {
     }
 }
 
-/// Models that a plugin refuses, and what it says; the rest of the log is TensorRT's.
 #[test]
 fn what_a_plugin_refuses_is_in_the_log() {
     let Some(scene) = Scene::new() else { return };
@@ -254,12 +246,11 @@ fn what_a_plugin_refuses_is_in_the_log() {
     for ((what, ..), answers) in models.iter().zip(answers[2..].chunks(2)) {
         assert!(!answers[1].is_ok(), "{what}: the parser takes it");
         text.push_str(&format!("{what}\n"));
-        // Whatever is said once for each question that the parser asks is one line here.
         let mut said = answers[1].said("sample::");
         said.dedup();
         said.iter().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
-    // The mistake that only TensorRT can tell: an attribute without a default that the node lacks.
+    // An error that needs TensorRT: the node lacks an attribute without a default.
     let lacks = "the node lacks the attribute `pads` (`i32[]`), which has no default";
     assert!(
         text.contains(&format!("no pads\n  ERROR cubinder: sample::circ_pad_plugin `pad_1`: {lacks}\n")),
@@ -268,13 +259,11 @@ fn what_a_plugin_refuses_is_in_the_log() {
     insta::assert_snapshot!(text);
 }
 
-/// What TensorRT's ONNX parser makes of attributes of every kind, and what the plugin makes of that. A node that is refused says all
-/// its values.
+/// The rejected node's message contains all values.
 #[test]
 fn attributes_of_every_type_come_from_onnx() {
     let Some(scene) = Scene::new() else { return };
     let said = scene.compile_manifest(Form::Fields, "attributes", "tests/data/run/attributes.toml");
-    // ONNX cannot carry every value of its attributes, and nothing else is to be said of it.
     assert_eq!(said.matches("warning[").count(), said.matches("warning[C0701]").count(), "{said}");
     let tensor = |ty: &str, values: Value| json!({"tensor": ty, "values": values});
     let cases = [
@@ -353,7 +342,7 @@ fn aot_keeps_its_meaning() {
     );
 }
 
-/// A byte of the bundle changes, wherever: the library is refused, says why, and the process goes on.
+/// Any changed byte in a bundle makes the library fail with a message, not the process.
 #[test]
 fn a_damaged_library_is_refused() {
     let Some(scene) = Scene::new() else { return };
@@ -363,7 +352,7 @@ fn a_damaged_library_is_refused() {
         let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
         let (start, length) = (number(&container["offsets"][0]), number(&container["bytes"]));
         let good = std::fs::read(&library).unwrap();
-        // The magic, the version, the length, the digest, the model, the code, the last byte.
+        // Magic, version, length, digest, model, code, last byte.
         let places = [0, 16, 24, 31, 40, 64, 72, 200, length / 2, length - 1];
         let damaged = places.map(|place| {
             let mut bytes = good.clone();

@@ -1,6 +1,6 @@
-//! What `cubinder inspect` shows of everything that it reads: the table and the JSON.
+//! Table and JSON output of `cubinder inspect` for every kind of input.
 //!
-//! Figures that follow from NVRTC's version are replaced: digests by numbers, the same digest by the same number.
+//! Replaces digests, which depend on NVRTC's version, by consistent numbers.
 
 use std::path::Path;
 
@@ -8,14 +8,13 @@ use crate::support::{Case, Form, Scene};
 use cubinder_model::container::{self, Container};
 use serde_json::Value;
 
-/// Digests in the order in which they were met.
 #[derive(Default)]
 struct Redaction {
     digests: Vec<String>,
 }
 
 impl Redaction {
-    /// Replaces digests, whole or their first 16 digits.
+    /// Replaces whole digests and their first 16 digits.
     fn digests(&mut self, text: &str) -> String {
         let is_hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
         let mut out = String::new();
@@ -30,7 +29,7 @@ impl Redaction {
                 self.digests.push(digits.to_owned());
                 self.digests.len() - 1
             });
-            // As wide as the 16 digits, so that columns stay columns.
+            // Same width as 16 digits, to keep columns aligned.
             out.push_str(&format!("[digest {number:07}]"));
             out.push_str(&word[digits.len()..]);
         }
@@ -42,7 +41,6 @@ impl Redaction {
         for (number, line) in self.digests(text).lines().enumerate() {
             let mut line = hide_sizes(line);
             if number == 0 {
-                // The whole file's size, which ends the title.
                 let (before, _) = line.rsplit_once(", ").unwrap();
                 line = format!("{before}, [..]");
             }
@@ -64,7 +62,7 @@ impl Redaction {
     }
 }
 
-/// Every digit before a unit becomes a `#`.
+/// Replaces digits before units with `#`.
 fn hide_sizes(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
@@ -104,7 +102,6 @@ fn hide_members(value: &mut Value) {
     }
 }
 
-/// One snapshot for the table and the JSON of a file.
 fn check(scene: &Scene, name: &str, file: &Path) {
     let mut redaction = Redaction::default();
     let table = redaction.table(&scene.inspected(file, &[]));
@@ -146,7 +143,7 @@ fn engines_of_both_forms() {
     }
 }
 
-/// Nodes with their code say what made it, each for its own part; a plan that carries its library has that library's record.
+/// Nodes with code have the provenance of their part; a plan with a library has the library's record.
 #[test]
 fn engines_say_what_made_them() {
     let Some(scene) = Scene::new() else { return };
@@ -181,7 +178,7 @@ fn engines_say_what_made_them() {
     }
 }
 
-/// Damage inside an engine that TensorRT built, node after node.
+/// Damage in each node of an engine.
 #[test]
 fn a_damaged_engine() {
     let Some(scene) = Scene::new() else { return };

@@ -1,11 +1,11 @@
-//! The rivals that `cargo xtask bench kernels` measures the plugins beside, held against the reference functions of the plugins' tests: PyTorch on
-//! the CPU, Triton's kernels in its interpreter.
+//! Compares the baselines of `cargo xtask bench kernels` with the plugins' reference functions: PyTorch on the CPU,
+//! Triton in its interpreter.
 
 use cubinder_skip::skip;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What `cargo xtask test` names: Triton without PyTorch, PyTorch without Triton, and where NumPy and onnx are.
+/// From `cargo xtask test`: Triton without PyTorch, PyTorch without Triton, NumPy and onnx.
 fn variables() -> Option<[String; 3]> {
     let value = |name| std::env::var(name).ok();
     Some([
@@ -15,7 +15,6 @@ fn variables() -> Option<[String; 3]> {
     ])
 }
 
-/// The folder of a package in a Python environment, whichever Python that is for.
 fn package(environment: &str, name: &str) -> PathBuf {
     let versions = std::fs::read_dir(Path::new(environment).join("lib")).unwrap();
     let folders = versions.map(|version| version.unwrap().path().join("site-packages").join(name));
@@ -29,7 +28,7 @@ fn the_rivals_compute_what_the_plugins_are_to_compute() {
     };
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = tempfile::tempdir().unwrap();
-    // Nothing else of that environment may stand before PyTorch's own.
+    // Only Triton, because other packages would shadow PyTorch's.
     std::os::unix::fs::symlink(package(&compilers, "triton"), folder.path().join("triton")).unwrap();
     let mut command = Command::new(Path::new(&pytorch).join("bin/python"));
     command.args(["-m", "kernel_bench.check"]).arg(root.join("tests/data/testing/shipped"));

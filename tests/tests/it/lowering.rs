@@ -1,10 +1,8 @@
-//! Lowering against TensorRT-RTX's own expression builder: shapes that TensorRT computes from what is lowered are those that
-//! evaluation computes.
+//! Compares lowering in TensorRT-RTX's expression builder with evaluation, on plugins with generated output shapes,
+//! without a GPU.
 //!
-//! A library of plugins is compiled whose outputs' shapes are generated expressions. TensorRT's ONNX parser asks for the shapes of
-//! a node, and its builder folds all that is known: no GPU is needed. A plugin evaluates where all inputs are static, so one
-//! input, which no expression reads, is not: then it lowers, and TensorRT gets operations on constants. A dimension can be any number from 0 to 2^63 - 1 (seen with
-//! TensorRT-RTX 1.7; a negative one is refused), so every value goes through two: `max(v, 0)` and `max(-v, 0)`.
+//! One unused input is dynamic, because plugins evaluate static shapes instead of lowering them. TensorRT-RTX 1.7
+//! rejects negative dimensions (observed), so each value uses two: `max(v, 0)` and `max(-v, 0)`.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,19 +15,15 @@ use cubinder_skip::skip;
 use cubinder_tests::application::{Answer, Application};
 use serde_json::json;
 
-/// How many expressions are generated for the comparison.
 const GENERATED: usize = 512;
 
-/// Dimensions of an output: TensorRT's most.
+/// Dimensions of an output: TensorRT's maximum.
 const DIMENSIONS: usize = 8;
 
-/// Outputs of one plugin.
 const OUTPUTS: usize = 64;
 
-/// The node's attribute.
 const N: i64 = -3;
 
-/// Shapes of `x` and `y`.
 const SHAPES: [(&[i64], &[i64]); 6] = [
     (&[2, 3, 4], &[5, 6]),
     (&[1, 1, 1], &[1, 1]),
@@ -39,7 +33,6 @@ const SHAPES: [(&[i64], &[i64]); 6] = [
     (&[3, 0, 2], &[2, 1]),
 ];
 
-/// Every operation of the language that is lowered, and roundings of both signs on both sides.
 const WRITTEN: [&str; 40] = [
     "-x.shape[0] // 2",
     "x.shape[0] // -2",
@@ -83,10 +76,9 @@ const WRITTEN: [&str; 40] = [
     "(-1 if x.shape[0] <= y.shape[0] else 1) * (2 if not x.shape[0] >= 5 else 3) + len(y.shape)",
 ];
 
-/// A value of the first dimensions of `x` and `y`, in wrapping 64-bit integers.
 type Wrapped = fn(i64, i64) -> i64;
 
-/// What evaluation refuses, because it overflows: TensorRT wraps, which is what lowering says it does.
+/// Overflows that evaluation rejects and TensorRT wraps, as lowering documents.
 const WRAPPING: [(&str, Wrapped); 5] = [
     ("x.shape[0] * 4611686018427387905", |x, _| x.wrapping_mul(4_611_686_018_427_387_905)),
     ("-x.shape[0] * 4611686018427387905", |x, _| x.wrapping_neg().wrapping_mul(4_611_686_018_427_387_905)),
@@ -95,11 +87,11 @@ const WRAPPING: [(&str, Wrapped); 5] = [
     ("prod([y.shape[0] + 1, 9223372036854775807])", |_, y| (y + 1).wrapping_mul(i64::MAX)),
 ];
 
-/// Random expressions: the same for each run.
+/// Random expressions with a fixed seed.
 struct Generator(u64);
 
 impl Generator {
-    /// A number below `limit` (xorshift64*).
+    /// xorshift64*.
     fn pick(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -181,7 +173,7 @@ impl Generator {
         self.divided(&left, &right)
     }
 
-    /// A division by what is 0 for some shapes, where a condition keeps it from being evaluated.
+    /// A division by a value that may be 0, guarded by a condition.
     fn protected(&mut self, depth: usize, variables: &mut Vec<String>) -> String {
         let divisor = format!("({} - {})", self.leaf(variables), self.of(&["1", "2", "3", "4", "5"]));
         let left = self.int(depth, variables);
@@ -210,7 +202,7 @@ impl Generator {
         }
     }
 
-    /// An array of at least two, whose length does not depend on shapes.
+    /// An array of at least two elements whose length is independent of shapes.
     fn ints(&mut self, depth: usize, variables: &mut Vec<String>) -> String {
         match self.pick(4) {
             0 => self.of(&["x.shape", "y.shape"]).to_owned(),
@@ -228,7 +220,6 @@ impl Generator {
     }
 }
 
-/// A node with static shapes.
 struct Node([Vec<i64>; 2]);
 
 impl Environment for Node {
@@ -245,7 +236,7 @@ fn scope() -> Scope {
     Scope::new().attribute("n", 0, Kind::Int).tensor("x", 0, 0, 8).tensor("y", 1, 0, 8)
 }
 
-/// The values of an expression over all shapes, where it has one for each and the two dimensions that carry it have too.
+/// An expression's values for all shapes; `None` if a value or its dimensions are undefined.
 fn values(text: &str) -> Option<Vec<i64>> {
     let typed = compile(text, &scope()).ok().filter(|typed| typed.time == BindingTime::Shape)?;
     let nodes = SHAPES.map(|(x, y)| Node([x.to_vec(), y.to_vec()]));
@@ -253,7 +244,7 @@ fn values(text: &str) -> Option<Vec<i64>> {
     nodes.iter().map(value).collect()
 }
 
-/// Expressions that have different values for different shapes.
+/// Expressions whose value depends on the shapes.
 fn generated() -> Vec<(String, Vec<i64>)> {
     let mut generator = Generator(0x00C0_B14D_E500_0001);
     let mut seen = BTreeSet::new();
@@ -269,7 +260,7 @@ fn generated() -> Vec<(String, Vec<i64>)> {
     found
 }
 
-/// A manifest whose outputs carry the values of expressions: with one sign in the first of two outputs, with the other in the second.
+/// Pairs of outputs encode values, one sign in each.
 fn manifest(name: &str, texts: &[String], kernel: &str) -> String {
     let mut text = format!(
         "schema = 1\n[plugin]\nname = \"{name}\"\nnamespace = \"sample\"\nversion = \"1\"\nsummary = \"Shapes.\"\n\
@@ -290,7 +281,6 @@ fn manifest(name: &str, texts: &[String], kernel: &str) -> String {
     )
 }
 
-/// How many outputs carry so many expressions.
 fn outputs_for(expressions: usize) -> usize {
     2 * expressions.div_ceil(DIMENSIONS)
 }
@@ -302,7 +292,6 @@ fn kernel(name: &str, outputs: usize) -> String {
     )
 }
 
-/// A library of one plugin for each list of expressions, named `shapes0` and so on.
 fn library(compiler: &Path, folder: &Path, lists: &[Vec<String>]) -> PathBuf {
     let mut command = Command::new(compiler);
     command.current_dir(folder).args(["compile", "--name", "shapes", "--target", "sm_89", "--quiet"]);
@@ -320,7 +309,6 @@ fn library(compiler: &Path, folder: &Path, lists: &[Vec<String>]) -> PathBuf {
     folder.join("libshapes.so")
 }
 
-/// The shapes of a node's outputs, as TensorRT sees them; for each list of expressions and each pair of input shapes.
 fn ask(lists: &[Vec<String>]) -> Option<Vec<Vec<Answer>>> {
     let (Some(compiler), Some(application)) =
         (std::env::var_os("CUBINDER_BIN").map(PathBuf::from), Application::from_environment())
@@ -341,7 +329,6 @@ fn ask(lists: &[Vec<String>]) -> Option<Vec<Vec<Answer>>> {
     Some(answers[1..].chunks(SHAPES.len()).map(<[Answer]>::to_vec).collect())
 }
 
-/// The value of an expression in an answer.
 fn carried(answer: &Answer, expression: usize) -> i64 {
     let shapes = &answer.members["shapes"];
     let (output, axis) = (2 * (expression / DIMENSIONS), expression % DIMENSIONS);
@@ -375,14 +362,14 @@ fn tensorrt_computes_what_evaluation_does() {
     assert_eq!(compared, all.len() * SHAPES.len());
 }
 
-/// Where evaluation overflows, TensorRT wraps and says nothing; a division by zero, on which its builder throws, is kept from it and
-/// told. That it answers at all shows that the comparison above is of what was lowered: a plugin that evaluates refuses these.
+/// On overflow TensorRT wraps silently; plugins report a division by zero, on which its builder throws. Evaluation
+/// would reject these expressions, so plugins lowered them.
 #[test]
 fn tensorrt_wraps_silently_and_is_never_asked_to_divide_by_zero() {
     for (text, _) in WRAPPING {
         assert_eq!(values(text), None, "{text} overflows");
     }
-    // Zero for all these shapes; what is zero for every shape a compile refuses.
+    // Zero for these shapes only; the compiler rejects a constant zero.
     let zero = "7 // (x.shape[0] - max(x.shape[0], 1))";
     let lists = [WRAPPING.map(|(text, _)| text.to_owned()).to_vec(), vec![zero.to_owned()]];
     let Some(answers) = ask(&lists) else { return };

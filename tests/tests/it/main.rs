@@ -1,6 +1,6 @@
-//! End-to-end tests, in one program. A test that loads a plugin library does it in another process.
+//! End-to-end tests in one program. Plugin libraries are loaded in other processes.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // helpers of tests
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)] // test helpers
 
 mod book;
 mod build_systems;

@@ -1,8 +1,7 @@
-//! Engines that TensorRT-RTX's builder makes without a GPU, in both forms: of the plugins that ship, with static and dynamic shapes, several
-//! profiles, 1 to 1000 nodes; and of plugins for every type and format, for constants, for outputs that nobody reads.
+//! Builds engines with TensorRT-RTX in both forms, without a GPU, and compares their content with the compiled
+//! libraries.
 //!
-//! The networks are those of `xtask/python/networks.py`, which `cargo xtask gpu-test` runs on a GPU; here they are built, and what is in the
-//! engine is held against what was compiled.
+//! `cargo xtask gpu-test` runs the same networks (`xtask/python/networks.py`) on a GPU.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -14,16 +13,14 @@ use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A network with what its engine must hold.
 #[derive(Debug, Clone)]
 struct Network {
     kind: &'static str,
     ty: &'static str,
     shape: &'static str,
-    /// For each profile, the smallest, the best and the largest shape of every input.
+    /// Min, opt and max shape of every input, per profile.
     profiles: &'static [&'static str],
     set: Value,
-    /// The ops of its nodes, and how many of them differ in attributes.
     ops: &'static [(&'static str, usize)],
 }
 
@@ -108,7 +105,6 @@ fn networks() -> Vec<Network> {
     all
 }
 
-/// A library in both forms, and a folder for engines.
 struct Library {
     name: &'static str,
     folder: TempDir,
@@ -117,7 +113,7 @@ struct Library {
 }
 
 impl Library {
-    /// Of the manifests, or of all that ship.
+    /// Compiles these manifests, or all shipped ones.
     fn new(name: &'static str, manifests: &[&str]) -> Option<Library> {
         let compiler = std::env::var_os("CUBINDER_BIN").map(std::path::PathBuf::from);
         let (Some(compiler), Some(application)) = (compiler, Application::from_environment()) else {
@@ -161,7 +157,6 @@ impl Library {
         serde_json::from_slice(&done.stdout).unwrap()
     }
 
-    /// Writes the models and builds the engines, all in one process; gives the builds' answers.
     fn build(&self, form: Form, networks: &[Network]) -> Vec<Answer> {
         let mut steps: Vec<Value> = self.libraries(form).iter().map(|path| load(path)).collect();
         let before = steps.len();
@@ -185,7 +180,6 @@ impl Library {
     }
 }
 
-/// Op and attributes of the nodes in an engine, each kind of node once.
 fn nodes(report: &Value, kind: &str) -> BTreeSet<(String, String)> {
     let containers = report["containers"].as_array().unwrap().iter().filter(|found| found["kind"] == kind);
     containers
@@ -196,21 +190,19 @@ fn nodes(report: &Value, kind: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// Digests of code, of all containers in a file.
 fn code(report: &Value) -> BTreeSet<String> {
     let containers = report["containers"].as_array().unwrap().iter();
     let code = containers.flat_map(|container| container["code"].as_array().into_iter().flatten());
     code.map(|code| code["digest"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Builds an engine of each network in both forms, and holds what is in it against the library.
 fn builds(library: &Library, networks: &[Network]) {
     for form in FORMS {
         let compiled = code(&library.inspect(library.libraries(form).last().unwrap()));
         for (index, (network, answer)) in networks.iter().zip(library.build(form, networks)).enumerate() {
             let name = format!("{form:?} {network:?}");
             assert!(answer.is_ok(), "{name}: {:?}", answer.log);
-            // The parser's remark about every output of 64-bit integers is none of the plugin's.
+            // The parser warns about every 64-bit integer output.
             let complaints = answer.log.iter().filter(|(severity, text)| {
                 (severity == "ERROR" || severity == "WARNING") && !text.ends_with("has Int64 binding.")
             });
@@ -242,7 +234,7 @@ fn engines_of_every_kind_are_built_without_a_gpu() {
     builds(&library, &networks);
 }
 
-/// The numbers that tests/data/run/pack.toml gives to types and formats: those for 4 dimensions and those for 5.
+/// The numbering of types and formats in tests/data/run/pack.toml; some need 5 dimensions.
 const KINDS: usize = 29;
 const OF_VOLUMES: [usize; 5] = [3, 11, 12, 17, 22];
 

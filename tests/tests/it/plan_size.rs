@@ -1,4 +1,4 @@
-//! What a node takes in a plan, above what TensorRT itself needs for one.
+//! Bytes per node in a plan, above TensorRT's own.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use crate::support::{Form, Scene, load, node, unload};
 use cubinder_tests::{cxx, headers};
 use serde_json::{Value, json};
 
-/// The most bytes that a node may take above one of a plugin written in C++ that does nothing.
+/// Maximum bytes above an empty C++ plugin.
 const MOST: usize = 256;
 
 fn empty_plugin(out: &Path) {
@@ -18,7 +18,6 @@ fn empty_plugin(out: &Path) {
     cxx::compile(&folder, &arguments).unwrap();
 }
 
-/// Bytes of a plan for each node of the op, in a chain of nodes that are alike.
 fn bytes_a_node(
     scene: &Scene,
     libraries: &[PathBuf],
@@ -56,7 +55,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
     let Some(scene) = Scene::new() else { return };
     let empty = scene.path("libempty.so");
     empty_plugin(&empty);
-    // Each tactic takes room of TensorRT's own, so a node is held against one that offers as many.
+    // Tactics take space, so the empty plugin offers the same number.
     let least = |tactics: u32| {
         let libraries = std::slice::from_ref(&empty);
         bytes_a_node(&scene, libraries, libraries, "empty", &json!({"tactics": tactics}))
@@ -65,7 +64,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
     for (name, op, attributes, tactics) in [
         ("add", "elemwise_add_plugin", json!({"block_size": 256, "aot": 1}), 0),
         ("pad", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 0),
-        // The automatic one, that for small inputs and the last two: the others ask for addresses.
+        // The automatic one, that for small inputs and the last two; others need address guards.
         ("variants", "circ_pad_plugin", json!({"pads": [0, 0, 0, 0], "aot": 1}), 4),
     ] {
         let libraries = [scene.ops(Form::Embedded, name), scene.code(name)];
@@ -76,7 +75,7 @@ fn nodes_that_refer_to_a_library_in_the_plan_are_small() {
             taken <= least + MOST,
             "{name}: {taken} bytes a node, {least} of a plugin that does nothing, {tactics} tactics"
         );
-        // Were fewer tactics offered than are taken off, room that is the node's own would be hidden.
+        // Fewer offered than subtracted tactics would hide the node's own bytes.
         assert!(taken > least, "{name}: {taken} bytes a node, {least} of a plugin that does nothing");
     }
 }

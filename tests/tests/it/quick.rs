@@ -1,7 +1,5 @@
-//! A plugin library with a quick creator against the conformance oracle: C++ compiled against NVIDIA's header calls it through its
-//! virtual methods, and takes its launches through `IKernelLaunchParams` and `ISymExprs` of its own.
-//!
-//! `impl/NvInferPythonPlugin.h` is among the headers of Enterprise 11.4 alone.
+//! Tests a quick creator with the oracle, whose C++ code is compiled with NVIDIA's header. Only Enterprise 11.4 has
+//! `impl/NvInferPythonPlugin.h`.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -14,7 +12,7 @@ use cubinder_tests::{cxx, quick_plugin};
 
 const ENTERPRISE_11_4: Generation = GENERATIONS[6];
 
-/// Each fault of `quick_plugin.rs`, and a check that must find it.
+/// Faults of `quick_plugin.rs`, and a check that must find each.
 const FAULTS: &[(&str, &str)] = &[
     ("alias missing", "quick_scale_plugin: getAliasedInput, tactics and texts"),
     ("any block", "quick_scale_plugin: attributes that are wrong are refused"),
@@ -72,7 +70,7 @@ fn a_quick_plugin_conforms() {
     }
 }
 
-/// TensorRT-RTX registers quick creators and never calls them.
+/// TensorRT-RTX registers quick creators but never calls them.
 #[test]
 fn a_quick_creator_is_one_that_other_releases_leave_alone() {
     if !has_compiler() {

@@ -1,7 +1,6 @@
-//! What compiled plugins load and launch, above a stand-in for NVIDIA's driver: `tests/fake-driver`.
+//! Loading and launching in compiled plugins, with the stand-in driver of `tests/fake-driver`.
 //!
-//! The libraries are made by `CUBINDER_BIN` with `CUBINDER_RUNTIME_LIBRARY`; `cargo xtask test` sets both. Without them a test
-//! says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure.
+//! `cargo xtask test` sets the environment; without it the tests are skipped.
 
 use anyhow::Result;
 use cubinder_skip::skip;
@@ -9,7 +8,7 @@ use cubinder_tests::compiled::{Compiled, Pair, Recipe};
 use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{Age, Checks, Subject};
 
-/// The device of the stand-in and PTX for it, and a newer device that some checks play: code for that knows clusters.
+/// Code and PTX for the stand-in's device, and code for a newer device with clusters.
 const PLUGINS: Recipe<'_> = Recipe {
     manifests: &[
         "tests/data/run/circ_pad_plugin.toml",
@@ -23,11 +22,9 @@ const PLUGINS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Nothing that runs on the device of the stand-in.
 const OTHER_DEVICES: Recipe<'_> =
     Recipe { manifests: &["tests/data/run/tiles.toml"], targets: &["sm_75", "sm_90a"] };
 
-/// One launch, several, and several with a copy.
 const FAULTS: Recipe<'_> = Recipe {
     manifests: &[
         "tests/data/run/tiles.toml",
@@ -38,16 +35,15 @@ const FAULTS: Recipe<'_> = Recipe {
     targets: &["sm_89", "sm_90", "compute_80"],
 };
 
-/// Runs the checks on both forms of the libraries, above a new driver and an old one. `expected` are parts of the names of some.
+/// Runs the checks on both forms, with a new and an old driver. `expected` are substrings of required checks.
 #[track_caller]
 fn check(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     check_in(subject, recipe, expected, |_| vec![Vec::new()])
 }
 
-/// What is added to the environment.
 type Additions = Vec<(&'static str, String)>;
 
-/// As [`check`], in each of some environments.
+/// Like [`check`], in several environments.
 #[track_caller]
 fn check_in(
     subject: Subject,
@@ -67,7 +63,6 @@ fn check_in(
     Ok(())
 }
 
-/// Runs the checks once.
 #[track_caller]
 fn run(
     checks: &Checks,
@@ -93,7 +88,7 @@ fn run(
     Ok(())
 }
 
-/// As [`check`], one form of the libraries above a new driver and the other above an old one: for what takes long.
+/// Runs slow checks: one form with a new driver, the other with an old one.
 #[track_caller]
 fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Result<()> {
     let Some((compiled, checks)) = made(recipe)? else { return Ok(()) };
@@ -103,7 +98,7 @@ fn check_by_turns(subject: Subject, recipe: Recipe<'_>, expected: &[&str]) -> Re
     Ok(())
 }
 
-/// The libraries and the program; nothing where this machine cannot make them, which is said.
+/// Libraries and program; reports a skip and returns `None` if this machine cannot build them.
 #[track_caller]
 fn made(recipe: Recipe<'_>) -> Result<Option<(Compiled, Checks)>> {
     if cxx::compiler_version().is_none() {
@@ -191,7 +186,7 @@ fn the_checks_refuse_a_driver_that_is_no_stand_in() {
     }
 }
 
-/// The stand-in for a profiler is attached; so is everything else that the checks look at, memory among it.
+/// With a profiler, all other checks, including memory, still pass.
 #[test]
 fn profilers_see_ranges_and_what_is_launched_stays_the_same() {
     fn profiled(checks: &Checks) -> Vec<Additions> {
@@ -220,12 +215,12 @@ fn without_a_profiler_every_node_runs() {
         };
         let tool = || Some(path(checks.tool()));
         vec![
-            // Not asked for, or no profiler asks for them.
+            // Not requested, or without a profiler.
             with("0", tool(), "", ""),
             with("", tool(), "", ""),
             with("1", None, "", ""),
             with("1", tool(), "deaf", ""),
-            // Something is wrong.
+            // Invalid settings.
             with("yes", tool(), "", "no NVTX ranges: CUBINDER_NVTX is `yes`; 1 asks for them, 0 does not"),
             with("1", tool(), "refuse", "refuses to be attached: `InitializeInjectionNvtx2` returned 0"),
             with("1", Some(path(checks.driver())), "", "has no function `InitializeInjectionNvtx2`"),

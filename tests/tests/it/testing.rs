@@ -1,8 +1,6 @@
-//! `cubinder test`, above a stand-in for NVIDIA's driver whose device has memory and runs the kernels of `tests/data/testing`.
+//! `cubinder test` with a stand-in driver whose device executes the kernels of `tests/data/testing`.
 //!
-//! The command is `CUBINDER_BIN`, which needs NVRTC; references run in `CUBINDER_TEST_PYTHON`. `cargo xtask test` names both. Without
-//! them a test says `skipped`; where `CUBINDER_REQUIRE_TOOLKIT=1` stands, a skip is a failure. `cargo xtask gpu-test` runs the same
-//! cases on a GPU.
+//! `cargo xtask test` sets the environment; without it the tests are skipped.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -20,19 +18,17 @@ fn run(arguments: &[&str]) -> Option<Run> {
     command(arguments).map(|mut command| finish(&mut command))
 }
 
-/// As [`run`], where everything was there a moment ago.
 fn run_again(arguments: &[&str]) -> Run {
     run(arguments).expect("as before")
 }
 
-/// The kinds of the faults of a case.
 fn kinds(case: &Value) -> Vec<String> {
     let variants = case["variants"].as_array().cloned().unwrap_or_default();
     let faults = variants.iter().flat_map(|ran| ran["faults"].as_array().cloned().unwrap_or_default());
     faults.filter_map(|fault| fault["kind"].as_str().map(str::to_owned)).collect()
 }
 
-/// Each case whose name begins with a kind has faults of that kind alone; the others have none.
+/// Cases named after a fault kind have only faults of that kind; others have none.
 #[track_caller]
 fn check(report: &Value) {
     for case in report["cases"].as_array().expect("cases") {
@@ -73,10 +69,9 @@ fn the_test_command_finds_every_planted_fault() {
     let wrong = by_name("in the middle").expect("the case");
     let element = &wrong["variants"][0]["faults"][0]["elements"]["first"][0];
     assert_eq!(element["index"], serde_json::json!([5, 0]));
-    // One that breaks the process is found in each variant, and what comes after it is run all the same.
     let broken = by_name("an address that is none").expect("the case");
     assert_eq!(kinds(&broken), ["driver", "driver"]);
-    // What a kernel prints is not taken for a part of the report; what breaks the process in one variant is none of the other's.
+    // A kernel's output does not mix with the report; a crash of one variant does not affect the other.
     for part in ["prints as it goes", "is of no use"] {
         let alone = by_name(part).expect("the case");
         assert_eq!(kinds(&alone).len(), 1, "{alone}");
@@ -105,7 +100,7 @@ fn the_test_command_makes_random_shapes_and_the_smallest_that_fails() {
         (&report["passed"], &report["not_held_against_anything"]),
         (&Value::from(20), &Value::from(20))
     );
-    // Where nothing says what is right, variants are held against each other.
+    // Without a reference, variants are compared with each other.
     let node = ["tests/data/testing/planted.toml", "--shape", "x=64", "--json", "--attr", "fault=11"];
     let unlike = run(&node).expect("as before");
     unlike.assert_code(1);
@@ -125,7 +120,6 @@ fn the_test_command_makes_random_shapes_and_the_smallest_that_fails() {
     assert!(shape == "scalar" || shape.split('x').all(|extent| extent == "1"), "{node}");
 }
 
-/// What nothing says is told by name, output by output.
 #[test]
 fn the_test_command_says_which_outputs_are_held_against_nothing() {
     let Some(run) = run(&["tests/data/testing/other.toml", "--json"]) else { return };
@@ -155,7 +149,6 @@ fn a_run_of_nothing_is_no_success() {
     assert!(none.stdout.contains("no random shapes were found"), "{}{}", none.stdout, none.stderr);
 }
 
-/// A GPU that goes away in the middle is none that was never there, and what was found before is shown.
 #[test]
 fn a_gpu_that_is_lost_in_the_middle_is_no_skip() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -176,7 +169,6 @@ fn a_gpu_that_is_lost_in_the_middle_is_no_skip() {
     assert_eq!(kinds(&report["cases"][1]), ["gpu_lost"], "{report}");
 }
 
-/// What a run leaves behind: nothing, however it ends.
 #[test]
 fn the_test_command_leaves_nothing_behind() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -197,7 +189,7 @@ fn the_test_command_leaves_nothing_behind() {
         else {
             return;
         };
-        // A command waits for what it writes to a temporary folder; NVRTC's own files are there only while it compiles.
+        // Only the command's own temporary files; NVRTC's exist only while it compiles.
         let run = finish(test.env("TMPDIR", &temporary).env("ENDLESS_PID", &pid));
         run.assert_code(code);
         let left: Vec<_> = std::fs::read_dir(&temporary).expect("the folder").flatten().collect();
@@ -205,7 +197,6 @@ fn the_test_command_leaves_nothing_behind() {
     }
     assert_ends(&pid);
 
-    // Nor where a signal ends the command while a function runs.
     std::fs::remove_file(&pid).expect("the endless function ran");
     let node = [&node[..], &["--reference", "tests/data/testing/reference.py:endless", "--attr", "fault=0"]];
     let mut test = command(&node.concat()).expect("as before");
@@ -220,7 +211,6 @@ fn the_test_command_leaves_nothing_behind() {
     assert_ends(&pid);
 }
 
-/// Whether something holds within some seconds.
 fn soon(holds: impl Fn() -> bool) -> bool {
     (0..200).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(50));
@@ -228,8 +218,7 @@ fn soon(holds: impl Fn() -> bool) -> bool {
     })
 }
 
-/// The process whose number stands in a file ends. What was killed is gone a moment later, and whoever adopted it may not have asked for
-/// it yet.
+/// Checks that the process in a PID file ends. A killed process may remain a zombie until it is reaped.
 #[track_caller]
 fn assert_ends(pid: &Path) {
     let pid = std::fs::read_to_string(pid).expect("the endless function ran");
@@ -278,7 +267,6 @@ fn the_test_command_says_that_there_is_no_gpu() {
     assert_eq!((both.stderr.as_str(), &both.report()["allowed"]), ("", &Value::Bool(true)));
 }
 
-/// What can be told without a GPU is not left for the day when there is one.
 #[test]
 fn mistakes_are_told_without_a_gpu() {
     let arguments = ["tests/data/testing/mistaken.toml", "--allow-no-gpu"];
@@ -291,7 +279,6 @@ fn mistakes_are_told_without_a_gpu() {
         finish(eval.current_dir(root()).args(["eval", "--cases", arguments[0], "--nvrtc", "/nowhere"]));
     eval.assert_code(1);
     insta::assert_snapshot!(eval.stdout);
-    // Nodes with random shapes have a reference too.
     let random = ["tests/data/testing/planted.toml", "--reference", "tests/data/testing/reference.py:planed"];
     let mut random = command(&random).expect("as before");
     let random = finish(random.env("FAKE_INIT", "100"));
@@ -305,13 +292,13 @@ fn mistakes_are_told_without_a_gpu() {
     }
 }
 
-/// Code that is there already runs as it is, of a manifest and of a library.
+/// Runs precompiled code unchanged, from a manifest and from a library.
 #[test]
 fn the_test_command_runs_code_from_elsewhere() {
     let Some(mut cases) = command(&["tests/data/testing/code.toml", "--random", "10", "--json"]) else {
         return;
     };
-    // Nothing of NVRTC may be needed.
+    // Must not need NVRTC.
     let run = finish(cases.env("CUBINDER_NVRTC", "/nowhere"));
     run.assert_code(0);
     let report = run.report();
@@ -321,7 +308,6 @@ fn the_test_command_runs_code_from_elsewhere() {
     };
     assert_eq!((ids(0), ids(1)), (vec![Some(1), Some(2)], vec![Some(2)]), "{report}");
     assert_eq!(report["passed"], 14, "{report}");
-    // The reference of another attribute is not met.
     let wrong = [
         "tests/data/ok/code.toml",
         "--shape",
@@ -335,13 +321,11 @@ fn the_test_command_runs_code_from_elsewhere() {
     assert_eq!(kinds(&wrong.report()["cases"][0]), ["wrong"]);
 }
 
-/// Where some of the code is there already the rest is compiled for the GPU at hand alone, whatever the manifest is compiled for.
 #[test]
 fn the_test_command_runs_code_from_elsewhere_beside_its_own() {
     let Some(run) = run(&["tests/data/testing/both.toml", "--random", "3", "--json"]) else { return };
     run.assert_code(0);
     assert_eq!(run.report()["passed"], 5, "{}", run.stdout);
-    // What there is code for is said, where the GPU at hand is not among it.
     let folder = tempfile::tempdir().expect("a folder");
     let data = root().join("tests/data");
     let manifest = std::fs::read_to_string(data.join("testing/mixed.toml")).expect("a manifest");
@@ -359,7 +343,7 @@ fn the_test_command_runs_code_from_elsewhere_beside_its_own() {
     }
 }
 
-/// `--on` runs the library that it names and not the manifest that the cases name; of several plugins it runs that of the manifest.
+/// `--on` replaces the manifest of the cases by a library; of several plugins it runs the manifest's.
 #[test]
 fn the_test_command_runs_the_library_that_on_names() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -377,7 +361,6 @@ fn the_test_command_runs_the_library_that_on_names() {
     let in_folder = |arguments: &[&str]| {
         command::command(arguments).map(|mut command| finish(command.current_dir(folder.path())))
     };
-    // One library writes the first half only.
     for (name, count) in [("short", "numel(y) // 2"), ("whole", "numel(y)")] {
         write("planted.toml", &manifest.replace("count = \"numel(y)\"", &format!("count = \"{count}\"")));
         let arguments =
@@ -393,7 +376,6 @@ fn the_test_command_runs_the_library_that_on_names() {
     assert_eq!(kinds(&report["cases"][0]), ["unwritten", "unwritten"], "{report}");
 }
 
-/// A GPU that is there and cannot be used is a mistake, whatever is allowed.
 #[test]
 fn only_a_gpu_that_is_not_there_is_no_gpu() {
     let arguments = ["tests/data/testing/right.toml", "--allow-no-gpu", "--json"];
@@ -409,7 +391,7 @@ fn only_a_gpu_that_is_not_there_is_no_gpu() {
     assert!(other.stdout.contains("number 7 was asked for"), "{}", other.stdout);
 }
 
-/// Drivers for CUDA before 12.4 have no `cuKernelGetParamInfo`, and newer drivers have errors that the command does not know.
+/// Drivers before CUDA 12.4 lack `cuKernelGetParamInfo`; newer ones have unknown errors.
 #[test]
 fn the_test_command_runs_above_older_and_newer_drivers() {
     let arguments = ["tests/data/testing/right.toml"];
@@ -423,7 +405,6 @@ fn the_test_command_runs_above_older_and_newer_drivers() {
     assert!(newer.stderr.contains(expected), "{}", newer.stderr);
 }
 
-/// What `cubinder new` writes passes as it stands.
 #[test]
 fn the_test_command_runs_what_the_new_command_writes() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -436,7 +417,7 @@ fn the_test_command_runs_what_the_new_command_writes() {
     assert!(run.stdout.ends_with("10 passed, 0 failed\n"), "{}", run.stdout);
 }
 
-/// The paths of data, references and manifests get to other processes byte for byte.
+/// Paths reach other processes byte for byte.
 #[test]
 fn the_test_command_runs_in_a_folder_that_is_not_utf8() {
     use std::os::unix::ffi::OsStrExt as _;

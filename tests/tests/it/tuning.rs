@@ -1,6 +1,4 @@
-//! `cubinder tune`, above a stand-in for NVIDIA's driver, whose clock says how long each kernel takes.
-//!
-//! What the command needs is as in `testing.rs`.
+//! `cubinder tune` with a stand-in driver whose clock sets the time of each kernel.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
@@ -8,7 +6,7 @@ use std::process::Stdio;
 use crate::command::{Run, command, finish, root};
 use serde_json::{Value, json};
 
-/// What the kernels of `tests/data/testing/planted.cu` take, nanoseconds: the vectors are slower.
+/// Nanoseconds of the kernels in `tests/data/testing/planted.cu`: vectors are slower.
 const TIMES: &str = "plantedILi4E=3000,plantedILi1E=2000";
 
 const CASES: [&str; 3] = ["tune", "tests/data/testing/tuned.toml", "--dry-run"];
@@ -32,7 +30,7 @@ fn variants_are_ranked_by_the_clock_of_the_device() {
     let report = run.report();
     let device = json!({"name": "Stand-In 4090", "capability": "8.9", "sms": 128, "driver": 13000});
     assert_eq!((&report["result"], &report["device"]), (&json!("tuned"), &device));
-    // 256 MiB at 2 bytes a picosecond, and half a microsecond for each copy.
+    // 256 MiB at 2 bytes per picosecond, plus half a microsecond per copy.
     assert_eq!(report["copy_gigabytes_per_second"], 999.1);
     let case = cases(&report).remove(0);
     assert_eq!(case["plugin"], "test::planted");
@@ -45,7 +43,6 @@ fn variants_are_ranked_by_the_clock_of_the_device() {
     assert_eq!((&variants[0]["least"], &variants[0]["most"]), (&json!(3.0), &json!(3.0)));
 }
 
-/// A project with the planted kernels, whose manifest names its cases.
 struct Project {
     folder: tempfile::TempDir,
 }
@@ -92,7 +89,7 @@ fn what_is_measured_is_kept_beside_the_project() {
     let Some(dry) = project.tune(&["manifests/planted.toml", "--dry-run"]) else { return };
     dry.assert_code(0);
     assert!(!project.has("manifests/tuning") && !dry.stdout.contains("wrote"), "{}", dry.stdout);
-    // Without a project it is kept beside the manifest.
+    // Without a project the file is beside the manifest.
     let alone = project.tune(&["manifests/planted.toml"]).expect("as before");
     alone.assert_code(0);
     let expected = "wrote manifests/tuning/stand-in-4090.toml (2 points; 0 others stay)\n";
@@ -107,12 +104,11 @@ fn what_is_measured_is_kept_beside_the_project() {
     let json = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
     json.assert_code(0);
     assert_eq!(json.report()["written"], "tuning/stand-in-4090.toml");
-    // Which code it was is another matter for each release of NVRTC.
+    // The code's digest depends on NVRTC's release.
     let kept = project.read("tuning/stand-in-4090.toml");
     let of_code =
         |line: &str| if line.starts_with("code = ") { "code = ...".to_owned() } else { line.to_owned() };
     insta::assert_snapshot!(kept.lines().map(of_code).collect::<Vec<_>>().join("\n"));
-    // What is kept where nobody looks for it would be of no use.
     let unnamed = |run: &Run| {
         let notes = run.report()["notes"].as_array().cloned().expect("notes");
         let said = notes.into_iter().map(|note| note.as_str().unwrap_or_default().to_owned());
@@ -125,7 +121,6 @@ fn what_is_measured_is_kept_beside_the_project() {
     };
     assert_eq!(unnamed(&json).as_deref(), Some("tuning = [\"tuning/*.toml\"]"));
     let config = project.read("cubinder.toml");
-    // What a pattern is wrong with says nothing of the others.
     for patterns in ["[\"tuning/*.toml\"]", "[\"gone.toml\", \"tuning/*.toml\"]"] {
         project.write("cubinder.toml", &format!("{config}tuning = {patterns}\n"));
         let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
@@ -133,12 +128,11 @@ fn what_is_measured_is_kept_beside_the_project() {
     }
     project.write("cubinder.toml", &format!("{config}tuning = [\"tuning/*.toml\"]\n"));
     let named = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
-    // What was measured is what is taken from now on.
     assert_eq!(
         (&cases(&json.report())[0]["automatic"], &cases(&named.report())[0]["automatic"]),
         (&json!(1), &json!(2))
     );
-    // What was measured on a GPU that counts as this one would mix with it.
+    // Times of an equivalent GPU would be mixed with this one's.
     let other = project.read("tuning/stand-in-4090.toml").replace("4090", "4080");
     project.write("tuning/stand-in-4080.toml", &other);
     let mixed = project.tune(&["manifests/planted.toml", "--json"]).expect("as before");
@@ -146,17 +140,15 @@ fn what_is_measured_is_kept_beside_the_project() {
     let notes = mixed.report()["notes"].to_string();
     assert!(notes.contains("`tuning/stand-in-4080.toml` is of Stand-In 4080, which counts as"), "{notes}");
     std::fs::remove_file(project.folder.path().join("tuning/stand-in-4080.toml")).expect("removed");
-    // What a person asks for.
     for (out, file) in [("kept.toml", "kept.toml"), ("kept", "kept/stand-in-4090.toml")] {
         let run = project.tune(&["tests/sizes.toml", "--out", out, "--json"]).expect("as before");
         run.assert_code(0);
-        // What it takes for the file to be packed as well.
+        // The suggested key to pack the file.
         let does = unnamed(&run).expect("nothing names it");
         assert_eq!(does, format!("tuning = [\"tuning/*.toml\", \"{file}\"]"));
         assert_eq!(project.read(file), project.read("tuning/stand-in-4090.toml"));
     }
 
-    // What is compiled then is what was measured, until a kernel changes.
     let note = "was measured on Stand-In 4090 with other code (2 nodes)";
     let compiled = || {
         let run = finish(command(&["compile"]).expect("as before").current_dir(project.folder.path()));
@@ -187,7 +179,6 @@ fn what_is_known_of_other_plugins_stays() {
         return;
     };
     part.assert_code(0);
-    // One case says nothing of all.
     assert!(!part.stdout.contains("never the fastest"), "{}", part.stdout);
     assert!(part.stdout.contains("(1 points; 2 others stay)"), "{}", part.stdout);
     let text = project.read("known.toml");
@@ -204,10 +195,10 @@ fn what_is_known_of_other_plugins_stays() {
     );
     assert_eq!(text.matches("77.0").count(), 1, "{text}");
 
-    // One of another GPU, and one that is none, stay as they are.
+    // Files of another GPU, and invalid ones, stay unchanged.
     for (text, why) in [
         (device.replace("128", "130"), "`known.toml` is of another GPU"),
-        // It counts for the same GPUs, but what it says was measured on its own.
+        // It covers the same GPUs, but its times are from another one.
         (device.replace("4090", "4080"), "`known.toml` is of another GPU"),
         ("schema = 1\n[device]\n".to_owned(), "`[device]` has no `name`"),
     ] {
@@ -219,7 +210,7 @@ fn what_is_known_of_other_plugins_stays() {
     }
 }
 
-/// Nothing could pack it any more.
+/// Such times could never be packed.
 #[test]
 fn what_is_known_of_versions_that_are_gone_goes() {
     let project = Project::new();
@@ -240,7 +231,6 @@ fn what_is_known_of_versions_that_are_gone_goes() {
         let run = project.tune(&[&["tests/sizes.toml", "--out", "known.toml"], arguments].concat());
         run.inspect(|run| run.assert_code(0))
     };
-    // A version that has a manifest of its own stays.
     let manifest = project.read("manifests/planted.toml").replace("version = \"1\"", "version = \"2\"");
     project.write("manifests/second.toml", &manifest);
     let Some(run) = tune(&[]) else { return };
@@ -258,7 +248,7 @@ fn what_is_known_of_versions_that_are_gone_goes() {
     assert_eq!(versions(), "11");
 }
 
-/// Measuring lasts, and others may write the file meanwhile.
+/// Other processes may write the file meanwhile.
 #[test]
 fn what_was_written_while_it_was_measured_stays() {
     let project = Project::new();
@@ -267,7 +257,7 @@ fn what_was_written_while_it_was_measured_stays() {
     let Some(mut command) = command(&["tune", "tests/sizes.toml", "--out", "known.toml"]) else { return };
     command.current_dir(project.folder.path()).env("FAKE_TIMES", TIMES);
     let mut measuring = command.stdout(Stdio::piped()).spawn().expect("the command starts");
-    // The file was looked at before the GPU is named.
+    // The file is read before the GPU is named.
     let mut lines = BufReader::new(measuring.stdout.take().expect("piped")).lines();
     let first = lines.next().expect("a line").expect("text");
     assert!(first.contains("Stand-In 4090"), "{first}");
@@ -282,7 +272,6 @@ fn what_was_written_while_it_was_measured_stays() {
     assert!(project.read("known.toml").contains("test::other"), "{}", project.read("known.toml"));
 }
 
-/// Measuring is what mends it.
 #[test]
 fn a_project_is_measured_whatever_its_tuning_is() {
     let project = Project::new();
@@ -295,15 +284,13 @@ fn a_project_is_measured_whatever_its_tuning_is() {
     let device = "[device]\nname = \"Stand-In 4090\"\ncapability = \"8.9\"\nsms = 128\n";
     let point = "[[points]]\nplugin = \"test::planted\"\nversion = \"1\"\nattributes = { fault = 0 }\nshapes = { x = [7, 4] }\nmicroseconds = { 2 = 77.0 }\n";
     project.write("tuning/other.toml", &format!("schema = 2\n{device}"));
-    // Nothing was measured yet.
     let Some(first) = project.tune(&["manifests/planted.toml"]) else { return };
     first.assert_code(0);
-    // More than a plugin carries.
     project.write("tuning/stand-in-4090.toml", &format!("schema = 1\n{device}{}", point.repeat(4097)));
     let many = project.tune(&["manifests/planted.toml"]).expect("as before");
     many.assert_code(0);
     assert!(many.stdout.contains("(2 points; 0 others stay)"), "{}", many.stdout);
-    // What another edition says of other plugins would be lost.
+    // A newer edition's data about other plugins would be lost.
     let newer = format!("schema = 2\n{device}");
     project.write("tuning/stand-in-4090.toml", &newer);
     let edition = project.tune(&["manifests/planted.toml"]).expect("as before");
@@ -331,12 +318,11 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     let data = root().join("tests/data/testing/doubled.toml");
     project.write("manifests/doubled.toml", &std::fs::read_to_string(data).expect("a manifest"));
     finish(compile.current_dir(project.folder.path())).assert_code(0);
-    // Of several plugins that of the manifest is meant.
     let arguments = ["manifests/planted.toml", "--on", "libboth.so", "--dry-run", "--json"];
     let on = project.tune(&arguments).expect("as before");
     on.assert_code(0);
     assert_eq!(cases(&on.report()).len(), 2);
-    // Cases may name it. Where no manifest is there, the project around them says what is packed.
+    // Cases may name the library. Without a manifest the enclosing project decides about packing.
     project.write(
         "tests/sizes.toml",
         &project.read("tests/sizes.toml").replace("manifests/planted.toml", "libboth.so"),
@@ -372,7 +358,7 @@ fn a_library_is_measured_in_the_place_of_the_manifest() {
     assert!(other.stderr.contains("`--on libboth.so`"), "{}", other.stderr);
 }
 
-/// A manifest that names no cases, none that are there, or those of another.
+/// No cases, missing ones, or those of another manifest.
 #[test]
 fn a_manifest_has_to_say_its_shapes() {
     let project = Project::new();
@@ -398,7 +384,7 @@ fn times_that_are_far_apart_are_told() {
     assert!(unsteady.stdout.contains(expected), "{}", unsteady.stdout);
 }
 
-/// Fills are a part of a run, and sizes that only kernels know are as large as they may be.
+/// Sizes that only kernels know are at their maximum.
 #[test]
 fn everything_that_a_variant_does_counts() {
     let Some(mut sized) = command(&["tune", "tests/data/testing/tuned_positive.toml", "--dry-run", "--json"])
@@ -438,10 +424,10 @@ fn a_variant_that_cannot_be_measured_is_named() {
     }
 }
 
-/// `--timeout` is for one step, and only a variant that runs for the first time is the one that hangs.
+/// Only a variant's first run can name it as hanging.
 #[test]
 fn what_hangs_is_named_where_it_is_known() {
-    // Too little memory for the rate of copies, which would be launches too.
+    // Too little memory for copies, whose launches would count.
     let small = ("FAKE_GPU_BYTES", "100000000");
     let hangs = |launch: &str| {
         let arguments = ["--case", "a vector", "--timeout", "2"];
@@ -453,12 +439,11 @@ fn what_hangs_is_named_where_it_is_known() {
     assert!(first.contains("`a vector` cannot be measured: variant 1: nothing came of it in 2 s"), "{first}");
     let round = hangs("60").expect("as before");
     assert!(round.contains("`a vector` cannot be measured: nothing came of it in 2 s"), "{round}");
-    // All rounds last for more than two seconds, and none of them does.
+    // All rounds exceed two seconds in total, but none alone.
     let long = tune(&["--case", "a vector", "--timeout", "2"], &[small, ("FAKE_NAP", "30")]);
     long.expect("as before").assert_code(0);
 }
 
-/// Measuring took a while.
 #[test]
 fn what_was_measured_is_shown_where_the_rest_was_not() {
     let project = Project::new();
@@ -477,7 +462,6 @@ fn what_was_measured_is_shown_where_the_rest_was_not() {
     assert!(!notes.contains("never the fastest"), "{notes}");
     let message: Value = serde_json::from_str(failed.stdout.lines().next().expect("a line")).expect("JSON");
     assert!(message["message"].to_string().contains("the case `broken` cannot be measured"), "{message}");
-    // It can still be read by people.
     let shown = project.tune(&["tests/sizes.toml"]).expect("as before");
     assert!(
         shown.stdout.contains("300 rows: x 300x4") && !shown.stdout.contains("wrote"),
@@ -500,7 +484,7 @@ fn where_nothing_is_launched_nothing_is_written() {
     assert!(!project.has("manifests/tuning/stand-in-4090.toml"));
 }
 
-/// Measuring takes minutes.
+/// Unwritable output fails before measurements.
 #[test]
 fn where_nothing_can_be_written_nothing_is_measured() {
     let project = Project::new();
@@ -524,7 +508,6 @@ fn what_cannot_be_measured_is_told_before_anything_is() {
     let plain = finish(&mut plain);
     plain.assert_code(1);
     assert!(plain.stderr.contains("nothing says for which shapes to measure"), "{}", plain.stderr);
-    // Mistakes in cases are told where there is no GPU too.
     let mut mistaken = command(&["tune", "tests/data/testing/mistaken.toml"]).expect("as before");
     let mistaken = finish(mistaken.env("FAKE_INIT", "100"));
     mistaken.assert_code(1);

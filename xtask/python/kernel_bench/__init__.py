@@ -1,1 +1,1 @@
-"""Kernels of plugins side by side with what others make of the same operators; see `__main__.py`."""
+"""Compares kernels of plugins with other implementations; see `__main__.py`."""

@@ -23,7 +23,7 @@ import time
 from . import cells
 
 RIVALS = ("torch", "compile", "triton")
-# Of one step of a cell: torch.compile is the slowest.
+# For one step of a cell; torch.compile is the slowest.
 STEP_SECONDS = 150
 
 
@@ -48,7 +48,7 @@ def main():
         return work(options, todo)
     options.out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="kernel_bench-") as cache:
-        # Triton's and the compiler's files are shared by all processes, and nobody else's.
+        # Caches of Triton and the compiler, shared by all processes of this run.
         os.environ.update(TRITON_CACHE_DIR=f"{cache}/triton", TORCHINDUCTOR_CACHE_DIR=f"{cache}/inductor")
         return measure(options, todo)
 
@@ -59,7 +59,6 @@ def measure(options, todo):
     warm(options)
     deadline = time.time() + 60 * options.minutes
     records = Run(options, deadline, todo).all()
-    # With every option that decides what comes out, also where it is the default.
     only = f" --only {shlex.quote(options.only)}" if options.only else ""
     again = f"cargo xtask bench kernels --prepare DIR; sh DIR/run.sh{only} --minutes {options.minutes:g}"
     document = {"command": again, "machine": machine, "date": datetime.date.today().isoformat(), "cells": records}
@@ -70,7 +69,7 @@ def measure(options, todo):
 
 
 def score(records):
-    """Than how many rivals the plugin takes no longer, how many have a time, and with how many it is a tie: the middle halves of both times overlap."""
+    """Counts rivals that take at least as long, rivals with a time, and ties (overlapping interquartile ranges)."""
     pairs = [(record["ours"], rival) for record in records for rival in record["rivals"].values() if "microseconds" in rival]
     wins = sum("microseconds" in ours and ours["microseconds"] <= rival["microseconds"] for ours, rival in pairs)
     return wins, len(pairs), sum(is_tie(ours, rival) for ours, rival in pairs)
@@ -92,7 +91,7 @@ def ask_machine(options):
 
 
 def warm(options):
-    """Compiles Triton's configurations with many processes at the same time."""
+    """Compiles Triton's configurations in parallel."""
     parts = max(1, min(12, (os.cpu_count() or 2) - 2))
     started = time.monotonic()
     with open(options.out / "warm.log", "w") as log:
@@ -106,13 +105,12 @@ def warm(options):
 
 
 class Run:
-    """All cells, in as many processes as it takes."""
+    """Measures all cells, in as many processes as needed."""
 
     def __init__(self, options, deadline, todo):
         self.options, self.deadline = options, deadline
         self.cells = {cell.key: cell for cell in todo}
         self.left = list(self.cells)
-        # What ended a process: [key of the cell, step, why].
         self.skipped = []
         self.records = []
 
@@ -125,13 +123,12 @@ class Run:
                 key, step, why = at
                 print(f"lost at {key}, {step}: {why}", flush=True)
                 if [key, step] in [entry[:2] for entry in self.skipped] or step in ("inputs", "side by side"):
-                    # It cannot be measured at all.
                     self.take(key, self.cells[key].record() | {"ours": {"why": why}, "rivals": {name: {"why": why} for name in RIVALS}}, lines)
                 self.skipped.append([key, step, why])
         return self.records
 
     def one_process(self, lines, log):
-        """Where it ended before it was through, and why; `None` where it was through."""
+        """Returns where and why the process ended early; `None` if it completed."""
         worker = subprocess.Popen(
             command(self.options, "--worker", "cells", "--deadline", self.deadline), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True
         )
@@ -162,7 +159,7 @@ class Run:
 
 
 class Watch:
-    """Ends a process that says nothing for too long."""
+    """Kills a process that is silent for too long."""
 
     def __init__(self, worker):
         self.worker, self.timer, self.fired = worker, None, False
@@ -185,7 +182,7 @@ class Watch:
 
 
 def heard(line):
-    """What a worker said; anything else that a library printed is nothing."""
+    """Parses a worker's line; ignores output of libraries."""
     try:
         said = json.loads(line)
     except json.JSONDecodeError:
@@ -203,7 +200,7 @@ def summary(record):
 
 
 def work(options, todo):
-    """In a process of its own."""
+    """Runs as a worker process."""
     from . import worker
 
     if options.worker == "machine":
@@ -222,7 +219,7 @@ def work(options, todo):
 
 
 def driver_version():
-    """As `nvidia-smi` says it, where it is there."""
+    """Returns the version from `nvidia-smi`, if available."""
     query = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader", "--id=0"]
     if not shutil.which(query[0]):
         return None
@@ -230,7 +227,7 @@ def driver_version():
 
 
 def machine():
-    """The GPU and what runs on it."""
+    """Describes the GPU and its software."""
     import torch
     import triton
 

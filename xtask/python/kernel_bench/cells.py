@@ -1,4 +1,4 @@
-"""What is measured: the nodes of the files of cases whose names begin with a size."""
+"""The measured cells: nodes in files of test cases whose names start with a size."""
 
 import dataclasses
 import pathlib
@@ -9,7 +9,7 @@ SIZES = ("small", "typical", "large")
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A node of a plugin, as a file of cases has it."""
+    """A node of a plugin in a file of cases."""
 
     plugin: str
     size: str
@@ -17,7 +17,6 @@ class Cell:
     shapes: dict
     types: dict
     attributes: dict
-    # What inputs hold, where the file says it in numbers.
     arrays: dict
 
     @property
@@ -25,7 +24,7 @@ class Cell:
         return f"{self.plugin}, {self.size}: {self.what}"
 
     def record(self):
-        """What a result says of it."""
+        """Returns the cell's part of a result."""
         return {name: getattr(self, name) for name in ("plugin", "size", "what", "types", "attributes", "shapes")}
 
     def dtype(self, parameter="T", default="f32"):
@@ -37,7 +36,7 @@ class Cell:
 
 
 def of_file(path):
-    """The cells of one file, whose name is the plugin's."""
+    """Returns the cells of a file, named after the plugin."""
     path = pathlib.Path(path)
     document = tomllib.loads(path.read_text())
     for case in document["cases"]:
@@ -50,5 +49,5 @@ def of_file(path):
 
 
 def of_folder(folder):
-    """All cells, the operators in the order of their names."""
+    """Returns all cells, sorted by operator."""
     return [cell for path in sorted(pathlib.Path(folder).glob("*.toml")) for cell in of_file(path)]

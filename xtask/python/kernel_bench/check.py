@@ -1,10 +1,8 @@
-"""Holds what the rivals compute against the reference functions of the plugins' own tests, on small nodes and without a GPU.
+"""Compares the rivals with the reference functions of the plugins' tests, on small nodes without a GPU.
 
     TRITON_INTERPRET=1 python3 -m kernel_bench.check FOLDER_OF_REFERENCE.PY
 
-Needs PyTorch and Triton, whose interpreter runs the kernels. Prints a line for each that was held against its reference; exits with 1 where one
-is not right.
-"""
+Needs PyTorch and Triton. Prints a line per comparison; exits with 1 on a difference."""
 
 import importlib
 import sys
@@ -17,7 +15,7 @@ from .contenders import Bench, Wrong, reason
 from .operators.common import called
 
 EXTENTS = {"extents": [6, 5, 3, 4], "starts": [0, 30]}
-# Plugin, shapes, types, attributes, what inputs hold.
+# Plugin, shapes, types, attributes, input data.
 NODES = (
     ("circ_pad_plugin", {"x": [2, 3, 5, 9]}, {}, {"pads": [1, 2, 3, 1]}, {}),
     ("circ_pad_plugin", {"x": [1, 2, 4, 4]}, {"T": "f16"}, {"pads": [1, 1, 1, 1]}, {}),
@@ -33,7 +31,7 @@ NODES = (
     ("nms", {"boxes": [150, 4], "scores": [150], "classes": [150]}, {}, {"iou_threshold": 0.5}, {}),
 )
 DEFAULTS = {"rms_norm": {"epsilon": 1e-5}, "add_rms_norm": {"epsilon": 1e-5}, "rotary_embedding": {"interleaved": False}, "pillar_scatter": {"batch": 1}, "nms": {"score_threshold": -3.4028234663852886e38}}
-# Of the names of tests' reference functions those that are not the plugins'.
+# Reference functions whose names differ from the plugin's.
 NAMES = {"circ_pad_plugin": "circ_pad"}
 
 
@@ -43,7 +41,7 @@ def nodes():
 
 
 def reference_of(module, bench):
-    """What the plugin's tests expect."""
+    """Returns the expected outputs."""
     cell = bench.cell
     function = getattr(module, NAMES.get(cell.plugin, cell.plugin))
     attributes = {**DEFAULTS.get(cell.plugin, {}), **cell.attributes}

@@ -1,4 +1,4 @@
-"""Who computes an operator: the plugin, and its rivals. Each is a function without arguments that gives the results, or says why it cannot."""
+"""The contenders for an operator: functions that return results or raise the reason why they cannot."""
 
 import functools
 
@@ -11,11 +11,11 @@ MODES = {"compile default": None, "compile max-autotune": "max-autotune-no-cudag
 
 
 class Wrong(Exception):
-    """Results that are not right."""
+    """Incorrect results."""
 
 
 class Bench:
-    """One cell: its tensors, what is right, and the contenders."""
+    """One cell: tensors, expected results and contenders."""
 
     def __init__(self, cell, device):
         self.cell, self.operator = cell, operators.of(cell.plugin)
@@ -23,7 +23,7 @@ class Bench:
 
     @functools.cached_property
     def expected(self):
-        """What is right: as PyTorch computes it with 64 bits, or the operator's own."""
+        """Returns PyTorch's results with 64 bits, or the operator's own."""
         own = getattr(self.operator, "expected", None)
         if own:
             return own(self.cell, self.inputs)
@@ -31,7 +31,7 @@ class Bench:
         return self.operator.eager(self.cell, wide)()
 
     def empty_outputs(self):
-        """Of values that no result has."""
+        """Returns outputs filled with impossible values."""
         outputs = self.operator.outputs(self.cell, self.inputs)
         return [torch.full(shape, float("nan") if dtype.is_floating_point else -7, dtype=dtype, device=self.inputs[0].device) for shape, dtype in outputs]
 
@@ -39,7 +39,7 @@ class Bench:
         return self.operator.bytes_moved(self.cell, self.inputs, self.empty_outputs())
 
     def verify(self, results):
-        """Raises `Wrong` where a result is further off than the operator's tolerance."""
+        """Raises `Wrong` if a result exceeds the operator's tolerance."""
         compare = getattr(self.operator, "compare", None)
         if compare:
             text = compare(results, self.expected)
@@ -51,7 +51,7 @@ class Bench:
                 raise Wrong(f"output {number} has the shape {list(result.shape)}, expected {list(expected.shape)}")
             atol, rtol = self.operator.TOLERANCE[result.dtype]
             difference = (result.double() - expected).abs_()
-            # Not a number is wrong, too.
+            # NaN is wrong too.
             wrong = ~(difference <= atol + rtol * expected.abs())
             count = int(wrong.sum())
             if count:
@@ -71,13 +71,13 @@ class Bench:
         return lambda: compiled(*arguments)
 
     def triton(self):
-        """Its configurations, each giving the same outputs anew."""
+        """Returns the configurations, which all write the same outputs."""
         outputs = self.empty_outputs()
         found = self.operator.triton_rivals(self.cell, self.inputs, outputs)
         return {name: returning(launch, outputs) for name, launch in found.items()}
 
     def best_of_triton(self):
-        """The fastest configuration that is right, what it is called, and why others were left out."""
+        """Returns the fastest correct configuration, its name, and reasons for rejections."""
         times, refused = {}, {}
         candidates = self.triton()
         for name, call in candidates.items():
@@ -104,6 +104,6 @@ def returning(launch, outputs):
 
 
 def reason(error):
-    """One line for a table."""
+    """Formats an error as one table line."""
     text = str(error).strip() or type(error).__name__
     return f"{type(error).__name__}: {text}".splitlines()[0][:300] if not isinstance(error, (Wrong, ours.Refused)) else text.replace("\n", " ")[:300]

@@ -1,10 +1,10 @@
-"""The plugin itself: its `enqueue`, called as TensorRT calls it, on PyTorch's stream."""
+"""The plugin's `enqueue`, called as TensorRT does, on PyTorch's stream."""
 
 import ctypes
 
 import torch
 
-# `nvinfer1::DataType` and `nvinfer1::PluginFieldType` of TensorRT-RTX 1.7, NvInferRuntimeBase.h and NvInferRuntime.h.
+# `nvinfer1::DataType` and `nvinfer1::PluginFieldType` of TensorRT-RTX 1.7 (NvInferRuntimeBase.h, NvInferRuntime.h).
 TYPES = {torch.float32: 0, torch.float16: 1, torch.int32: 3, torch.bool: 4, torch.bfloat16: 7, torch.int64: 8}
 FIELD_F32, FIELD_I32 = 1, 5
 
@@ -18,7 +18,7 @@ class Tensor(ctypes.Structure):
 
 
 class Refused(RuntimeError):
-    """What the plugin said."""
+    """The plugin's error."""
 
 
 def described(tensor, extents=None):
@@ -27,7 +27,7 @@ def described(tensor, extents=None):
 
 
 def field(name, value):
-    """An attribute as ONNX's parser would pass it, and what must live as long."""
+    """Returns an attribute in the ONNX parser's form, and the objects that it refers to."""
     values = value if isinstance(value, list) else [value]
     is_float = any(isinstance(one, float) for one in values)
     data = ((ctypes.c_float if is_float else ctypes.c_int32) * len(values))(*values)
@@ -35,7 +35,7 @@ def field(name, value):
 
 
 class Plugin:
-    """One node with its buffers; calling it enqueues the kernels. `announced` has the extents of outputs that depend on data."""
+    """A node with buffers; a call enqueues its kernels. `announced` has the extents of data-dependent outputs."""
 
     def __init__(self, player, libraries, op, attributes, inputs, outputs, announced):
         self.library = ctypes.CDLL(str(player))

@@ -1,9 +1,7 @@
-"""Device time, side by side.
+"""Measures device time side by side.
 
-What is compared is captured as a CUDA graph of some tens of runs, or of hundreds where they are short, so that what lies between two replays counts little. The graphs are
-replayed in turns, each in another order; a time is the median of many turns. Before each measurement the GPU is kept busy for as long as the host needs to queue it all, so that
-no wait of the host's is in it.
-"""
+Contenders are CUDA graphs of many runs, so that gaps between replays are negligible, replayed in random order; a time
+is the median over turns. The GPU is kept busy until the host has queued all work."""
 
 import math
 import random
@@ -14,20 +12,19 @@ import torch
 
 RUNS = 20
 MOST_RUNS = 200
-# A graph shorter than that has more runs.
 LEAST_GRAPH_MICROSECONDS = 200
 TURNS = 61
-# A measurement shorter than that is repeated within one pair of events.
+# Shorter measurements are repeated within one pair of events.
 LEAST_MICROSECONDS = 400
-# One longer than that is taken in every fourth turn.
+# Longer ones are measured in every fourth turn.
 MOST_MICROSECONDS = 20_000
 
 
 class Captured:
-    """Runs of `call` as a graph."""
+    """A graph of runs of `call`."""
 
     def __init__(self, call):
-        # It holds the tensors of which the graph knows nothing but the addresses.
+        # Keeps the tensors alive, of which the graph only has addresses.
         self.call = call
         side = torch.cuda.Stream()
         side.wait_stream(torch.cuda.current_stream())
@@ -42,7 +39,7 @@ class Captured:
         self.every = every(once * self.runs)
 
     def capture(self, runs):
-        """Captures so many, and gives the microseconds of one."""
+        """Captures that many runs and returns microseconds per run."""
         torch.cuda.synchronize()
         self.runs, self.replays, self.host_microseconds = runs, 1, 100.0
         self.graph = torch.cuda.CUDAGraph()
@@ -55,7 +52,7 @@ class Captured:
         return self.measured()
 
     def queued(self):
-        """Microseconds that the host needs to queue the graph once."""
+        """Returns host microseconds for queueing the graph."""
         torch.cuda.synchronize()
         begin = time.perf_counter()
         self.replay()
@@ -64,7 +61,7 @@ class Captured:
         return (end - begin) * 1e6
 
     def measured(self):
-        """Microseconds of one run."""
+        """Returns microseconds per run."""
         ahead = 30 + 1.5 * self.replays * self.host_microseconds
         return between_events(self.replay, ahead) / (self.replays * self.runs)
 
@@ -74,7 +71,7 @@ class Captured:
 
 
 class Eager:
-    """Calls that cannot be captured, because the host waits for the device in the middle of them."""
+    """Calls that cannot be captured, because the host waits for the device."""
 
     def __init__(self, call, runs=RUNS):
         self.call, self.runs = call, runs
@@ -91,16 +88,16 @@ class Eager:
 
 
 def every(microseconds):
-    """In which turns something is measured that takes so long."""
+    """Returns the interval of turns for such a duration."""
     return 4 if microseconds > MOST_MICROSECONDS else 1
 
 
 def between_events(work, ahead_microseconds):
-    """Microseconds of device time between what was queued before `work` and the end of it."""
+    """Returns device microseconds from earlier queued work to the end of `work`."""
     torch.cuda.synchronize()
     begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     if ahead_microseconds:
-        # Cycles of at most 2 GHz.
+        # Assumes at most 2 GHz.
         torch.cuda._sleep(int(ahead_microseconds * 2000))
     begin.record()
     work()
@@ -110,18 +107,18 @@ def between_events(work, ahead_microseconds):
 
 
 def quick(call):
-    """A first impression, for choosing among configurations."""
+    """Returns a rough time, to choose a configuration."""
     captured = Captured(call)
     return statistics.median(captured.measured() for _ in range(5))
 
 
 def side_by_side(contenders, turns=TURNS):
-    """Of each contender by its name: the median of its times, and how far apart the middle half of them lies."""
+    """Returns median and interquartile range by name."""
     times = {name: [] for name in contenders}
     names = list(contenders)
     order = random.Random(1)
     for turn in range(turns):
-        # Who comes behind whom is another each time: what one leaves in the cache is not always met by the same.
+        # Random order, because each contender inherits its predecessor's cache.
         order.shuffle(names)
         for name in names:
             if turn % contenders[name].every == 0:
@@ -135,7 +132,7 @@ def spread(values):
 
 
 def copies(total):
-    """Copies that read and write so many bytes together: the driver's, which is slow for some sizes in a graph, and a kernel's."""
+    """Copies of that many bytes: the driver's, which is slow for some sizes in graphs, and a kernel's."""
     source = torch.zeros(total // 8, dtype=torch.float32, device="cuda")
     target = torch.empty_like(source)
     return {"copy by the driver": Captured(lambda: target.copy_(source)), "copy by a kernel": Captured(lambda: torch.mul(source, 1.0, out=target))}

@@ -1,4 +1,4 @@
-"""Measures cells one after the other, and prints a line of JSON for each step. A fault of the GPU ends this process; `__main__` starts another."""
+"""Measures cells and prints a JSON line per step. A GPU fault ends this process; `__main__` starts another one."""
 
 import json
 import time
@@ -9,7 +9,7 @@ from . import timing
 from .contenders import MODES, Bench, reason
 
 
-# A node that moves so many times the bytes of the GPU's cache is measured beside a copy of as many, in the same turns.
+# Nodes that move this multiple of the L2 cache's size are measured together with a copy.
 BEYOND_CACHES = 1.2
 
 
@@ -20,7 +20,6 @@ def say(**what):
 class Worker:
     def __init__(self, player, libraries, deadline, skipped):
         self.player, self.libraries, self.deadline = player, libraries, deadline
-        # Contenders by the keys of their cells that ended an earlier process, and why.
         self.skipped = skipped
 
     def cell(self, cell):
@@ -37,9 +36,9 @@ class Worker:
             try:
                 self.admit(cell, name)
                 captured[name], notes[name] = self.contender(bench, name)
-            except Exception as error:  # noqa: BLE001 - one that fails must not take the others with it
+            except Exception as error:  # one failure must not end the others
                 whys[name] = reason(error)
-            # What a graph holds is memory of its own: what is left over must not stand beside it.
+            # Frees the graph's memory before the next contender.
             torch.cuda.empty_cache()
             say(done=cell.key, step=name, seconds=round(time.monotonic() - started, 1), why=whys.get(name))
         say(begin=cell.key, step="side by side")
@@ -50,7 +49,7 @@ class Worker:
                 say(done=cell.key, step="copies", seconds=0, why=reason(error))
         times = timing.side_by_side(captured | copies)
         if copies:
-            # The faster one of them is what the GPU can do.
+            # The faster copy is the GPU's limit.
             least = min(times.pop(name)["microseconds"] for name in copies)
             record["copy_gigabytes_per_second"] = round(record["bytes"] / least / 1e3, 1)
         results = {name: {**spread, **notes[name]} for name, spread in times.items()} | {name: {"why": why} for name, why in whys.items()}
@@ -59,7 +58,7 @@ class Worker:
         say(cell=cell.key, record=record)
 
     def admit(self, cell, name):
-        """Refuses what ended a process before, and what takes long where little time is left."""
+        """Skips what ended an earlier process, and slow steps when time is short."""
         why = self.skipped.get((cell.key, name))
         if why:
             raise RuntimeError(why)
@@ -67,7 +66,7 @@ class Worker:
             raise TimeoutError("no time was left for it")
 
     def contender(self, bench, name):
-        """What is measured, and what is to be said of it."""
+        """Returns what to measure, and a remark."""
         note = {}
         if name == "ours":
             call = bench.plugin(self.player, self.libraries)
@@ -86,7 +85,7 @@ class Worker:
 
 
 def better(results):
-    """Of several modes of one rival the fastest; the others' times go with it."""
+    """Returns the fastest of a rival's modes."""
     measured = [(one["microseconds"], name, one) for name, one in results if "microseconds" in one]
     if not measured:
         return {"why": "; ".join(f"{name}: {one['why']}" for name, one in results)}
@@ -95,7 +94,7 @@ def better(results):
 
 
 def warm(cells, part, parts):
-    """Compiles a part of Triton's configurations into the cache that all processes share."""
+    """Compiles a part of Triton's configurations into the shared cache."""
     for cell in cells:
         try:
             candidates = list(Bench(cell, "cuda").triton().values())

@@ -1,4 +1,5 @@
-//! A bundle from a manifest whose kernels were not compiled: arguments get the types that fit, the code is a few bytes, and one node was measured.
+//! Builds bundles from manifests without compiling kernels: matching argument types, placeholder code and one measured
+//! node.
 
 use cubinder_expr::Kind;
 use cubinder_expr::ScalarType;
@@ -8,15 +9,13 @@ use cubinder_model::{
     KernelParam, Plugin, Target, TargetKind, TunedDevice, TunedPoint,
 };
 
-/// What stands for machine code.
 pub(crate) const CODE: &[u8] = b"code";
-/// What stands for code that becomes smaller.
+/// Compressible placeholder code.
 const LONG_CODE: &[u8] = &[b'c'; 64];
 const SYMBOL: &str = "kernel";
 const TARGET: Target =
     Target { kind: TargetKind::Cubin, arch: Arch { major: 8, minor: 9, suffix: ArchSuffix::None } };
 
-/// The bundle of one plugin, with arguments where `with_args` says so.
 pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
     let mut plugin = resolved.draft.plugin.clone();
     for unit in &resolved.draft.units {
@@ -33,7 +32,6 @@ pub(crate) fn bundle(resolved: &Resolved, with_args: bool) -> Bundle {
     Bundle { producer: "fuzz".to_owned(), plugins: vec![plugin], code: vec![code()] }
 }
 
-/// A small node, for which the first row was the fastest.
 fn measured(plugin: &Plugin) -> TunedDevice {
     let inputs = plugin.inputs.iter().map(|input| vec![2; input.rank_min.into()]);
     let outputs = plugin.outputs.iter().map(|_| vec![2]);
@@ -42,7 +40,7 @@ fn measured(plugin: &Plugin) -> TunedDevice {
     TunedDevice { name: "a GPU".to_owned(), capability: 89, sms: 58, points: vec![point] }
 }
 
-/// The code of a bundle of [`bundle`], compressed.
+/// The compressed code of a [`bundle`].
 pub(crate) fn packed_code() -> CodeObject {
     CodeObject { digest: Digest::compute(LONG_CODE), bytes: CodeBytes::pack(LONG_CODE.to_vec()), ..code() }
 }

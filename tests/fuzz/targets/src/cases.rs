@@ -1,5 +1,5 @@
-//! Test files of `cubinder eval`: no text makes the reader panic, every message about one can be shown, and what is accepted can be
-//! run and told.
+//! Test files of `cubinder eval`: the reader never panics, its messages can be shown, and accepted files can be run and
+//! reported.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,6 @@ use crate::{Target, seeds};
 pub static TARGET: Target =
     Target::new("cases", run, seeds::cases, include_str!("../../dictionaries/cases.dict"));
 
-/// What every file is about, whatever it says.
 static SUBJECT: LazyLock<Subject> = LazyLock::new(|| {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let subjects = eval::manifest(&Source::new("manifests/circ_pad_plugin.toml", text));

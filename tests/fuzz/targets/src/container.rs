@@ -1,8 +1,7 @@
-//! Containers: no bytes make the reader panic, what it accepts is what a writer writes, and a runtime or `cubinder eval` can use it.
+//! Containers: the reader never panics and accepts only what a writer writes, which a runtime or `cubinder eval` can
+//! use.
 //!
-//! An input is read as it stands, as what follows a header, and as the model alone, with the code that the seeds refer to behind
-//! it, plain or compressed. Header and lengths are made to fit, digest included, because nothing behind a wrong one is read. What follows
-//! the model of a small container is a stream of deflate, where the model says so: so streams of a stranger are read too.
+//! Inputs become bodies and models behind valid headers, lengths and digests, because the reader stops at invalid ones.
 
 use cubinder_compiler::inspect;
 use cubinder_expr as expr;
@@ -26,7 +25,6 @@ pub static TARGET: Target =
 
 const CODE_ALIGNMENT: usize = 64;
 
-/// Knows shapes, and one attribute.
 struct Node;
 
 impl Environment for Node {
@@ -47,7 +45,6 @@ fn run(input: &[u8]) {
     records(input).iter().for_each(|section| read_record(section));
 }
 
-/// The input behind headers: as a reference's model, as all that follows a header, as a model with the code of the seeds.
 fn frames(input: &[u8]) -> Vec<Vec<u8>> {
     let mut all = vec![framed_reference(input)];
     all.extend((0..=4).map(|kind| framed(kind, input)));
@@ -64,7 +61,6 @@ fn frames(input: &[u8]) -> Vec<Vec<u8>> {
     all
 }
 
-/// The input as a section behind a container: as it stands, and as the model of a record.
 fn records(input: &[u8]) -> [Vec<u8>; 2] {
     let mut section = provenance::write(&Provenance::default(), owner());
     section.truncate(RECORD_HEADER_BYTES);
@@ -77,7 +73,6 @@ fn records(input: &[u8]) -> [Vec<u8>; 2] {
     [input.to_vec(), section]
 }
 
-/// The container that the records of this target are of: the smallest bundle.
 fn owner() -> Digest {
     container::digest(&smallest()).expect("it was written").0
 }
@@ -86,7 +81,7 @@ fn smallest() -> Vec<u8> {
     container::write_bundle(&Bundle { producer: String::new(), plugins: Vec::new(), code: Vec::new() })
 }
 
-/// What is read of a section is what a writer writes, has a part for any code, and can be shown.
+/// Checks that an accepted section is a writer's output, has a part for any code, and can be shown.
 fn read_record(section: &[u8]) {
     let _ = provenance::check(section, owner());
     let first = provenance::split(section).map(|(first, _)| first);
@@ -104,7 +99,6 @@ fn read_record(section: &[u8]) {
     }
 }
 
-/// A node reference with this model.
 fn framed_reference(model: &[u8]) -> Vec<u8> {
     let mut bytes = REFERENCE_MAGIC.to_vec();
     bytes.extend((FORMAT_VERSION as u16).to_le_bytes());
@@ -115,7 +109,6 @@ fn framed_reference(model: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A container of `kind` with this behind its header.
 fn framed(kind: u32, body: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
     bytes.extend(FORMAT_VERSION.to_le_bytes());
@@ -145,14 +138,12 @@ fn read(bytes: &[u8]) {
     inspect(bytes);
 }
 
-/// As `cubinder inspect` would.
 fn inspect(bytes: &[u8]) {
     if let Ok(report) = inspect::inspect("fuzz", bytes) {
         show_table(&inspect::table(&report, inspect::Verbosity::Full));
     }
 }
 
-/// Walks every expression that a runtime would evaluate.
 fn walk(plugin: &Plugin) {
     let rules = plugin.require.iter().map(|rule| &rule.expr);
     let guards = plugin.variants.iter().filter_map(|variant| Some(&variant.guard.as_ref()?.expr));
@@ -166,7 +157,6 @@ fn walk(plugin: &Plugin) {
     }
 }
 
-/// As `cubinder eval` would, with made-up shapes.
 fn evaluate(bytes: &[u8]) {
     match eval::compiled("fuzz", bytes) {
         Ok(subjects) => {
@@ -182,7 +172,6 @@ fn evaluate(bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Likewise of records.
     #[test]
     fn records_are_read_behind_their_headers() {
         let sections: Vec<_> = seeds::containers().iter().flat_map(|seed| records(seed)).collect();
@@ -190,7 +179,7 @@ mod tests {
         assert!(sections.iter().filter(is_read).count() >= 2);
     }
 
-    /// Were a header not what a writer makes, nothing behind it would be read, and nothing would be tried.
+    /// With an invalid header the fuzz target would test only the header.
     #[test]
     fn models_of_every_kind_are_read_behind_the_headers() {
         let (mut bundles, mut nodes, mut references) = (0, 0, 0);

@@ -1,5 +1,5 @@
-//! Expressions: no text makes a reader panic, and the readers agree with each other: print then parse is the identity, what can be
-//! evaluated at node time can be bound, bounds hold the value, and lowering computes what evaluation does.
+//! Expressions: readers never panic; printing and parsing round-trips; expressions that evaluate at node time can be
+//! bound; bounds contain the value; lowering agrees with evaluation.
 
 use std::sync::LazyLock;
 
@@ -20,11 +20,10 @@ static SCOPE: LazyLock<Scope> = LazyLock::new(scope);
 
 const ATTRIBUTES: [&str; 6] = ["pads", "n", "scale", "flag", "mode", "weights"];
 const TENSORS: [&str; 5] = ["x", "y", "z", "target", "total"];
-/// The shape input and the size tensor among them.
+/// Indices of the shape input and the size tensor.
 const VALUES: u32 = 3;
 const SIZE: u32 = 4;
 
-/// The scope's names.
 struct Plugin;
 
 impl Names for Plugin {
@@ -65,12 +64,11 @@ fn scope() -> Scope {
         .with_sizes()
 }
 
-/// A node with its shapes, which are hidden at node time.
 struct World {
     attributes: Vec<Value>,
     shapes: [Vec<i64>; 5],
     values: Vec<i64>,
-    /// What the size tensor holds.
+    /// The size tensor's value.
     size: i64,
     node_time: bool,
 }
@@ -141,7 +139,6 @@ impl Environment for World {
     }
 }
 
-/// Ranges that hold the world's dimensions.
 struct Ranges<'a>(&'a World);
 
 impl RangeEnvironment for Ranges<'_> {
@@ -159,7 +156,7 @@ impl RangeEnvironment for Ranges<'_> {
     }
 }
 
-/// Computes what TensorRT would: eagerly, wrapping, refusing to divide by zero.
+/// Computes as TensorRT does: eagerly, wrapping, rejecting division by zero.
 struct Calculator<'a>(&'a World);
 
 impl ShapeBuilder for Calculator<'_> {
@@ -209,7 +206,7 @@ impl ShapeBuilder for Calculator<'_> {
     }
 }
 
-/// Limits on steps may be met in one form of a tree and not in another.
+/// One form of a tree may exceed the step limit when another does not.
 fn is_limit(error: &EvalError) -> bool {
     matches!(error, EvalError::TooManySteps)
 }
@@ -219,7 +216,7 @@ fn check_bind(tree: &Expr, world: &World, value: &Result<Value, EvalError>) {
     bound.validate(ATTRIBUTES.len(), TENSORS.len()).expect("binding makes trees");
     match (value, &expr::evaluate(&bound, world)) {
         (Err(error), _) | (_, Err(error)) if is_limit(error) => {}
-        // As text: nan is nan.
+        // Compared as text, because NaN differs from itself.
         (value, bound) => assert_eq!(format!("{bound:?}"), format!("{value:?}")),
     }
 }
@@ -283,16 +280,15 @@ fn run(bytes: &[u8]) {
     };
     typed.expr.validate(ATTRIBUTES.len(), TENSORS.len()).expect("the compiler makes trees");
     let printed = expr::print(&typed.expr, &Plugin);
-    // Which says nothing of its elements.
+    // An empty array has no element type.
     let is_empty =
         matches!(typed.expr.nodes.as_slice(), [expr::Node::Array(elements)] if elements.is_empty());
     match expr::compile(&printed, scope) {
         Ok(again) if is_empty => assert_eq!(again.expr, typed.expr, "prints as {printed}"),
-        // As text: nan is nan.
         Ok(again) => assert_eq!(format!("{again:?}"), format!("{typed:?}"), "prints as {printed}"),
         Err(errors) => panic!("prints as {printed}, which does not compile: {errors:?}"),
     }
-    // One world for each input, which the text decides: what is long in one is long in all.
+    // The text selects one world per input, so that slow inputs are slow in every build.
     let sum = bytes.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
     let Some(world) = World::all().into_iter().nth(sum % 3) else { return };
     let value = expr::evaluate(&typed.expr, &world);

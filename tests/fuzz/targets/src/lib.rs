@@ -1,12 +1,11 @@
-//! What fuzzing runs: one [`Target`] for each reader of text or bytes that a stranger may have written.
+//! Fuzz targets: one [`Target`] for each reader of untrusted text or bytes.
 //!
-//! Owns what is claimed of every input (the bodies of the targets: no panic, no run over [`LIMIT`], and what each says at its
-//! top), where inputs begin ([`seeds`]), and how texts are changed ([`mutate`]). Two programs run it: libFuzzer, with a nightly
-//! compiler (`cargo xtask fuzz`), and an ordinary test that replays seeds and corpus with the stable one. Never knows libFuzzer.
+//! Owns the targets' claims (no panic, no run over [`LIMIT`]), the [`seeds`] and mutations ([`mutate`]). Never knows
+//! libFuzzer.
 //!
-//! A new target is a module here with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
+//! A new target is a module with a `TARGET`, a line in [`TARGETS`], a dictionary, and a program in `tests/fuzz/`.
 
-// A claim that does not hold is told by a panic: libFuzzer and test runners know no other way.
+// Panics report violated claims to libFuzzer and to test runners.
 #![allow(clippy::expect_used, clippy::panic)]
 
 mod bundles;
@@ -25,15 +24,15 @@ pub mod seeds;
 mod show;
 pub mod tuning;
 
-/// Cubins of other compilers.
+/// External cubins.
 pub mod cubin {
     pub use crate::code::CUBIN as TARGET;
 }
-/// PTX of other compilers.
+/// External PTX.
 pub mod ptx {
     pub use crate::code::PTX as TARGET;
 }
-/// What Triton writes beside its code.
+/// Triton's metadata files.
 pub mod triton {
     pub use crate::code::TRITON as TARGET;
 }
@@ -41,8 +40,7 @@ pub mod triton {
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-/// The longest that one input may take: a second, in the program that people run. What libFuzzer adds to a program makes these
-/// readers about 8 times slower, and without optimisation they are slower still. Both have debug assertions: there it is 4 seconds, which is the stricter.
+/// Maximum time for one input: 1 second, or 4 with debug assertions. libFuzzer makes readers about 8 times slower.
 pub const LIMIT: Duration = match cfg!(debug_assertions) {
     true => Duration::from_secs(4),
     false => Duration::from_secs(1),
@@ -65,15 +63,15 @@ pub static TARGETS: [&Target; 13] = [
     &tuning::TARGET,
 ];
 
-/// Something that takes any bytes.
+/// A fuzz target.
 pub struct Target {
-    /// Its name: that of its folder in `tests/fuzz/corpus`.
+    /// Its name and its folder in `tests/fuzz/corpus`.
     pub name: &'static str,
-    /// Runs one input. Panics where a claim does not hold.
+    /// Runs one input. Panics if a claim is violated.
     pub run: fn(&[u8]),
-    /// Inputs to begin with, made from the files of the repository.
+    /// Returns initial inputs, built from the repository's files.
     pub seeds: fn() -> Vec<Vec<u8>>,
-    /// Words that mean something to the reader, in libFuzzer's form.
+    /// The dictionary in libFuzzer's format.
     dictionary: &'static str,
     words: OnceLock<Vec<Vec<u8>>>,
 }
@@ -88,13 +86,15 @@ impl Target {
         Target { name, run, seeds, dictionary, words: OnceLock::new() }
     }
 
-    /// The words of the dictionary.
+    /// Returns the words of the dictionary.
     pub fn words(&self) -> &[Vec<u8>] {
         self.words.get_or_init(|| mutate::dictionary(self.dictionary).expect("the dictionary is well formed"))
     }
 
-    /// Runs one input and panics where it takes longer than [`LIMIT`]. On a machine that is shared time goes by for other reasons
-    /// than the input, so a run that was too long is repeated: what the input needs is the least time on a processor of two runs.
+    /// Runs one input. A run over [`LIMIT`] is repeated because machines are shared.
+    ///
+    /// # Panics
+    /// Panics if a claim is violated or both runs exceed the limit of processor time.
     pub fn run_in_time(&self, bytes: &[u8]) {
         let started = Instant::now();
         (self.run)(bytes);
@@ -111,7 +111,7 @@ impl Target {
     }
 }
 
-/// How long this thread has run on a processor (the first number of Linux's `schedstat`, nanoseconds).
+/// First number of Linux's `schedstat`, nanoseconds.
 fn cpu_time() -> Duration {
     let text =
         std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux counts the time of threads");

@@ -1,13 +1,9 @@
-//! Changes to texts, word by word: what changes bytes breaks a word, and a reader that has seen a broken word goes no further.
-//!
-//! Owns the words of dictionaries, and one mutation of a text ([`words`]). Every change is decided by the seed: a run of libFuzzer with
-//! the same seed does the same again.
+//! Mutates texts by words, because readers stop at words that byte mutations break. The seed determines every change.
 
-/// One in so many mutations is left to libFuzzer, which changes bytes and takes parts of other inputs.
+/// One in this many mutations is left to libFuzzer, which also combines inputs.
 const LEFT_TO_LIBFUZZER: u64 = 3;
-/// The most changes of one mutation.
 const MOST_CHANGES: u64 = 4;
-/// The most words that are taken away or repeated at once.
+/// Maximum number of words removed or repeated at once.
 const MOST_WORDS: usize = 8;
 
 const NUMBERS: [&str; 16] = [
@@ -29,11 +25,11 @@ const NUMBERS: [&str; 16] = [
     "0.5",
 ];
 
-/// The words of a dictionary in libFuzzer's form: a line is `name="word"` or `"word"`, with `\\`, `\"` and `\xAB` inside; `#` begins
+/// Parses a dictionary in libFuzzer's format: lines of `name="word"` or `"word"` with `\\`, `\"` and `\xAB`; `#` starts
 /// a comment.
 ///
 /// # Errors
-/// The first line that is none of these.
+/// Returns the first invalid line.
 pub fn dictionary(text: &str) -> Result<Vec<Vec<u8>>, String> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines.map(|line| word(line).ok_or_else(|| format!("`{line}` is no line of a dictionary"))).collect()
@@ -60,7 +56,8 @@ fn word(line: &str) -> Option<Vec<u8>> {
     (!word.is_empty()).then_some(word)
 }
 
-/// Changes the text in the first `size` bytes of `data` and gives its new size, at most `most`. None: libFuzzer should do it.
+/// Mutates the first `size` bytes of `data` and returns the new size, at most `most`. `None` leaves the mutation to
+/// libFuzzer.
 pub fn words(data: &mut [u8], size: usize, most: usize, seed: u32, dictionary: &[Vec<u8>]) -> Option<usize> {
     let mut random = Random(u64::from(seed));
     let text = std::str::from_utf8(data.get(..size)?).ok()?;
@@ -77,7 +74,6 @@ pub fn words(data: &mut [u8], size: usize, most: usize, seed: u32, dictionary: &
     Some(length)
 }
 
-/// The words of a text, with everything between them: together they are the text.
 fn tokens(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -112,7 +108,7 @@ fn change(tokens: &mut Vec<Vec<u8>>, dictionary: &[Vec<u8>], random: &mut Random
             set(tokens, at, word);
         }
         4 => {
-            // A number, where there is one near.
+            // Prefers the next number.
             let digits = |token: &Vec<u8>| token.first().is_some_and(u8::is_ascii_digit);
             let found = tokens.iter().skip(at).position(digits).map_or(at, |further| at + further);
             let word = number(random);
@@ -138,7 +134,6 @@ fn set(tokens: &mut [Vec<u8>], at: usize, word: Vec<u8>) {
     }
 }
 
-/// Takes a line away, or repeats it elsewhere, or moves it.
 fn line(tokens: &mut Vec<Vec<u8>>, random: &mut Random) {
     let mut lines: Vec<Vec<Vec<u8>>> =
         tokens.split_inclusive(|token| token == b"\n").map(<[_]>::to_vec).collect();
@@ -152,7 +147,7 @@ fn line(tokens: &mut Vec<Vec<u8>>, random: &mut Random) {
     *tokens = lines.concat();
 }
 
-/// Numbers that look random (splitmix64).
+/// Pseudorandom numbers (splitmix64).
 struct Random(u64);
 
 impl Random {
@@ -168,7 +163,7 @@ impl Random {
         self.next() % count.max(1)
     }
 
-    /// A position among `length`; 0 where there is none.
+    /// An index below `length`; 0 if `length` is 0.
     fn index(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap_or(0)
     }

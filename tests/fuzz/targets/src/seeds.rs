@@ -1,6 +1,4 @@
-//! Where inputs begin: the files of the repository, read when they are needed, so that new ones count without being copied.
-//!
-//! Never fails for a file that has no meaning here: a manifest that is wrong is a seed like any other.
+//! Seeds: files of the repository, read at run time. Invalid files are seeds too.
 
 use std::collections::BTreeSet;
 use std::io::{Cursor, Write};
@@ -18,23 +16,20 @@ use crate::bundles::{bundle, packed_code};
 
 /// Separates two files of code in one input.
 pub(crate) const SECOND_FILE: &[u8] = b"\n//// second file\n";
-/// Separates the texts of an input for Triton: JSON and Triton's text of one compile, those of another, and lines of constants.
+/// Separates the texts of a Triton input: JSON and IR of one compile, those of another, and lines of constants.
 pub(crate) const SEPARATOR: u8 = 0x1e;
 
-/// Header of a bundle or a node.
 pub(crate) const HEADER_BYTES: usize = 64;
-/// Header of a node reference.
 pub(crate) const REFERENCE_HEADER_BYTES: usize = 22;
-/// Header of the section of a provenance record.
 pub(crate) const RECORD_HEADER_BYTES: usize = 32;
 
-/// The root of the checkout.
+/// Returns the root of the checkout.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../..")
 }
 
-/// The files of a folder with an ending, by name. A folder that is not there has none.
+/// Sorted; empty if the folder is missing.
 fn files(folder: &str, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten();
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
@@ -82,7 +77,7 @@ pub(crate) fn numpy() -> Vec<Vec<u8>> {
     all
 }
 
-/// Archives that inflate to 16 MiB: a tensor that says so, one that says less, and a header that does not end.
+/// Archives that inflate to 16 MiB: a tensor of that size, one of a smaller size, and an endless header.
 fn bombs() -> Vec<Vec<u8>> {
     let npy = |shape: &str| {
         let header = format!("{{'descr': '|i1', 'fortran_order': False, 'shape': ({shape},), }}\n");
@@ -148,7 +143,6 @@ pub(crate) fn kernels() -> Vec<Vec<u8>> {
     bytes(texts(&folders.map(|folder| files(folder, "cu")).concat()))
 }
 
-/// The files of a folder and of the folders in it, with an ending.
 fn below(folder: &str, ending: &str) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(root().join(folder)).into_iter().flatten();
     let inner = entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
@@ -183,13 +177,12 @@ pub(crate) fn ptx() -> Vec<Vec<u8>> {
     all
 }
 
-/// Two files of code as one input.
 fn pair(one: &str, other: &str) -> Option<Vec<u8>> {
     let read = |name: &str| std::fs::read(root().join("tests/data/code").join(name)).ok();
     Some([read(one)?, SECOND_FILE.to_vec(), read(other)?].concat())
 }
 
-/// PTX that costs a careless reader far more than its size: names that double when they are written out, thousands of beginnings without an end.
+/// PTX that is expensive for naive readers: names that double on expansion, thousands of unterminated blocks.
 fn hostile_ptx() -> Vec<Vec<u8>> {
     const HEAD: &str = ".version 8.0\n.target sm_80\n.address_size 64\n";
     const DIGITS: &[u8; 36] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
@@ -225,7 +218,7 @@ pub(crate) fn triton() -> Vec<Vec<u8>> {
     all
 }
 
-/// Every string of every manifest that is TOML, each once: the expressions are among them.
+/// Expressions are among the strings of manifests.
 pub(crate) fn expressions() -> Vec<Vec<u8>> {
     let mut found = BTreeSet::new();
     for text in manifest_texts() {
@@ -247,7 +240,6 @@ fn strings(value: &toml::Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// Returns the model of a container that was written.
 fn model(container: &[u8]) -> Vec<u8> {
     if container.starts_with(&REFERENCE_MAGIC) {
         return container.get(REFERENCE_HEADER_BYTES..).unwrap_or_default().to_vec();
@@ -258,7 +250,6 @@ fn model(container: &[u8]) -> Vec<u8> {
     rest.get(..length).unwrap_or_default().to_vec()
 }
 
-/// The models of the manifests that are right, in each kind of container.
 pub(crate) fn containers() -> Vec<Vec<u8>> {
     let folders = ["manifests", "tests/data/ok", "tests/data/run"];
     let texts = texts(&folders.map(|folder| files(folder, "toml")).concat());
@@ -298,7 +289,7 @@ pub(crate) fn containers() -> Vec<Vec<u8>> {
     all
 }
 
-/// Models of records: of text that was compiled, as a library and as a node have it, and of code of another compiler.
+/// Text in a library and in a node, and external code.
 fn records() -> Vec<Vec<u8>> {
     let file = |path: &str| File { path: path.to_owned(), digest: Digest::compute(path.as_bytes()) };
     let source = |read: Read| Origin::Source {

@@ -1,9 +1,9 @@
-//! Diagnostics, shown in every way there is.
+//! Shows diagnostics in every output format.
 
 use cubinder_source::diagnostic::{Colour, Diagnostic, render, sort, to_json_lines};
 
-/// Claims that messages can be shown: no control characters of the input reach a terminal, JSON has a line for each, and every
-/// place lies in its text.
+/// Checks that messages contain no control characters of the input, that JSON has one line each, and that spans are
+/// inside their text.
 pub(crate) fn show(diagnostics: &[Diagnostic]) {
     let mut sorted = diagnostics.to_vec();
     sort(&mut sorted);
@@ -20,13 +20,13 @@ pub(crate) fn show(diagnostics: &[Diagnostic]) {
     }
 }
 
-/// As [`show`], for what was refused: that needs a reason.
+/// Like [`show`], and requires at least one diagnostic.
 pub(crate) fn show_refusal(diagnostics: &[Diagnostic]) {
     assert!(!diagnostics.is_empty(), "refused without a word");
     show(diagnostics);
 }
 
-/// Claims that a text for people has no control characters, which are commands to a terminal.
+/// Checks that a text has no control characters, which terminals interpret.
 pub(crate) fn show_table(text: &str) {
     assert!(!text.chars().any(|c| c.is_control() && c != '\n'), "a control character: {text:?}");
 }

@@ -1,5 +1,5 @@
-//! Files of tuning: no text makes the reader panic, every message about one can be shown, what is read is written as what reads the same, and what
-//! it makes of a plugin is a plugin that the run time reads.
+//! Tuning files: the reader never panics, messages can be shown, files round-trip, and the runtime can read the tuned
+//! plugin.
 
 use std::sync::LazyLock;
 
@@ -13,11 +13,10 @@ use crate::bundles::bundle;
 use crate::show::{show, show_refusal};
 use crate::{Target, seeds};
 
-/// The reader and the writer of files of tuning, and the packing.
+/// The reader and writer of tuning files, and the packing.
 pub static TARGET: Target =
     Target::new("tuning", run, seeds::tunings, include_str!("../../dictionaries/tuning.dict"));
 
-/// What every file is packed into, whatever it says.
 static BUNDLE: LazyLock<Bundle> = LazyLock::new(|| {
     let text = include_str!("../../../../manifests/circ_pad_plugin.toml");
     let resolved = resolve::compile(&Source::new("manifests/circ_pad_plugin.toml", text));
@@ -44,7 +43,6 @@ fn run(bytes: &[u8]) {
     read(&write_bundle(&packed)).expect("what was packed reads");
 }
 
-/// As it is written: the fastest variant first.
 fn sorted(mut tuning: Tuning) -> Tuning {
     for point in &mut tuning.points {
         let ranking = point.ranking();

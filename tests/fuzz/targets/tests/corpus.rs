@@ -1,13 +1,13 @@
-//! Replays every seed and everything that fuzzing kept, with the stable compiler.
+//! Replays every seed and the corpus with the stable compiler.
 
-// Clippy knows test functions, not their helpers.
+// Clippy exempts test functions but not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::path::{Path, PathBuf};
 
 use cubinder_fuzz_targets::{TARGETS, Target, seeds};
 
-/// The most files of a target, and the most bytes: the corpus is in the repository.
+/// Limits per target, because the corpus is in the repository.
 const MOST_FILES: usize = 300;
 const MOST_BYTES: usize = 1 << 20;
 
@@ -36,7 +36,7 @@ fn replay(target: &Target) {
     let corpus = corpus(target);
     assert!(!corpus.is_empty(), "{} has no corpus: `cargo xtask fuzz {}`", target.name, target.name);
     for (path, bytes) in &corpus {
-        // Shown where the test fails.
+        // Shown only if the test fails.
         println!("{}", path.display());
         target.run_in_time(bytes);
     }
@@ -49,7 +49,6 @@ macro_rules! replayed {
             replay(&cubinder_fuzz_targets::$name::TARGET);
         })*
 
-        /// A target that is not replayed would be forgotten.
         #[test]
         fn every_target_is_replayed() {
             assert_eq!(TARGETS.map(|target| target.name), [$(stringify!($name)),*]);
@@ -71,7 +70,7 @@ fn the_corpus_is_small() {
     }
 }
 
-/// `tests/fuzz/Cargo.toml` names the programs one by one.
+/// `tests/fuzz/Cargo.toml` lists the programs.
 #[test]
 fn every_target_has_a_program_and_a_dictionary() {
     let manifest = std::fs::read_to_string(fuzz().join("Cargo.toml")).expect("the manifest of the programs");

@@ -1,6 +1,6 @@
-//! Random manifests, always the same: everything that is proved of them holds in every node that they allow.
+//! Checks proofs about a fixed set of random manifests in every node that they allow.
 
-// Clippy knows test functions, not their helpers.
+// Clippy exempts test functions but not their helpers.
 #![allow(clippy::expect_used, clippy::panic)]
 
 use std::num::NonZero;
@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use cubinder_fuzz_targets::prover::{Counts, bytes, check_bytes};
 
-/// How many manifests the suite tries. With `CUBINDER_PROVER_MANIFESTS` it tries so many, thoroughly: optimized, 10,000 take minutes.
+/// `CUBINDER_PROVER_MANIFESTS` sets another number and thorough checks.
 const MANIFESTS: u64 = 16;
 
-/// Manifests of which something false was proved: conditionals whose condition never has a value.
+/// Seeds with a past false proof: conditionals whose condition never has a value.
 const FOUND: [u64; 2] = [160, 310];
 
 #[test]
@@ -44,7 +44,7 @@ fn everything_proved_holds_in_every_node() {
     let failed = failed.into_inner().expect("no thread panics while it holds the lock");
     println!("of {count} manifests: {counts:?}");
     assert!(failed.is_empty(), "manifests {failed:?}: {counts:?}");
-    // A generator whose manifests are rejected would find nothing.
+    // Guards against a generator whose manifests are mostly rejected.
     assert!(counts.manifests.load(Ordering::Relaxed) > count / 2, "{counts:?}");
     assert!(counts.proved.load(Ordering::Relaxed) > count * 8, "{counts:?}");
 }

@@ -1,4 +1,4 @@
-//! The command above a stand-in for NVIDIA's driver whose device has memory and runs the kernels of `tests/data/testing`.
+//! Runs the command with a stand-in driver whose device executes the kernels of `tests/data/testing`.
 
 #![allow(unreachable_pub)]
 
@@ -10,7 +10,6 @@ use cubinder_tests::cxx;
 use cubinder_tests::fake_driver::{self, Age};
 use serde_json::Value;
 
-/// What the command came to.
 pub struct Run {
     pub code: Option<i32>,
     pub stdout: String,
@@ -18,7 +17,6 @@ pub struct Run {
 }
 
 impl Run {
-    /// The last line as JSON.
     #[track_caller]
     pub fn report(&self) -> Value {
         let last = self.stdout.lines().last().unwrap_or_default();
@@ -35,7 +33,7 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The command with a driver; none where something is missing.
+/// Returns the command with a driver; `None` if a requirement is missing.
 pub fn command(arguments: &[&str]) -> Option<Command> {
     if cxx::compiler_version().is_none() {
         skip("no C++ compiler; install g++, or name one with `CXX`");

@@ -1,4 +1,4 @@
-//! Libraries of one op each, in both forms, an application of TensorRT-RTX, and engines to be built by it.
+//! Libraries of one op each in both forms, and engines to build.
 
 #![allow(unreachable_pub)]
 use std::path::{Path, PathBuf};
@@ -10,7 +10,6 @@ use cubinder_tests::application::{Answer, Application};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Two libraries of one op each, in both forms, and what uses them.
 pub struct Scene {
     folder: TempDir,
     application: Application,
@@ -18,7 +17,7 @@ pub struct Scene {
     pub generic: PathBuf,
 }
 
-/// Where an engine has its code.
+/// The place of an engine's code.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Form {
     Fields,
@@ -63,7 +62,6 @@ impl Scene {
         assert_eq!(said, "");
     }
 
-    /// Compiles one manifest, named from the repository's root; gives the warnings.
     pub fn compile_manifest(&self, form: Form, name: &str, manifest: &str) -> String {
         let mut command = Command::new(&self.compiler);
         command.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(".."));
@@ -92,7 +90,6 @@ impl Scene {
         self.application.run(steps).unwrap()
     }
 
-    /// What `cubinder inspect` prints for a file of the scene, which is named by its name alone.
     pub fn inspected(&self, file: &Path, arguments: &[&str]) -> String {
         let done = self.inspect_command(file).args(arguments).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
@@ -111,12 +108,11 @@ impl Scene {
         serde_json::from_slice(&done.stdout).unwrap()
     }
 
-    /// The digest of the bundle in a library.
     pub fn bundle(&self, library: &Path) -> String {
         self.inspect(library)["containers"][0]["digest"].as_str().unwrap().to_owned()
     }
 
-    /// What the registry calls the creator of a code library.
+    /// The creator's name of a code library in the registry.
     pub fn kernel(&self, name: &str) -> String {
         format!("cubinder::Kernel-{} {FORMAT_VERSION}", &self.bundle(&self.code(name))[..16])
     }
@@ -130,7 +126,6 @@ pub fn unload(path: &Path) -> Value {
     json!({"do": "unload", "path": path})
 }
 
-/// A node: op, name, attributes.
 pub fn node(op: &str, name: &str, attributes: &Value) -> Value {
     json!([op, name, attributes])
 }
@@ -143,7 +138,6 @@ pub fn add(attributes: &Value) -> Value {
     node("elemwise_add_plugin", "add_1", attributes)
 }
 
-/// An engine to be built of the chain: two paddings and an add.
 pub struct Case {
     pub form: Form,
     pub ty: &'static str,
@@ -167,7 +161,6 @@ impl Case {
         scene.path(&format!("{}-{run}.plan", self.name()))
     }
 
-    /// Writes the model and builds it twice, with the ops of its form loaded.
     pub fn steps(&self, scene: &Scene) -> Vec<Value> {
         let model = scene.path(&format!("{}.onnx", self.name()));
         let shape = if self.dynamic { json!(["n", 3, "h", "w"]) } else { json!([2, 3, 8, 8]) };

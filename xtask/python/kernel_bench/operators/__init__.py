@@ -1,15 +1,14 @@
-"""The operators, by the names of their plugins.
+"""The operators by plugin name.
 
-Each module says of a cell:
+Each module defines for a cell:
 
-- `inputs(cell, make)`: tensors, in the plugin's order;
-- `outputs(cell, inputs)`: shapes and types of the plugin's outputs;
-- `eager(cell, inputs)`: a function without arguments, as one writes it with PyTorch; a tuple of tensors;
+- `inputs(cell, make)`: tensors in the plugin's order;
+- `outputs(cell, inputs)`: shapes and types of the outputs;
+- `eager(cell, inputs)`: a function without arguments in idiomatic PyTorch that returns a tuple of tensors;
 - `to_compile(cell, inputs)`: a function of tensors for `torch.compile`, and its arguments;
-- `triton_rivals(cell, inputs, outputs)`: configurations by what they are called, each a function without arguments that fills `outputs`;
-- `bytes_moved(cell, inputs, outputs)`: what must be read and written, each once;
-- `TOLERANCE`: how far results may be off, by the type of the elements: (atol, rtol).
-"""
+- `triton_rivals(cell, inputs, outputs)`: named configurations, functions without arguments that fill `outputs`;
+- `bytes_moved(cell, inputs, outputs)`: minimum bytes to read and write;
+- `TOLERANCE`: (atol, rtol) by element type."""
 
 import importlib
 

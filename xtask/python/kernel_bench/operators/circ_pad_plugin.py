@@ -34,7 +34,7 @@ def to_compile(cell, inputs):
 
 @triton.jit
 def of_rows(x, y, rows, H: tl.constexpr, W: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr, ROWS: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    """A program writes `ROWS` rows."""
+    """Writes `ROWS` rows per program."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]
@@ -50,7 +50,7 @@ def of_rows(x, y, rows, H: tl.constexpr, W: tl.constexpr, OH: tl.constexpr, OW: 
 
 @triton.jit
 def of_elements(x, y, count, H: tl.constexpr, W: tl.constexpr, OH: tl.constexpr, OW: tl.constexpr, TOP: tl.constexpr, LEFT: tl.constexpr, BLOCK: tl.constexpr, EARLY: tl.constexpr):
-    """A program writes `BLOCK` elements, wherever rows begin."""
+    """Writes `BLOCK` elements per program, across rows."""
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -63,7 +63,7 @@ def of_elements(x, y, count, H: tl.constexpr, W: tl.constexpr, OH: tl.constexpr,
     tl.store(y + at, tl.load(x + line * W + from_column, mask=mask), mask=mask)
 
 
-# Elements of a program, and warps; then rows of a program, and warps.
+# Elements per program and warps; then rows per program and warps.
 FLAT = ((128, 1), (128, 4), (256, 1), (256, 4), (512, 4), (1024, 4), (1024, 8))
 ROWS = ((1, 1), (4, 1), (4, 4), (8, 2), (16, 4), (16, 8))
 

@@ -1,4 +1,4 @@
-"""What the operators share."""
+"""Shared code of the operators."""
 
 import math
 
@@ -6,7 +6,7 @@ import torch
 
 
 class Make:
-    """Tensors of a cell, the same in every run."""
+    """Creates a cell's tensors, equal in every run."""
 
     def __init__(self, device, seed=0):
         self.device = device
@@ -22,7 +22,7 @@ class Make:
         return torch.randperm(count, generator=self.generator, device=self.device)
 
     def integers(self, shape, most, dtype):
-        """From 0 to below `most`."""
+        """Returns integers in [0, most)."""
         return torch.randint(0, most, shape, generator=self.generator, device=self.device).to(dtype)
 
     def array(self, values, shape, dtype):
@@ -30,7 +30,7 @@ class Make:
 
 
 def size(*tensors):
-    """Bytes of them all."""
+    """Returns the total bytes."""
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
@@ -43,14 +43,13 @@ def ceil_div(a, b):
 
 
 def early(configurations):
-    """Each configuration as it is, and as a launch that begins before the kernel before it is over, where the GPU can do that (compute
-    capability 9.0)."""
+    """Returns each configuration plain and, since compute capability 9.0, with programmatic dependent launch."""
     can = torch.cuda.is_available() and torch.cuda.get_device_capability() >= (9, 0)
     return [{**one, "EARLY": flag} for one in configurations for flag in ((False, True) if can else (False,))]
 
 
 def options(configuration):
-    """The options of a launch that go with a configuration."""
+    """Returns the launch options of a configuration."""
     return {"launch_pdl": True} if configuration.get("EARLY") else {}
 
 

@@ -6,7 +6,7 @@ import triton.language as tl
 
 from .common import called, ceil_div, early, options, power_of_two, size
 
-# A place is a product of single precision, which is off by about 1e-5 of a pixel.
+# A sampling position is a single-precision product with an error of about 1e-5 pixels.
 TOLERANCE = {torch.float32: (2e-4, 1e-4), torch.float16: (1e-2, 1e-2), torch.bfloat16: (5e-2, 5e-2)}
 
 
@@ -26,14 +26,14 @@ def outputs(cell, inputs):
 
 
 def bytes_moved(cell, inputs, outputs):
-    """Of `value` no more than what is sampled."""
+    """Counts only the sampled part of `value`."""
     value, _, _, locations, weights = inputs
     sampled = 4 * weights.numel() * value.shape[3] * value.element_size()
     return min(size(value), sampled) + size(*inputs[1:], *outputs)
 
 
 def function_of(cell):
-    """`ms_deform_attn_core_pytorch` of Deformable DETR, with the extents in the host's memory, as it wants them."""
+    """`ms_deform_attn_core_pytorch` of Deformable DETR, which needs the extents in host memory."""
     numbers = cell.arrays["extents"]
     levels = list(zip(numbers[0::2], numbers[1::2]))
 
@@ -67,7 +67,7 @@ def to_compile(cell, inputs):
 
 @triton.jit
 def corner(image, line, column, height, width, stride, factor, mask):
-    """What a pixel adds: nothing where it lies beyond the edges."""
+    """A pixel's contribution, 0 outside the image."""
     inside = mask & (line >= 0) & (line < height) & (column >= 0) & (column < width)
     pixel = tl.load(image + (line * width + column)[:, None] * stride, mask=inside[:, None], other=0.0)
     return pixel.to(tl.float32) * factor[:, None]
@@ -77,7 +77,7 @@ def corner(image, line, column, height, width, stride, factor, mask):
 def kernel(
     value, extents, starts, locations, weights, y, rows, pixels, queries, heads, channels, LEVELS: tl.constexpr, POINTS: tl.constexpr, ROWS: tl.constexpr, CHANNELS: tl.constexpr, EARLY: tl.constexpr
 ):
-    """A program sums up all channels of `ROWS` heads of queries. Elements of a tensor are at most 2^31."""
+    """Sums all channels of `ROWS` query heads per program. Tensors have at most 2^31 elements."""
     row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     channel = tl.arange(0, CHANNELS)
     is_there = row < rows
@@ -110,7 +110,6 @@ def kernel(
     tl.store(to, total.to(y.dtype.element_ty), mask=is_there[:, None] & mask_of_channels)
 
 
-# Heads of queries of a program, and warps.
 SHAPES = ((4, 1), (8, 1), (16, 1), (8, 2), (16, 2), (32, 2), (16, 4), (32, 4), (64, 4), (64, 8))
 
 

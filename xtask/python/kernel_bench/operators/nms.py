@@ -1,4 +1,4 @@
-"""Non-maximum suppression class by class."""
+"""Non-maximum suppression per class."""
 
 import torch
 import triton
@@ -6,14 +6,14 @@ import triton.language as tl
 
 from .common import called, ceil_div, power_of_two, size
 
-# How many are kept the host has to know before it can go on.
+# The host must read the number of kept boxes before it continues.
 WAITS_FOR_THE_HOST = ("torch", "compile default", "compile max-autotune")
-# Of what is kept: `batched_nms` moves the boxes of classes apart and rounds what it gets, and compilers merge multiplications and additions.
+# `batched_nms` shifts boxes by class, which rounds, and compilers fuse multiply-adds.
 TOLERANCE = "5 of 1000 indices, and at least 2"
 
 
 def inputs(cell, make):
-    """As detectors give them: several boxes around each object, in an image of 1066 x 800 pixels, with one of 80 classes each."""
+    """Typical detections: several boxes per object, 1066 x 800 pixels, 80 classes."""
     count = cell.shapes["boxes"][0]
     objects = max(count // 8, 1)
     extent = make.array([1066.0, 800.0], [2], torch.float32)
@@ -24,7 +24,7 @@ def inputs(cell, make):
     half = extents[of] * (0.5 + 0.05 * make.normal([count, 2], torch.float32)).clamp(0.2, 0.8)
     boxes = torch.cat((at - half, at + half), 1).to(cell.dtype())
     classes = make.integers([objects], 80, torch.int32)[of]
-    # No two scores are alike.
+    # Distinct scores.
     scores = (make.permutation(count) + 1).to(torch.float32) / (count + 1)
     return [boxes, scores.to(cell.dtype()), classes]
 
@@ -33,17 +33,16 @@ def outputs(cell, inputs):
     return [((inputs[0].shape[0],), torch.int32), ((), torch.int64)]
 
 
-# What TensorRT says of an output whose extent depends on data.
 ANNOUNCED = {0: [-1]}
 
 
 def bytes_moved(cell, inputs, outputs):
-    """Of the output as much as there can be."""
+    """Assumes the maximum output size."""
     return size(*inputs, *outputs)
 
 
 def expected(cell, inputs):
-    """Box after box, each operation rounded by itself."""
+    """Processes boxes sequentially, with each operation rounded."""
     boxes, scores, classes = (tensor.cpu() for tensor in inputs)
     order = torch.sort(scores.float(), descending=True, stable=True).indices
     boxes, classes = boxes[order].float(), classes[order]
@@ -60,7 +59,7 @@ def expected(cell, inputs):
 
 
 def overlap(boxes):
-    """The intersection of each two boxes, by what they cover together."""
+    """Returns intersection over union of each pair of boxes."""
     low = torch.maximum(boxes[:, None, :2], boxes[None, :, :2])
     high = torch.minimum(boxes[:, None, 2:], boxes[None, :, 2:])
     both = (high - low).clamp(min=0).prod(-1)
@@ -69,7 +68,7 @@ def overlap(boxes):
 
 
 def compare(results, expected):
-    """What is wrong, or nothing."""
+    """Returns the difference, if any."""
     found = results[0][: int(results[1])] if len(results) == 2 else results[0]
     found, (right,) = set(found.tolist()), expected
     different = len(found ^ set(right.tolist()))
@@ -79,7 +78,7 @@ def compare(results, expected):
 
 
 def apart(boxes, classes):
-    """Boxes of different classes do not meet: what `batched_nms` does, where it does not go from class to class on the host."""
+    """Shifts boxes so that classes do not overlap, as `batched_nms` does unless it loops over classes on the host."""
     return boxes + (classes.to(boxes) * (boxes.max() + 1))[:, None]
 
 
@@ -106,7 +105,7 @@ def either(a, b):
 
 @triton.jit
 def mark(boxes, classes, order, marks, count, words, threshold, ROWS: tl.constexpr):
-    """Bits of the 32 boxes of a word that each of `ROWS` boxes overlaps too much, if they come after it."""
+    """Marks, for each of `ROWS` boxes, the later boxes in a word of 32 that it overlaps too much."""
     first = tl.program_id(0) * ROWS
     word = tl.program_id(1)
     if (word + 1) * 32 > first:
@@ -131,7 +130,7 @@ def mark(boxes, classes, order, marks, count, words, threshold, ROWS: tl.constex
 
 @triton.jit
 def choose(marks, order, keep, kept_count, count, words, WORDS: tl.constexpr):
-    """One program goes through the boxes, 32 at a time: what is kept drops all that it has marked."""
+    """Selects boxes in one program, 32 at a time: a kept box drops all that it has marked."""
     word = tl.arange(0, WORDS)
     lane = tl.arange(0, 32)
     dropped = tl.zeros((WORDS,), tl.int32)
@@ -156,12 +155,11 @@ def choose(marks, order, keep, kept_count, count, words, WORDS: tl.constexpr):
     tl.store(kept_count, total.to(tl.int64))
 
 
-# Rows of a program that marks, its warps, and the warps of the program that chooses.
 SHAPES = ((32, 1, 4), (64, 2, 4), (64, 4, 8), (128, 4, 16), (256, 8, 32))
 
 
 def triton_rivals(cell, inputs, outputs):
-    """A bit for each pair of boxes, then one pass over them: the way of torchvision's kernels."""
+    """A bit matrix of box pairs, then one pass over it, as in torchvision's kernels."""
     (boxes, scores, classes), (keep, kept_count) = inputs, outputs
     count = boxes.shape[0]
     words = ceil_div(count, 32)

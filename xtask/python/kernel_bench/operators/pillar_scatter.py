@@ -1,4 +1,4 @@
-"""Features of pillars as an image."""
+"""Scatters pillar features into an image."""
 
 import torch
 import triton
@@ -14,7 +14,7 @@ def extents(cell):
 
 
 def inputs(cell, make):
-    """As voxels come: each cell at most once, in no order."""
+    """Typical voxels: each cell at most once, unordered."""
     batch, height, width = extents(cell)
     pillars = cell.shapes["features"][0]
     cells = make.permutation(batch * height * width)[:pillars]
@@ -33,8 +33,8 @@ def bytes_moved(cell, inputs, outputs):
 
 
 def function_of(cell):
-    """As OpenPCDet's PointPillarScatter does it for each image: without a look at what lies beyond the image, or at cells with several
-    pillars, of which the plugin shows the last."""
+    """OpenPCDet's PointPillarScatter per image, which checks neither the image's bounds nor cells with several pillars;
+    the plugin uses the last one."""
     batch, height, width = extents(cell)
 
     def function(features, coordinates):
@@ -60,7 +60,7 @@ def to_compile(cell, inputs):
 
 @triton.jit
 def scatter(features, coordinates, image, pillars, channels, height, width, PILLARS: tl.constexpr, CHANNELS: tl.constexpr):
-    """Into an image of zeros: of several pillars in a cell any one is left."""
+    """Scatters into a zero image; of several pillars in a cell any may win."""
     pillar = tl.program_id(0) * PILLARS + tl.arange(0, PILLARS)
     channel = tl.arange(0, CHANNELS)
     is_there = pillar < pillars
@@ -100,13 +100,13 @@ def show(features, shown, image, cells, channels, CELLS: tl.constexpr, CHANNELS:
     tl.store(image + plane * cells + cell[None, :], value, mask=is_written, cache_modifier=".cs")
 
 
-# Pillars of a program, and warps; then cells and channels of a program, and warps.
+# Pillars per program and warps; then cells and channels per program and warps.
 SCATTERED = ((1, 1), (4, 1), (8, 2), (16, 4), (32, 4))
 SHOWN = ((128, 8, 4), (256, 8, 4), (256, 16, 4), (512, 8, 4), (512, 16, 8), (1024, 4, 4), (1024, 8, 8), (64, 64, 4), (128, 32, 4), (128, 64, 8))
 
 
 def triton_rivals(cell, inputs, outputs):
-    """Zeros and what is scattered into them; or which pillar each cell shows, and an image that is written once."""
+    """Either scatters into zeros, or finds each cell's pillar and writes the image once."""
     (features, coordinates), (image,) = inputs, outputs
     batch, height, width = extents(cell)
     pillars, channels = features.shape

@@ -43,7 +43,7 @@ def kernel(x, residual, weight, y, total, rows, width, epsilon, ROWS: tl.constex
     mask = (row < rows) & (column < width)
     if EARLY:
         tl.extra.cuda.gdc_launch_dependents()
-    # An earlier kernel may write the weights too.
+    # An earlier kernel may also write the weights.
     if EARLY:
         tl.extra.cuda.gdc_wait()
     scale = tl.load(weight + column, mask=column < width, other=0.0, eviction_policy="evict_last")
@@ -56,7 +56,7 @@ def kernel(x, residual, weight, y, total, rows, width, epsilon, ROWS: tl.constex
     tl.store(y + at, (single * factor * scale.to(tl.float32)).to(y.dtype.element_ty), mask=mask)
 
 
-# Rows of a program, and warps.
+# Rows per program, and warps.
 SHAPES = ((1, 1), (1, 2), (1, 4), (1, 8), (1, 16), (2, 4), (2, 8), (4, 8), (4, 16))
 
 

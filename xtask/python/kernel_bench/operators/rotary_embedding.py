@@ -6,7 +6,7 @@ import triton.language as tl
 
 from .common import called, ceil_div, early, options, size
 
-# PyTorch rounds products of 16 bits before it adds them.
+# PyTorch rounds 16-bit products before adding them.
 TOLERANCE = {torch.float32: (1e-5, 1e-5), torch.float16: (1e-2, 1e-2), torch.bfloat16: (6e-2, 2e-2)}
 
 
@@ -15,7 +15,7 @@ def inputs(cell, make):
     batch, _, places, _ = cell.shapes["x"]
     known, pairs = cell.shapes["cos"]
     angles = torch.outer(torch.arange(known, device=make.device), 10000.0 ** (-torch.arange(pairs, device=make.device) / pairs))
-    # One token comes after others.
+    # A single token follows others.
     first = known // 3 if places == 1 else 0
     positions = torch.arange(first, first + places, device=make.device).expand(batch, places).contiguous()
     return [make.normal(cell.shapes["x"], dtype), angles.cos().to(dtype), angles.sin().to(dtype), positions.to(cell.dtype("P", "i64"))]
@@ -26,7 +26,7 @@ def outputs(cell, inputs):
 
 
 def bytes_moved(cell, inputs, outputs):
-    """Of the tables the rows that are used."""
+    """Counts only the used rows of the tables."""
     x, cos, sin, positions = inputs
     rows = positions.unique().numel()
     return size(x, positions, *outputs) + size(cos[:rows], sin[:rows])
@@ -41,7 +41,7 @@ def halves(x, pairs, interleaved):
 
 
 def eager(cell, inputs):
-    """With as few passes over memory as PyTorch can do it."""
+    """Uses the fewest memory passes that PyTorch allows."""
     x, cos, sin, positions = inputs
 
     def run():
@@ -79,7 +79,7 @@ def to_compile(cell, inputs):
 def kernel(
     x, cos, sin, positions, y, heads, places, width, PAIRS: tl.constexpr, INTERLEAVED: tl.constexpr, HEADS: tl.constexpr, PLACES: tl.constexpr, EARLY: tl.constexpr
 ):
-    """A program turns `HEADS` heads at `PLACES` places; all of a head is turned, and the pairs are a power of two."""
+    """Rotates `HEADS` heads at `PLACES` positions per program; whole heads, with a power of two of pairs."""
     batch = tl.program_id(2).to(tl.int64)
     place = tl.program_id(0) * PLACES + tl.arange(0, PLACES)[:, None]
     pair = tl.arange(0, PAIRS)[None, :]
@@ -109,7 +109,7 @@ def kernel(
             tl.store(y + at + PAIRS, (a * s + b * c).to(first.dtype), mask=mask)
 
 
-# Heads and places of a program, and warps.
+# Heads and positions per program, and warps.
 SHAPES = ((1, 1, 1), (1, 4, 1), (1, 8, 2), (1, 16, 4), (4, 1, 1), (4, 4, 2), (4, 8, 2), (4, 16, 4), (8, 8, 2), (8, 16, 4), (2, 32, 4))
 
 

@@ -1,4 +1,4 @@
-//! Runs inputs of a target and says how long each takes: `fuzz-replay TARGET FILE...`. For an input that failed, without libFuzzer.
+//! Runs inputs of a target without libFuzzer and prints the time of each: `fuzz-replay TARGET FILE...`.
 
 use std::error::Error;
 use std::time::Instant;

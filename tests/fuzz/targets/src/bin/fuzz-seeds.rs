@@ -1,4 +1,4 @@
-//! Writes the seeds of a target into a folder, each under its number: `fuzz-seeds TARGET FOLDER`. `cargo xtask fuzz` calls it.
+//! Writes the numbered seeds of a target into a folder, for `cargo xtask fuzz`: `fuzz-seeds TARGET FOLDER`.
 
 use std::error::Error;
 use std::path::PathBuf;

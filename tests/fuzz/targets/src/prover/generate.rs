@@ -1,7 +1,6 @@
-//! Manifests from a tape of bytes, with the trees of their expressions and the worlds that they allow.
+//! Generates manifests from bytes, with their expression trees and domains.
 //!
-//! Domains are small, so that all of their nodes can be tried, and expressions share parts, so that conditions say something
-//! about what follows them.
+//! Domains are small enough to enumerate. Expressions share parts so that conditions affect each other.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -9,27 +8,22 @@ use std::ops::Range;
 use super::tree::Tree;
 use super::world::{ATTRIBUTES, Choices, HELD, OUTPUT, TENSORS};
 
-/// How large domains and expressions are.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
-    /// The largest number of `i` and the largest dimension.
+    /// Also of `i`.
     pub(super) number: i64,
-    /// The longest list.
     pub(super) length: usize,
-    /// The deepest expression.
     pub(super) depth: usize,
-    /// The most nodes that are tried.
     pub(super) worlds: usize,
-    /// Whether the prover looks for cases that refute, and the rules of `cubinder check` are asked as well.
+    /// Whether to search for counterexamples and check the rules of `cubinder check`.
     pub(super) searches: bool,
 }
 
-/// What an expression is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
     Require,
     Shape,
-    /// Of a variant, by its id.
+    /// The variant's ID.
     Guard(i32),
     When,
     Grid,
@@ -38,24 +32,19 @@ pub(super) enum Role {
     Argument,
 }
 
-/// An expression of a manifest.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
     pub(super) role: Role,
-    /// Which of the manifest's expressions it is.
     pub(super) index: usize,
-    /// Where its text is in the manifest.
     pub(super) range: Range<usize>,
     pub(super) tree: Tree,
 }
 
-/// A manifest with what it means.
 #[derive(Debug)]
 pub(super) struct Manifest {
     pub(super) text: String,
     pub(super) slots: Vec<Slot>,
     pub(super) choices: Choices,
-    /// The least and the greatest dimension of the output.
     pub(super) limit: (i64, i64),
 }
 
@@ -65,17 +54,15 @@ impl Manifest {
     }
 }
 
-/// Random choices: the first of each once the tape has ended, which makes expressions end, too.
+/// Random choices. After the last byte every choice is the first, which ends expressions.
 struct Tape<'a> {
     bytes: std::slice::Iter<'a, u8>,
     size: Size,
     variables: Vec<String>,
-    /// Expressions that many others share.
     atoms: Vec<Tree>,
-    /// Whether the output, the device and addresses can be read.
     late: bool,
     addresses: bool,
-    /// Whether what the shape input holds can be read: launches cannot.
+    /// Whether the shape input's values are readable; launches cannot read them.
     values: bool,
 }
 
@@ -157,7 +144,7 @@ impl Tape<'_> {
         }
     }
 
-    /// A conditional whose condition is there to keep a side from failing, or to say something of what the side reads.
+    /// A conditional whose condition prevents an error in a side or constrains what the side reads.
     fn protected(&mut self, depth: usize) -> Tree {
         let (part, other) = (self.int(depth.min(1)), self.int(0));
         let list = name(self.of(&["u", "v"]));
@@ -275,7 +262,6 @@ fn listed(items: &[i64]) -> String {
     items.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// A manifest of these bytes.
 pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
     let mut tape = Tape {
         bytes: bytes.iter(),
@@ -388,7 +374,7 @@ pub(super) fn manifest(bytes: &[u8], size: Size) -> Manifest {
         put(&mut text, Role::When, "when = ", tape.bool(depth), "");
     }
 
-    // A part of the world that nothing reads has its first value.
+    // Parts of the world without readers keep their first value.
     let mut read = Vec::new();
     for slot in &slots {
         slot.tree.visit(&mut |tree| {

@@ -1,6 +1,6 @@
 //! Values of expressions.
 
-/// A value. Integers fit 64 bits.
+/// Integers fit in 64 bits.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Meaning {
     Int(i128),

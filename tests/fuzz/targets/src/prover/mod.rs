@@ -1,7 +1,6 @@
-//! Proofs: what is proved of a random manifest holds for every node that it allows.
+//! Proofs about a random manifest hold for every node in its domain.
 //!
-//! The domains are so small that all of their nodes can be tried. Whether a node belongs to one, and what an expression means
-//! there, is `tree`'s to say, which shares no code with the product. The product's own evaluation is compared with it as well.
+//! Domains are enumerable. `tree` evaluates expressions without the product's code.
 
 mod generate;
 mod meaning;
@@ -24,28 +23,27 @@ use meaning::Meaning;
 use tree::Tree;
 use world::{HELD, OUTPUT, World};
 
-/// Random manifests with everything that is proved of them.
+/// Random manifests and the proofs about them.
 pub static TARGET: Target =
     Target::new("prover", run, seeds, include_str!("../../../dictionaries/prover.dict"));
 
-/// What the suite and libFuzzer run: most time is spent in the search for cases, which proves nothing.
+/// Without the slow search for counterexamples.
 const SMALL: Size = Size { number: 4, length: 3, depth: 5, worlds: 2_000, searches: false };
-/// The same manifests with more of their nodes, and with all that `cubinder check` asks.
 const LARGE: Size = Size { worlds: 6_000, searches: true, ..SMALL };
 
-/// The most elements of an output of `f32`: a 64-bit integer counts their bytes.
+/// Maximum number of `f32` elements: a 64-bit integer counts their bytes.
 const MOST_ELEMENTS: i128 = i64::MAX as i128 / 4;
 
-/// What was compared.
+/// Statistics of the comparisons.
 #[derive(Debug, Default)]
 pub struct Counts {
     /// Manifests that the compiler accepted.
     pub manifests: AtomicU64,
-    /// Claims that were proved.
+    /// Proved claims.
     pub proved: AtomicU64,
     /// Claims that a node refuted.
     pub refuted: AtomicU64,
-    /// Evaluations by the tests' evaluator.
+    /// Evaluations by the tests.
     pub evaluations: AtomicU64,
 }
 
@@ -57,12 +55,13 @@ fn run(bytes: &[u8]) {
     try_bytes(bytes, SMALL, &Counts::default());
 }
 
-/// Checks the manifest of some bytes; `thorough` asks all that `cubinder check` asks, which takes a second each without optimization.
+/// Checks the manifest of these bytes; `thorough` runs all of `cubinder check`, which takes about a second in debug
+/// builds.
 pub fn check_bytes(bytes: &[u8], thorough: bool, counts: &Counts) {
     try_bytes(bytes, if thorough { LARGE } else { SMALL }, counts);
 }
 
-/// The same bytes for the same number (splitmix64).
+/// Returns the bytes of a seed (splitmix64).
 pub fn bytes(seed: u64) -> Vec<u8> {
     let mut state = seed;
     let word = || {
@@ -79,10 +78,8 @@ fn seeds() -> Vec<Vec<u8>> {
     (0..20).map(bytes).collect()
 }
 
-/// A node with the meaning of each of the manifest's expressions.
 struct Node {
     world: World,
-    /// Whether the output has a shape that its limits allow.
     has_output: bool,
     meanings: Vec<Option<Meaning>>,
 }
@@ -111,7 +108,6 @@ impl Node {
     }
 }
 
-/// A statement about an expression in all nodes of a domain.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Claim {
     Always,
@@ -147,7 +143,6 @@ impl Claim {
     }
 }
 
-/// A manifest, what the compiler made of it, and all nodes that it allows.
 struct Trial<'m> {
     manifest: &'m Manifest,
     size: Size,
@@ -158,7 +153,7 @@ struct Trial<'m> {
 
 fn try_bytes(bytes: &[u8], size: Size, counts: &Counts) {
     let manifest = &generate::manifest(bytes, size);
-    // The compiler rejects manifests that no node can meet; nothing is proved of them.
+    // The compiler rejects manifests with an empty domain.
     let source = Source::new("manifests/prover.toml", manifest.text.as_str());
     let Ok(resolved) = resolve::read(&source) else { return };
     add(&counts.manifests, 1);
@@ -185,7 +180,7 @@ impl Trial<'_> {
         panic!("{what}: `{}` in {world:?}\n{}", slot.tree.text(), self.manifest.text)
     }
 
-    /// The compiled expressions of everything that each node computes, by the table's rows: there is one row for each variant.
+    /// By rows of the variant table.
     fn compiled(&self) -> Vec<(&Slot, Expr)> {
         let plugin = &self.resolved.draft.plugin;
         let mut all: Vec<(&Slot, Expr)> = Vec::new();
@@ -200,7 +195,7 @@ impl Trial<'_> {
         all
     }
 
-    /// The slot of a row's guard, found by the variant's id: the compiler leaves out variants that can never run.
+    /// By the variant's ID, because the compiler drops variants that cannot run.
     fn variant_of(&self, row: usize) -> Option<&Slot> {
         self.manifest.with_role(Role::Guard(self.resolved.draft.plugin.variants.get(row)?.id)).next()
     }
@@ -219,7 +214,6 @@ impl Trial<'_> {
         all
     }
 
-    /// The product computes what the manual says.
     fn evaluation_agrees(&self) {
         for (slot, expr) in self.compiled() {
             let early = matches!(slot.role, Role::Require | Role::Shape);
@@ -233,7 +227,6 @@ impl Trial<'_> {
         }
     }
 
-    /// Checks a verdict against every node of its domain.
     fn compare(
         &self,
         what: &str,
@@ -287,7 +280,7 @@ impl Trial<'_> {
         if self.size.searches { whole } else { whole.without_search() }
     }
 
-    /// What the prover says of each expression, over all nodes and over those in which a guard holds.
+    /// Checks each expression's proofs over all nodes and over nodes that satisfy a guard.
     fn claims(&self) {
         let plugin = &self.resolved.draft.plugin;
         let whole = self.whole();
@@ -357,7 +350,7 @@ impl Trial<'_> {
         }
     }
 
-    /// The same with the attributes of one node, and shapes near its own: what the runtime asks to choose tactics.
+    /// Attributes of one node and similar shapes, as the runtime selects tactics.
     fn near_a_node(&self) {
         let Some(centre) = self.nodes.get(self.nodes.len() / 2) else { return };
         let shapes = &centre.world.shapes[..=HELD];
@@ -381,7 +374,6 @@ impl Trial<'_> {
         }
     }
 
-    /// What `cubinder check` says is proved.
     fn obligations(&self) {
         let checked = check::check(self.resolved, &[], self.resolved.manifest.compile.route());
         let guards: Vec<&Slot> =

@@ -1,4 +1,4 @@
-//! Nodes with their shapes: everything that a manifest of [`super::generate`] allows.
+//! Enumerates all nodes that a manifest of [`super::generate`] allows.
 
 use cubinder_expr::Value;
 use cubinder_expr::{DeviceFact, Environment};
@@ -8,14 +8,12 @@ use super::meaning::Meaning;
 
 /// By index: two inputs, a shape input, the output.
 pub(super) const TENSORS: [&str; 4] = ["x", "w", "k", "y"];
-/// The shape input and the output among them.
+/// Indices of the shape input and the output.
 pub(super) const HELD: usize = 2;
 pub(super) const OUTPUT: usize = 3;
 
-/// In the order of the manifest.
 pub(super) const ATTRIBUTES: [&str; 8] = ["i", "j", "n", "u", "v", "flag", "mode", "s"];
 
-/// One node with its shapes.
 #[derive(Debug, Clone)]
 pub(super) struct World {
     pub(super) numbers: [i64; 3],
@@ -23,14 +21,14 @@ pub(super) struct World {
     pub(super) flag: bool,
     pub(super) mode: &'static str,
     pub(super) scale: f64,
-    /// Of [`TENSORS`]. That of the output is empty until it is known.
+    /// Shapes of [`TENSORS`]. The output's is empty until known.
     pub(super) shapes: [Vec<i64>; 4],
-    /// What the shape input holds.
+    /// Values of the shape input.
     pub(super) held: Vec<i64>,
-    /// Whether the address of `x`, and that of every other tensor, is a multiple of 256; otherwise it is odd.
+    /// Whether the address of `x`, and those of all other tensors, are multiples of 256; otherwise odd.
     pub(super) aligned: [bool; 2],
     pub(super) multiprocessors: i64,
-    /// The attributes as the product has them.
+    /// The attributes in the product's form.
     pub(super) values: Vec<Value>,
 }
 
@@ -57,7 +55,6 @@ impl World {
         self.aligned[usize::from(tensor != 0)]
     }
 
-    /// Fills in [`World::values`].
     fn with_values(mut self) -> World {
         let list = |items: &[i64]| Value::Array(items.iter().copied().map(Value::Int).collect());
         self.values = self.numbers.map(Value::Int).to_vec();
@@ -70,7 +67,7 @@ impl World {
         self
     }
 
-    /// The world of a case that the prover found, if this module can express it.
+    /// `None` if this module cannot express the counterexample.
     pub(super) fn of(case: &Case, modes: &[&'static str]) -> Option<World> {
         let int = |at: usize| case.attributes.get(at)?.as_int();
         let list = |at: usize| case.attributes.get(at)?.as_ints();
@@ -96,7 +93,6 @@ impl World {
     }
 }
 
-/// The product's evaluation reads a world.
 impl Environment for World {
     fn attribute(&self, index: u32) -> Option<&Value> {
         self.values.get(index as usize)
@@ -119,7 +115,7 @@ impl Environment for World {
     }
 }
 
-/// What each part of a world can be. A part that no expression reads has one value.
+/// One value if no expression reads the part.
 #[derive(Debug, Clone)]
 pub(super) struct Choices {
     pub(super) numbers: [Vec<i64>; 3],
@@ -180,10 +176,9 @@ impl Choices {
         world.with_values()
     }
 
-    /// All worlds; where they are more than `most`, so many that lie evenly among them.
     pub(super) fn worlds(&self, most: usize) -> impl Iterator<Item = World> + '_ {
         let all: usize = self.sizes().iter().product();
-        // A prime stride visits every combination of the fast parts.
+        // An odd stride varies the fast-changing parts too.
         let stride = if all <= most { 1 } else { (all / most) | 1 };
         (0..all).step_by(stride).map(|number| self.world(number))
     }
